@@ -286,9 +286,9 @@ export interface ReleaseStore {
   list(): Promise<Inventory>
   /**
    * Ends the instances of a release that none of these handles names: nobody knows of those that a server has started right before
-   * it was killed. Absent where the inventory does not count instances.
+   * it was killed.
    */
-  endOthers?(release: ReleaseRef, known: readonly Handle[]): Promise<void>
+  endOthers(release: ReleaseRef, known: readonly Handle[]): Promise<void>
   /**
    * Returns the bytes on the disk of the release itself, of what all releases of its app share, or of all of it. Those of the
    * release include removed files that its processes have open, but for the part `files`. Returns some number above `enough` as soon
@@ -301,8 +301,8 @@ export interface Inventory {
   readonly apps: readonly { readonly id: string; readonly releases: readonly string[] }[]
   /** The ids of releases of which something runs, or has ended and is left. */
   readonly running: ReadonlySet<string>
-  /** The number of instances of each of these, also of those about to start, where the runtime can tell. */
-  readonly instances?: ReadonlyMap<string, number>
+  /** The number of instances of each of these that have a process or a container, also of those about to start. */
+  readonly instances: ReadonlyMap<string, number>
 }
 
 export type RuntimeErrorCode =

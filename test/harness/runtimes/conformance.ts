@@ -409,6 +409,23 @@ export function describeRuntime(
         expect((await runtime.releases.list()).running).not.toContain(release.id)
       })
 
+      it('of which one has no handle are counted, and that one is ended alone', async () => {
+        const { release, handle } = await start('ignores-sigterm')
+        await using output = await outputFile()
+        const lost = await startBeside(release, output)
+        await Promise.all([handle, lost].map((each) => until(runtime, each, 'listening')))
+        // A server that was killed before it had noted the second one leaves it to the next.
+        const { releases } = host.newRuntime()
+        expect((await releases.list()).instances.get(release.id)).toBe(2)
+        await releases.endOthers(release, [handle])
+        await until(runtime, lost, 'exited')
+        await expect.poll(async () => (await releases.list()).instances.get(release.id)).toBe(1)
+        await until(runtime, handle, 'listening')
+        await releases.endOthers(release, [])
+        await until(runtime, handle, 'exited')
+        await releases.remove(release)
+      })
+
       it('are all ended with their release by a server that knows none of them', async () => {
         const { release, handle } = await start('ignores-sigterm')
         await using output = await outputFile()

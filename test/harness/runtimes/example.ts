@@ -224,6 +224,7 @@ function createReleases(
   end: (release: ReleaseRef, options: StopOptions) => Promise<void>,
 ): ReleaseStore {
   const { directory, started } = machine
+  const running = () => started.filter(({ process }) => process.isRunning())
   return {
     halt: (release, options = { graceMs: 0 }) => end(release, options),
     async remove(release) {
@@ -236,8 +237,16 @@ function createReleases(
       const apps = await readdir(directory)
       return {
         apps: await Promise.all(apps.map(async (id) => ({ id, releases: await readdir(join(directory, id)) }))),
-        running: new Set(started.filter(({ process }) => process.isRunning()).map(({ releaseId }) => releaseId)),
+        running: new Set(running().map(({ releaseId }) => releaseId)),
+        instances: new Map(
+          [...Map.groupBy(running(), ({ releaseId }) => releaseId)].map(([id, all]) => [id, all.length]),
+        ),
       }
+    },
+    async endOthers({ id }, known) {
+      const kept = new Set(known.map(({ data }) => started[Number(data['index'])]))
+      const others = started.filter((each) => each.releaseId === id && !kept.has(each))
+      await Promise.all(others.map(({ process }) => endProcess(process, { graceMs: 0 })))
     },
     diskUsage: async (release, part, enough) => (part !== 'shared' ? sizeOf([folderOf(machine, release)], enough) : 0),
   }

@@ -279,20 +279,6 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(forking.release)
     }, 60_000)
 
-    it('an instance that nobody knows of is counted, and ended alone', async () => {
-      const { release, handle } = await start('node', 'app.js', 'listens')
-      await using output = await open(join(bench.dockerd.directory, `${release.id}.log`), 'a')
-      const argv = ['node', 'app.js', 'listens'] as const
-      const lost = await docker.runtime.instances.start(release, { argv }, output, { beside: true })
-      const { releases } = docker.runtime
-      expect((await releases.list()).instances?.get(release.id)).toBe(2)
-      await releases.endOthers?.(release, [handle])
-      expect((await releases.list()).instances?.get(release.id)).toBe(1)
-      expect(await state(lost)).toBe('exited')
-      await until(handle, 'listening')
-      await releases.remove(release)
-    }, 60_000)
-
     it('labels of the server that an image brings with it count for nothing', async () => {
       const release = await newRelease()
       const labels = {

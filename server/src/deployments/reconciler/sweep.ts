@@ -38,7 +38,7 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
   return async () => {
     const inventories = await Promise.all(runtimes.all.map((runtime) => inventoryOf(runtime, logger)))
     const running = new Set(inventories.flatMap((inventory) => [...inventory.running]))
-    const instances = new Map(inventories.flatMap((inventory) => [...(inventory.instances ?? [])]))
+    const instances = new Map(inventories.flatMap((inventory) => [...inventory.instances]))
     const found = await logs.list()
     const logged = found.map(({ appId }) => ({ id: appId, releases: [] }))
     // Queried after the listing: a release that began since then is in the rows, or was not listed.
@@ -78,7 +78,7 @@ async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise
     return await releases.list()
   } catch (error) {
     logger.warn({ err: error, runtime: name }, 'the releases of a runtime could not be listed')
-    return { apps: [], running: new Set<string>() }
+    return { apps: [], running: new Set(), instances: new Map() }
   }
 }
 
@@ -123,7 +123,7 @@ async function endUnknown(dependencies: SweepDependencies, id: string): Promise<
   await locks.run(id, async () => {
     const row = await store.rows.find(id)
     const holder = runtimes.all.find(({ name }) => name === row?.runtime)
-    if (row?.status !== 'running' || holder?.releases.endOthers === undefined) return
+    if (row?.status !== 'running' || holder === undefined) return
     logger.warn({ deployment: id }, 'instances that nobody knows of are ended')
     await holder.releases.endOthers(releaseRef(row), await knownOf(dependencies, row))
   })

@@ -6,9 +6,10 @@ import { familyOf, findProcesses, groupProcesses, unlinkedBytesOf } from '../../
 import type { Inventory, ReleaseRef, ReleaseStore, StopOptions } from '../runtime.ts'
 import type { Children } from './children.ts'
 import type { Confinement } from './confinement/confinement.ts'
-import { endRelease } from './end-release.ts'
+import { endInstance, endRelease } from './end-release.ts'
 import { closeToApp } from './release/folders.ts'
 import { appDirectory, listApps, ownerOf, pathsOf, type ReleasePaths } from './release/layout.ts'
+import { fromHandle, noProcess, unitOf } from './release/local-instance.ts'
 import type { ProcessMarks } from './release/marks.ts'
 import type { Quotas } from './release/quotas.ts'
 import { hasRecord, removeAnyRecord } from './sites/record.ts'
@@ -18,7 +19,7 @@ export interface ReleasesParts {
   readonly apps: string
   readonly children: Pick<Children, 'of' | 'forgetEnded'>
   readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'unitsOf' | 'remove' | 'occupied' | 'fence'>
-  readonly marks: Pick<ProcessMarks, 'markerOf' | 'instanceMarkerOf' | 'releaseOf'>
+  readonly marks: Pick<ProcessMarks, 'markerOf' | 'instanceMarkerOf' | 'instanceOf'>
   readonly quotas: Pick<Quotas, 'lift' | 'forget'>
 }
 
@@ -68,7 +69,27 @@ export function createReleaseStore({ apps, children, confinement, marks, quotas 
 
     async list() {
       const listed = await listApps(apps)
-      return { apps: listed, running: await runningOf({ apps, confinement, marks }, listed) }
+      const units = await unitsOfReleases(marks)
+      const served = await servedReleases(apps, listed)
+      return {
+        apps: listed,
+        running: new Set([...served, ...units.keys(), ...(await confinement.occupied())]),
+        instances: new Map([...units].map(([id, names]) => [id, names.size])),
+      }
+    },
+
+    async endOthers(release, known) {
+      const kept = new Set(known.map((handle) => unitOf(fromHandle(handle))))
+      const uid = await ownerOf(pathsOf(apps, release))
+      const found = (await unitsOfReleases(marks)).get(release.id) ?? []
+      for (const unit of found) {
+        if (kept.has(unit)) continue
+        const instance = { releaseId: release.id, unit, ...noProcess, port: 0, ...(uid === undefined ? {} : { uid }) }
+        await endInstance({ confinement, marks }, instance, { graceMs: 0 })
+        await Promise.all(children.of(release.id).map((child) => child.unit === unit && child.exited))
+        children.forgetEnded(release.id, unit)
+        await confinement.remove(unit)
+      }
     },
 
     async diskUsage(release, part, enough) {
@@ -108,14 +129,19 @@ async function processesOfRelease(
   return [...listed, ...(await Promise.all(leaders.map((child) => familyOf(child.process.pid)))).flat()]
 }
 
-/** Returns the releases of which something runs, or is served. */
-async function runningOf(
-  { apps, confinement, marks }: Pick<ReleasesParts, 'apps' | 'confinement' | 'marks'>,
-  listed: Inventory['apps'],
-): Promise<Set<string>> {
-  const served = await servedReleases(apps, listed)
-  const processes = await groupProcesses(marks.releaseOf)
-  return new Set([...served, ...processes.keys(), ...(await confinement.occupied())])
+/** Returns the releases that have processes, each with the names of their instances. */
+async function unitsOfReleases(marks: Pick<ProcessMarks, 'instanceOf'>): Promise<Map<string, Set<string>>> {
+  const releases = new Map<string, Set<string>>()
+  const names = await groupProcesses((pid) => {
+    const found = marks.instanceOf(pid)
+    return found === null ? null : `${found.releaseId} ${found.unit ?? ''}`
+  })
+  for (const name of names.keys()) {
+    const [releaseId = '', unit = ''] = name.split(' ')
+    const units = releases.get(releaseId) ?? new Set()
+    releases.set(releaseId, unit === '' ? units : units.add(unit))
+  }
+  return releases
 }
 
 /** Returns the releases that are served as static sites. */

@@ -23,6 +23,8 @@ export interface ProcessMarks {
   instanceMarkerOf(unit: string, uid: number | undefined): Marker
   /** Returns the release that the process is marked for; `null` when it has no mark, or a false one. */
   releaseOf(pid: number): string | null
+  /** As `releaseOf`, with the name of the instance, where it belongs to one. */
+  instanceOf(pid: number): { readonly releaseId: string; readonly unit: string | null } | null
 }
 
 /** The content of the file. */
@@ -66,6 +68,21 @@ function createMarks(stored: Stored | null): ProcessMarks {
   const codeOf = (id: string) => createHmac('sha256', key).update(id).digest('base64url')
   const markOf = (id: string) => `${id}.${codeOf(id)}`
   const before = stored === null ? Number.POSITIVE_INFINITY : stored.since.boot === bootId() ? stored.since.ticks : 0
+  const idIn = (mark: string | null): string | null => {
+    const id = mark?.slice(0, mark.lastIndexOf('.')) ?? null
+    return mark !== null && id !== null && isEqual(mark, markOf(id)) ? id : null
+  }
+  const instanceOf: ProcessMarks['instanceOf'] = (pid) => {
+    const [mark = null, plain = null, unit = null] = variablesOf(pid, [
+      markVariable,
+      RELEASE_MARKER,
+      instanceMarkVariable,
+    ])
+    const id = idIn(mark)
+    if (id !== null) return { releaseId: id, unit: idIn(unit) }
+    // Read last: each of all processes of the machine is asked.
+    return plain !== null && Number(startTimeOf(pid) ?? Number.NaN) < before ? { releaseId: plain, unit: null } : null
+  }
   return {
     markOf,
     markerOf: (id, uid) => ({
@@ -75,13 +92,8 @@ function createMarks(stored: Stored | null): ProcessMarks {
       or: { name: RELEASE_MARKER, value: id, uid, before },
     }),
     instanceMarkerOf: (unit, uid) => ({ name: instanceMarkVariable, value: markOf(unit), uid }),
-    releaseOf(pid) {
-      const [mark = null, plain = null] = variablesOf(pid, [markVariable, RELEASE_MARKER])
-      const id = mark?.slice(0, mark.lastIndexOf('.')) ?? null
-      if (mark !== null && id !== null && isEqual(mark, markOf(id))) return id
-      // Read last: each of all processes of the machine is asked.
-      return plain !== null && Number(startTimeOf(pid) ?? Number.NaN) < before ? plain : null
-    },
+    releaseOf: (pid) => instanceOf(pid)?.releaseId ?? null,
+    instanceOf,
   }
 }
 
