@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
 import type { DeploymentGeneration } from '../../../server/src/deployments/state/tables.ts'
 
@@ -45,4 +45,53 @@ it('a holder for another deployment is not interrupted', async () => {
     return signal.aborted
   })
   expect(await aborted).toBe(false)
+})
+
+describe('those that share a lock', () => {
+  it('work one after the other, and what goes on meanwhile holds up none of them', async () => {
+    const locks = createDeploymentLocks()
+    const events: string[] = []
+    const start = Promise.withResolvers<void>()
+    const share = (name: string, going = Promise.resolve()) =>
+      locks.share('dep_1', async ({ meanwhile }) => {
+        events.push(`${name} begins`)
+        await new Promise((resolve) => setImmediate(resolve))
+        void meanwhile(going)
+        events.push(`${name} ends`)
+      })
+    await Promise.all([share('first', start.promise), share('second')])
+    expect(events).toEqual(['first begins', 'first ends', 'second begins', 'second ends'])
+    expect([locks.isHeld('dep_1'), locks.isTaken('dep_1')]).toEqual([true, false])
+    start.resolve()
+    await expect.poll(() => locks.isHeld('dep_1')).toBe(false)
+  })
+
+  it('keep it from others until nothing goes on, and later ones wait for those others', async () => {
+    const locks = createDeploymentLocks()
+    const events: string[] = []
+    const going = Promise.withResolvers<void>()
+    await locks.share('dep_1', async ({ meanwhile, signal }) => {
+      signal.addEventListener('abort', () => events.push('interrupted'))
+      void meanwhile(going.promise.then(() => events.push('over')))
+    })
+    const job = locks.run('dep_1', async () => void events.push('job'))
+    const later = locks.share('dep_1', async () => void events.push('later'))
+    expect(locks.isTaken('dep_1')).toBe(true)
+    locks.interrupt(target(1))
+    going.resolve()
+    await Promise.all([job, later])
+    expect(events).toEqual(['interrupted', 'over', 'job', 'later'])
+  })
+
+  it('give it back when their work fails, and when what goes on does', async () => {
+    const locks = createDeploymentLocks()
+    const failing = locks.share('dep_1', () => Promise.reject(new Error('broken')))
+    await expect(failing).rejects.toThrow('broken')
+    const { going } = await locks.share('dep_1', async ({ meanwhile }) => ({
+      going: meanwhile(Promise.reject(new Error('broken later'))),
+    }))
+    await expect(going).rejects.toThrow('broken later')
+    await locks.run('dep_1', async () => undefined)
+    expect(locks.isHeld('dep_1')).toBe(false)
+  })
 })

@@ -4,6 +4,7 @@ import {
   createReconcile,
   createReconcileAll,
   type Reconcile,
+  type ReconcileDependencies,
 } from '../../../server/src/deployments/reconciler/reconcile.ts'
 import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
 import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
@@ -36,6 +37,8 @@ interface Situation {
   readonly status: number
   /** True when the instance has refused a connection of the gateway. */
   readonly hasRefused: boolean
+  /** False while one of its instances is missing. */
+  readonly isSteady: boolean
 }
 
 const serving: Situation = {
@@ -48,14 +51,21 @@ const serving: Situation = {
   isOld: false,
   status: 200,
   hasRefused: false,
+  isSteady: true,
 }
 
-/** Reconciles `seen` in a situation that differs from a serving release, and returns what was done. */
-async function actionsIn(different: Partial<Situation>, seen = running): Promise<unknown[]> {
+const othersOf = (isSteady: boolean): ReconcileDependencies['others'] => ({
+  isSteady: () => isSteady,
+  endpoints: async () => [],
+  promote: async () => null,
+  complete: async () => undefined,
+})
+
+/** What a release finds in a situation that differs from a serving one; `done` gets what is done. */
+function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDependencies {
   const situation = { ...serving, ...different }
-  const done: unknown[] = []
-  const reconcile = createReconcile({
-    refusals: { ids: new Set(situation.hasRefused ? [seen.id] : []), recoverMs: 0 },
+  return {
+    refusals: { ids: new Set(situation.hasRefused ? [running.id] : []), recoverMs: 0 },
     store: { rows: { find: async () => situation.row }, jobs: { runs: async () => situation.isDesired } },
     locks: createDeploymentLocks(),
     instances: {
@@ -76,12 +86,7 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
         return may
       },
     },
-    others: {
-      isSteady: () => true,
-      endpoints: async () => [],
-      promote: async () => null,
-      complete: async () => undefined,
-    },
+    others: othersOf(situation.isSteady),
     releaseOf: async ({ id, app_id }) => ({
       id,
       appId: app_id,
@@ -95,8 +100,13 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
     renew: async (_row, _release, old) => {
       if (situation.isOld) done.push(['renew', old])
     },
-  })
-  await reconcile(seen, stopping)
+  }
+}
+
+/** Reconciles `seen` in a situation that differs from a serving release, and returns what was done. */
+async function actionsIn(different: Partial<Situation>, seen = running): Promise<unknown[]> {
+  const done: unknown[] = []
+  await createReconcile(worldOf(different, done))(seen, stopping)
   return done
 }
 
@@ -143,6 +153,33 @@ describe('a running release', () => {
   it('is left alone while another program holds its address', async () => {
     expect(await actionsIn({ isOpen: false, routed: null })).toEqual([])
   })
+})
+
+it('a release whose second instance hangs at its start is started again when its first one ends', async () => {
+  const done: string[] = []
+  const hanging = Promise.withResolvers<void>()
+  let observed: Observation = listening
+  const locks = createDeploymentLocks()
+  const reconcile = createReconcile({
+    ...worldOf({ isSteady: false }, done),
+    locks,
+    instances: { observe: async () => observed, adopt: async () => undefined, isAdopted: () => observed === listening },
+    others: {
+      ...othersOf(false),
+      complete: async () => {
+        done.push('complete')
+        await hanging.promise
+      },
+    },
+  })
+  const first = reconcile(running, stopping)
+  await expect.poll(() => done).toContain('complete')
+  observed = exited
+  const second = reconcile(running, stopping)
+  await expect.poll(() => done).toContain('revive')
+  hanging.resolve()
+  await Promise.all([first, second])
+  expect(locks.isHeld(running.id)).toBe(false)
 })
 
 describe('a static site', () => {

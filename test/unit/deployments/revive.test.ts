@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createRevive } from '../../../server/src/deployments/reconciler/revive.ts'
 import type { DeploymentFailure } from '../../../server/src/deployments/state/failure.ts'
 import { DeploymentError } from '../../../server/src/deployments/state/failure.ts'
-import type { Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
+import type { Endpoint, Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow, releaseOfRow as release } from '../../harness/deployment-row.ts'
 
 const ended: Handle = { runtime: 'process', data: { pid: 1 } }
@@ -28,9 +28,11 @@ function revivable(
     readonly observed?: Observation
     /** An error of the machine, not of the app. */
     readonly shortage?: Error
+    /** The endpoints of other instances. */
+    readonly replicas?: readonly Endpoint[]
   } = {},
 ) {
-  const { isRunning = true, isHealthy = true, observed = exited, shortage } = options
+  const { isRunning = true, isHealthy = true, observed = exited, shortage, replicas = [] } = options
   const done: string[] = []
   const failures: DeploymentFailure[] = []
   const revive = createRevive({
@@ -46,8 +48,8 @@ function revivable(
       observe: async () => observed,
     },
     routes: {
-      route: async () => {
-        done.push('route')
+      route: async (_, upstream) => {
+        done.push(upstream.endpoints.length === 1 ? 'route' : 'route to all')
         return true
       },
     },
@@ -65,11 +67,11 @@ function revivable(
   return {
     done,
     failures,
-    revive: (signal = new AbortController().signal) => revive(row, release, signal),
+    revive: (signal = new AbortController().signal) => revive(row, release, async () => replicas, signal),
     /** Revives it `times` times, each time after a pause that is long enough for the next start. */
     async crash(times: number) {
       for (let crash = 0; crash < times; crash++) {
-        await revive(row, release, new AbortController().signal)
+        await revive(row, release, async () => replicas, new AbortController().signal)
         vi.advanceTimersByTime(20_000)
       }
     },
@@ -144,6 +146,16 @@ describe('a release that crashes again and again', () => {
     expect(failures).toMatchObject([
       { stage: 'run', code: 'out_of_memory', message: expect.stringContaining('600 MB') },
     ])
+  })
+
+  it('goes on while another instance serves, which the address is shared with', async () => {
+    const serving = { replicas: [{ host: '127.0.0.1', port: 10_001 }] }
+    const { done, failures, crash } = revivable({ ...serving, isHealthy: false })
+    await crash(5)
+    expect([done.includes('halt'), failures]).toEqual([false, []])
+    const healthy = revivable(serving)
+    await healthy.crash(1)
+    expect(healthy.done).toEqual(['stop', 'start', 'route to all'])
   })
 
   it('is tried again for as long as the machine cannot start it, and does not fail', async () => {

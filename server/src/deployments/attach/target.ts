@@ -9,7 +9,6 @@ import type { DeploymentLocks } from '../state/lock.ts'
 import type { ReleaseOf } from '../state/secrets.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
-import { createSharedHold } from './shared-hold.ts'
 
 /** The instance beside which a command of an app runs. */
 export interface CommandTarget {
@@ -52,7 +51,7 @@ interface FindDependencies {
     ): Promise<Handle>
     stop(release: Release, handle: Handle, options: StopOptions): Promise<void>
   }
-  readonly locks: Pick<DeploymentLocks, 'run'>
+  readonly locks: Pick<DeploymentLocks, 'share'>
   readonly teardown: Teardown
 }
 
@@ -76,28 +75,32 @@ export function createFindCommandTarget(dependencies: FindDependencies): FindCom
 /** It does nothing; commands run beside it. */
 const idle = { argv: ['sleep', 'infinity'] } as const
 
-/** Makes the function that starts an instance of a release at rest for one command, under the lock of its deployment. */
-function createStartOwn(dependencies: FindDependencies) {
-  const { runtimes, instances } = dependencies
-  const hold = createSharedHold(dependencies)
+/** Makes the function that starts an instance of a release at rest for one command, which shares the lock of its deployment. */
+function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDependencies) {
   return async ({ id, runtime, build_plan }: DeploymentRow, release: Release): Promise<CommandTarget> => {
     if (build_plan?.start.argv.includes(staticServerName)) {
       throw new RuntimeError('no_process', 'A static site runs no process, so that no command can run beside it.')
     }
-    const held = await hold.join(id)
-    // A request may have started or removed it in between.
-    if (held === null) throw new RuntimeError('not_running', 'The app is being started; try again.')
-    const { signal, leave } = held
-    try {
-      const handle = await instances.start({ ...release, internalName: null }, runtime, idle, {
-        beside: true,
-        process: 'run.1',
+    for (;;) {
+      const found = await locks.share(id, async ({ signal, setGeneration, meanwhile }) => {
+        const row = await store.rows.find(id)
+        // The interruption may be older than the row.
+        if (signal.aborted) return 'read again'
+        if (row?.retained !== true || row.status === 'building' || row.status === 'running') {
+          throw new RuntimeError('not_running', 'The app is being started; try again.')
+        }
+        // It was stopped a moment ago, and serves until word of it arrives.
+        if (row.instance !== null) return 'tear down'
+        setGeneration({ ...row, isAtRest: true })
+        const options = { beside: true, process: 'run.1' }
+        const handle = await instances.start({ ...release, internalName: null }, runtime, idle, options)
+        const ended = Promise.withResolvers<void>()
+        void meanwhile(ended.promise)
+        const end = () => instances.stop(release, handle, { graceMs: 0 }).finally(ended.resolve)
+        return { release, handle, instances: runtimes.named(runtime).instances, own: { signal, end } }
       })
-      const end = () => instances.stop(release, handle, { graceMs: 0 }).finally(leave)
-      return { release, handle, instances: runtimes.named(runtime).instances, own: { signal, end } }
-    } catch (error) {
-      leave()
-      throw error
+      if (typeof found !== 'string') return found
+      if (found === 'tear down') await teardown({ id, app_id: release.appId })
     }
   }
 }

@@ -20,7 +20,7 @@ export interface DiskWatch {
 
 export interface DiskWatchDependencies {
   readonly store: Pick<DeploymentStore, 'rows'>
-  readonly locks: Pick<DeploymentLocks, 'run' | 'isHeld'>
+  readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken'>
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly routes: Pick<Routes, 'unroute'>
   readonly instances: Pick<InstanceControl, 'halt'>
@@ -128,7 +128,7 @@ async function measure(
   mostBytes: number,
   stopping: AbortSignal,
 ): Promise<number | undefined> {
-  if (dependencies.locks.isHeld(row.id)) return undefined
+  if (dependencies.locks.isTaken(row.id)) return undefined
   const bytes = await bytesOf(dependencies, row, mostBytes)
   if (bytes <= mostBytes) return bytes
   await stop(dependencies, row, tooLarge('run', mostBytes), stopping)
@@ -179,7 +179,7 @@ async function stop(
   stopping: AbortSignal,
 ): Promise<void> {
   const { store, locks, routes, instances, fail, logger } = dependencies
-  await locks.run(
+  await locks.share(
     seen.id,
     async ({ signal }) => {
       // Read again: a request may have changed it meanwhile.

@@ -28,7 +28,7 @@ export interface HealthWatchDependencies {
     readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
     readonly instances: Pick<DeploymentStore['instances'], 'of' | 'all'>
   }
-  readonly locks: Pick<DeploymentLocks, 'run' | 'isHeld'>
+  readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken'>
   readonly instances: Pick<InstanceControl, 'observe' | 'isAdopted' | 'stop'>
   /** False for an instance that will not answer soon. */
   readonly isExpected: (row: DeploymentRow, instance: InstanceRow) => boolean
@@ -140,12 +140,12 @@ async function check(
   const { row, handle, path } = target
   target.dueAt = now + nextCheckMs(target.failures, count)
   // It is being started, replaced or ended.
-  if (locks.isHeld(row.id) || !instances.isAdopted(handle)) return
+  if (locks.isTaken(row.id) || !instances.isAdopted(handle)) return
   target.endpoint ??= await endpointOf(instances, handle)
   // One that does not listen any more is the reconciler's; the gateway answers for a static site.
   if (target.endpoint === null || 'folder' in target.endpoint) return
   const answer = await ask(target.endpoint, path, signal)
-  if (signal.aborted || locks.isHeld(row.id) || !instances.isAdopted(handle)) return
+  if (signal.aborted || locks.isTaken(row.id) || !instances.isAdopted(handle)) return
   const { failures, isUnhealthy } = afterCheck(target.failures, answer === 'healthy')
   target.failures = failures
   if (failures > 0) target.endpoint = null
@@ -168,7 +168,7 @@ async function end(
   answer: string,
   stopping: AbortSignal,
 ): Promise<boolean> {
-  return locks.run(
+  return locks.share(
     row.id,
     async ({ signal }) => {
       const current = await store.rows.find(row.id)

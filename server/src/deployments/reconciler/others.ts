@@ -45,7 +45,10 @@ export interface Others {
 }
 
 export interface OthersDependencies {
-  readonly store: { readonly jobs: Pick<DeploymentStore['jobs'], 'runs'> }
+  readonly store: {
+    readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
+    readonly rows: Pick<DeploymentStore['rows'], 'find'>
+  }
   readonly rows: InstanceRows
   readonly scales: Pick<Scales, 'all'>
   /** The most instances of an app that the plan of its project allows, by the id of the project. */
@@ -80,6 +83,8 @@ interface Memory {
   readonly silences: Silences
   /** Those that became the first of their release in place of one that ended: what takes their place is started again. */
   readonly promoted: Set<string>
+  /** Those that are being started. */
+  readonly starting: Set<string>
 }
 
 const keyOf = ({ id }: Pick<DeploymentRow, 'id'>, { type, number }: InstanceName): string => `${id} ${type}.${number}`
@@ -88,7 +93,12 @@ const none: Scale = new Map()
 
 export function createOthers(dependencies: OthersDependencies): Others {
   const { rows, scales, mostOfAll, instances, others, gateway } = dependencies
-  const memory: Memory = { restarts: createRestarts(), silences: createSilences(), promoted: new Set() }
+  const memory: Memory = {
+    restarts: createRestarts(),
+    silences: createSilences(),
+    promoted: new Set(),
+    starting: new Set(),
+  }
   let seen: Snapshot = { instances: new Map(), scales: new Map(), most: new Map() }
 
   const refresh = async (): Promise<void> => {
@@ -195,8 +205,10 @@ function createRouting(
 ): () => Promise<void> {
   let last = Promise.resolve()
   const route = async (): Promise<void> => {
-    if (row.instance === null) return
-    const first = await instances.observe(row.instance)
+    // Read again: an instance may have taken long to start.
+    const current = await store.rows.find(row.id)
+    if (current === undefined || current.instance === null) return
+    const first = await instances.observe(current.instance)
     const own = first.state === 'listening' ? first.endpoints : []
     const [one, ...more] = [...own, ...(await endpoints())]
     if (one === undefined) return
@@ -230,7 +242,13 @@ async function startMissing(
   const missing = work.desired.flatMap((process) =>
     numbersOf(process, work.row.instance).map((number) => ({ process, number })),
   )
-  await Promise.all(missing.map((each) => startOne(dependencies, memory, work, each, route)))
+  const startNew = async (each: (typeof missing)[number]) => {
+    const key = keyOf(work.row, { type: each.process.type, number: each.number })
+    if (memory.starting.has(key)) return
+    memory.starting.add(key)
+    await startOne(dependencies, memory, work, each, route).finally(() => memory.starting.delete(key))
+  }
+  await Promise.all(missing.map(startNew))
 }
 
 async function startOne(

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Gateway } from '../../gateway/client.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Release } from '../../runtimes/runtime.ts'
 import type { InstanceControl } from '../job/instances.ts'
 import type { Routes } from '../job/routes.ts'
 import { upstreamOf } from '../job/upstream.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
+import type { DeploymentLocks, SharedLock } from '../state/lock.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 import type { Others } from './others.ts'
@@ -35,7 +36,7 @@ export interface ReconcileDependencies {
     readonly rows: Pick<DeploymentStore['rows'], 'find'>
     readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
   }
-  readonly locks: Pick<DeploymentLocks, 'run' | 'isHeld'>
+  readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken' | 'isHeld'>
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted'>
   readonly gateway: Pick<Gateway, 'current' | 'probe'>
   readonly routes: Pick<Routes, 'route' | 'unroute'> & {
@@ -51,48 +52,66 @@ export interface ReconcileDependencies {
 
 export function createReconcile(dependencies: ReconcileDependencies): Reconcile {
   const { store, locks, routes } = dependencies
+  const looking = new Set<string>()
+  const reviving = new Set<string>()
 
   const reconcile = async (seen: DeploymentRow, stopping: AbortSignal): Promise<void> => {
     // Nothing can be routed to an address that another program holds; opening the address is retried elsewhere.
-    if (!routes.isOpen(seen.app_id) || locks.isHeld(seen.id)) return
-    await locks.run(
-      seen.id,
-      async ({ signal }) => {
-        // Read again: a request may have changed it meanwhile.
-        const row = await store.rows.find(seen.id)
-        if (row?.status !== 'running' || signal.aborted) return
-        await reconcileRow(dependencies, row, signal)
-      },
-      stopping,
-    )
+    if (!routes.isOpen(seen.app_id) || locks.isTaken(seen.id) || looking.has(seen.id)) return
+    looking.add(seen.id)
+    const starts = await locks
+      .share(
+        seen.id,
+        async (held) => {
+          // Read again: a request may have changed it meanwhile.
+          const row = await store.rows.find(seen.id)
+          if (row?.status !== 'running' || held.signal.aborted) return []
+          return reconcileRow(dependencies, reviving, row, held)
+        },
+        stopping,
+      )
+      .finally(() => looking.delete(seen.id))
+    await Promise.all(starts.map((start) => start()))
   }
   return (seen, stopping) => (!locks.isHeld(seen.id) && serves(dependencies, seen) ? null : reconcile(seen, stopping))
 }
 
-/** Keeps the first instance of a release serving, and then the others. */
+/**
+ * Keeps the first instance of a release serving, and then the others. Returns functions that wait for the instances that it
+ * starts, which share the lock: one that hangs keeps no other from being started.
+ */
 async function reconcileRow(
   dependencies: ReconcileDependencies,
+  reviving: Set<string>,
   row: DeploymentRow,
-  signal: AbortSignal,
-): Promise<void> {
+  { signal, meanwhile }: SharedLock,
+): Promise<(() => Promise<void>)[]> {
   const { store, routes, releaseOf, revive, others } = dependencies
-  const complete = async (serving: DeploymentRow) => others.complete(serving, await releaseOf(serving), signal)
-  if (await adopt(dependencies, row, signal)) return complete(row)
-  const hasReplica = (await others.endpoints(row, await releaseOf(row))).length > 0
+  const release = await releaseOf(row)
+  const complete = (serving: DeploymentRow) => {
+    const completing = meanwhile(others.complete(serving, release, signal))
+    return () => completing
+  }
+  if (reviving.has(row.id)) return [complete(row)]
+  if (await adopt(dependencies, row, signal)) return [complete(row)]
+  const hasReplica = (await others.endpoints(row, release)).length > 0
   if (!hasReplica) await routes.unroute(row)
   // A supervisor starts its worker again by itself.
   if (dependencies.refusals.ids.delete(row.id) && (await listensAgain(dependencies, row, signal))) {
-    if (await adopt(dependencies, row, signal)) return complete(row)
+    if (await adopt(dependencies, row, signal)) return [complete(row)]
   }
   // Another release may have taken over meanwhile: then this one finishes its requests, and is left alone.
-  if (!(await store.jobs.runs(row))) return
-  const promoted = hasReplica ? await others.promote(row, await releaseOf(row)) : null
+  if (!(await store.jobs.runs(row))) return []
+  const promoted = hasReplica ? await others.promote(row, release) : null
   if (promoted !== null) {
     await adopt(dependencies, promoted, signal)
-    return complete(promoted)
+    return [complete(promoted)]
   }
   if (hasReplica) await routes.unroute(row)
-  await revive(row, await releaseOf(row), signal)
+  reviving.add(row.id)
+  const replicas = () => others.endpoints(row, release)
+  const started = meanwhile(revive(row, release, replicas, signal).finally(() => reviving.delete(row.id)))
+  return [() => started, complete(row)]
 }
 
 type ServesDependencies = Pick<ReconcileDependencies, 'gateway' | 'instances' | 'refusals' | 'others'>
@@ -115,12 +134,14 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   if (serves(dependencies, row)) return true
   const seen = await instances.observe(row.instance)
   if (seen.state !== 'listening') return false
-  dependencies.refusals.ids.delete(row.id)
+  const isKnown = instances.isAdopted(row.instance) && !dependencies.refusals.ids.delete(row.id)
   const release = await releaseOf(row)
   await instances.adopt(release, row.instance)
   const [endpoint] = seen.endpoints
   if ('folder' in endpoint && (await gateway.probe(endpoint, '/')) >= 500) return false
   const upstream = upstreamOf(row, [...seen.endpoints, ...(await others.endpoints(row, release))])
+  // While others start.
+  if (isKnown && isDeepStrictEqual(gateway.current(row.app_id), upstream)) return true
   const isRouted = await routes.route(row.app_id, upstream, () => store.jobs.runs(row))
   if (isRouted) await renew(row, release, upstream, signal)
   return isRouted

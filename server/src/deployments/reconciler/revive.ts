@@ -1,6 +1,6 @@
 import type { Logger } from '../../platform/logger.ts'
 import { limitCodes } from '../../runtimes/limits.ts'
-import type { Handle, Release } from '../../runtimes/runtime.ts'
+import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
 import type { Fail } from '../job/fail.ts'
 import type { HealthCheck } from '../job/health.ts'
 import { type InstanceControl, releaseRef } from '../job/instances.ts'
@@ -15,8 +15,17 @@ import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 import { createRestarts, type Restarts } from './restarts.ts'
 
-/** Starts a running release again whose instance has ended, when that is due; makes it `failed` in a crash loop. */
-export type Revive = (row: DeploymentRow, release: Release, signal: AbortSignal) => Promise<void>
+/**
+ * Starts a running release again whose instance has ended, when that is due; makes it `failed` in a crash loop.
+ *
+ * @param replicas returns the endpoints of its other instances of `web`
+ */
+export type Revive = (
+  row: DeploymentRow,
+  release: Release,
+  replicas: () => Promise<readonly Endpoint[]>,
+  signal: AbortSignal,
+) => Promise<void>
 
 export interface ReviveDependencies {
   readonly store: { readonly jobs: Pick<DeploymentStore['jobs'], 'runs' | 'setInstance'> }
@@ -36,11 +45,11 @@ const crashLoop = 'crash_loop'
 
 export function createRevive(dependencies: ReviveDependencies): Revive {
   const restarts = createRestarts()
-  return async (row, release, signal) => {
+  return async (row, release, replicas, signal) => {
     if (restarts.isLoop(row.id, performance.now())) {
       await giveUp(dependencies, restarts, row, await crashed(dependencies, row, release))
     } else if (restarts.isDue(row.id, performance.now())) {
-      await startAgain(dependencies, restarts, row, release, signal)
+      await startAgain(dependencies, restarts, row, release, { replicas, signal })
     }
   }
 }
@@ -50,7 +59,7 @@ async function startAgain(
   restarts: Restarts,
   row: DeploymentRow,
   release: Release,
-  signal: AbortSignal,
+  { replicas, signal }: { readonly replicas: Parameters<Revive>[2]; readonly signal: AbortSignal },
 ): Promise<void> {
   const { store, instances, routes, checkHealth, settings, noteRestart, logger } = dependencies
   logger.info({ deployment: row.id }, 'starting the release again')
@@ -76,7 +85,8 @@ async function startAgain(
       signal,
     )
     if (instance !== started && !(await store.jobs.setInstance(row, instance))) return await end()
-    await routes.route(row.app_id, upstreamOf(row, endpoints), () => store.jobs.runs(row))
+    const upstream = upstreamOf(row, [...endpoints, ...(await replicas())])
+    await routes.route(row.app_id, upstream, () => store.jobs.runs(row))
   } catch (error) {
     if (signal.aborted) return
     logger.warn({ err: error, deployment: row.id }, 'the release could not be started again')
@@ -86,7 +96,9 @@ async function startAgain(
     await end()
     if (!isApps) return
     restarts.noteFailure(row.id, performance.now())
-    if (restarts.isLoop(row.id, performance.now())) await giveUp(dependencies, restarts, row, error)
+    // Another instance may have begun to serve.
+    const isLost = restarts.isLoop(row.id, performance.now()) && (await replicas()).length === 0
+    if (isLost) await giveUp(dependencies, restarts, row, error)
   }
 }
 

@@ -27,7 +27,7 @@ function withOneMore(processes: BuildPlan['processes']) {
   let known: InstanceRow[] = []
   const starts: number[] = []
   const others = createOthers({
-    store: { jobs: { runs: async () => true } },
+    store: { jobs: { runs: async () => true }, rows: { find: async () => row } },
     rows: {
       of: async () => known,
       all: async () => known,

@@ -27,7 +27,7 @@ export type Promote = (
 interface PromoteDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly rows: Pick<DeploymentStore['rows'], 'find'>
-  readonly locks: Pick<DeploymentLocks, 'run'>
+  readonly locks: Pick<DeploymentLocks, 'share'>
   readonly disk: DiskGuard
   readonly build: BuildStep
   readonly slots: Pick<Slots<string>, 'use'>
@@ -82,18 +82,18 @@ async function copyKept(
   let again = true
   let plan: BuildPlan | undefined
   while (again) {
-    again = await locks.run(
+    // Shared: the release may serve, and what keeps it running must not wait for the copy.
+    const copying = await locks.share(
       fromId,
-      async (held) => {
-        plan = await copy(AbortSignal.any([signal, held.signal])).catch((error: unknown) => {
-          signal.throwIfAborted()
-          if (isInterrupted(held.signal)) return undefined
-          throw error instanceof RuntimeError ? new DeploymentError('build', error.code, error.message) : error
-        })
-        return plan === undefined
-      },
+      async ({ signal: held, meanwhile }) => ({ plan: meanwhile(copy(AbortSignal.any([signal, held]))), held }),
       signal,
     )
+    plan = await copying.plan.catch((error: unknown) => {
+      signal.throwIfAborted()
+      if (isInterrupted(copying.held)) return undefined
+      throw error instanceof RuntimeError ? new DeploymentError('build', error.code, error.message) : error
+    })
+    again = plan === undefined
   }
   if (plan === undefined) throw notKept(fromId)
   return plan
