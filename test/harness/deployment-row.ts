@@ -24,6 +24,7 @@ export function deploymentRow(columns: Partial<DeploymentRow> = {}): DeploymentR
     variables: Buffer.alloc(0),
     variable_origins: null,
     git_token: null,
+    superseded_by: null,
     build_plan: null,
     runtime: 'process',
     instance: null,

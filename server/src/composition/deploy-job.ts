@@ -61,7 +61,7 @@ export function composeJobParts(
     others: createOtherInstances({ rows: store.instances, instances, checkHealth, leaving, settings: config.deploys }),
     teardown: createTeardown({ store, locks, instances, routes }),
     removeApp: createRemoveApp({ runtimes, logs }),
-    fail: createFail({ database: state.db, jobs: store.jobs, apps, announce, urlOf }),
+    fail: createFail({ database: state.db, jobs: store.jobs, ofProjects: store.ofProjects, apps, announce, urlOf }),
   }
 }
 

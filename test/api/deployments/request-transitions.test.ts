@@ -77,7 +77,7 @@ async function changed(
 
 describe.each([true, false])('a deployment whose release is kept: %s', (retained) => {
   it('is canceled from building alone', async () => {
-    expect(await changed((on, { id }) => transitions.cancel(on, id), retained)).toEqual({ building: 'canceled' })
+    expect(await changed(transitions.cancel, retained)).toEqual({ building: 'canceled' })
     const ended = await database.query('select id from deployments where finished_at is not null and git_token is null')
     expect(ended).toEqual([{ id: `dep_building_${retained}` }])
   })
@@ -95,6 +95,13 @@ describe.each([true, false])('a deployment whose release is kept: %s', (retained
     const expected = { failed: 'building', canceled: 'building', superseded: 'building', stopped: 'building' }
     const rollBack = async (on: Transaction, row: DeploymentRow) => (await transitions.rollBack(on, row, by)).ok
     expect(await changed(rollBack, retained)).toEqual(retained ? expected : {})
+  })
+
+  it('is restarted for maintenance while it serves alone, and takes no generation', async () => {
+    const restart = (on: Transaction, row: DeploymentRow) => transitions.restartServing(on, row, by)
+    expect(await changed(restart, retained)).toEqual(retained ? { running: 'building' } : {})
+    const generations = await database.query('select distinct generation::integer from deployments')
+    expect(generations).toEqual([{ generation: 1 }])
   })
 
   it('is restarted when it is kept and not building alone', async () => {

@@ -3,6 +3,8 @@ import type { Announce, UrlOf } from '../state/announce.ts'
 import type { AppDirectory } from '../state/apps.ts'
 import type { DeploymentFailure } from '../state/failure.ts'
 import type { JobTransitions } from '../state/job-transitions.ts'
+import type { ProjectReads } from '../state/reads.ts'
+import { bringBackSuperseded } from '../state/superseded.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 
 /** Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted. */
@@ -11,11 +13,12 @@ export type Fail = (row: DeploymentRow, failure: DeploymentFailure) => Promise<v
 export function createFail(dependencies: {
   readonly database: Database
   readonly jobs: Pick<JobTransitions, 'fail'>
+  readonly ofProjects: Pick<ProjectReads, 'countBuilding'>
   readonly apps: Pick<AppDirectory, 'get'>
   readonly announce: Announce
   readonly urlOf: UrlOf
 }): Fail {
-  const { database, jobs, apps, announce, urlOf } = dependencies
+  const { database, jobs, ofProjects, apps, announce, urlOf } = dependencies
   return async (row, failure) => {
     const app = await apps.get(row.app_id)
     await database.transaction().execute(async (transaction) => {
@@ -27,6 +30,7 @@ export function createFail(dependencies: {
         url: urlOf(app),
         failure: { stage, code, message },
       })
+      await bringBackSuperseded(transaction, ofProjects, row)
     })
   }
 }

@@ -7,6 +7,7 @@ import type { Announce, UrlOf } from '../state/announce.ts'
 import { notifyChange } from '../state/changes.ts'
 import { enqueueDeployment } from '../state/queue.ts'
 import type { DeploymentStore } from '../state/store.ts'
+import { bringBackSuperseded } from '../state/superseded.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 import type { DeploymentDetails, FoundDeployment } from './detail.ts'
 import { otherIsActive, refusal, type Verb } from './refusals.ts'
@@ -50,11 +51,12 @@ export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle 
   return {
     async cancel(change) {
       const { row } = await read(change)
-      const ok = await store.requests.cancel(change.transaction, row.id)
+      const ok = await store.requests.cancel(change.transaction, row)
       const found = await read(change)
       if (!ok) return unchanged(details, found, 'canceled', 'cancel')
       await announce(change.transaction, { event: 'deployment.canceled', row: found.row, url: urlOf(found.app) })
       await notifyOf(change, found.row)
+      await bringBackSuperseded(change.transaction, store.ofProjects, found.row)
       return details.show(found)
     },
 

@@ -6,6 +6,7 @@ import type { Handle } from '../../runtimes/runtime.ts'
 import type { AppRows } from './apps.ts'
 import type { DeploymentFailure } from './failure.ts'
 import { atRest, restingStatuses } from './rows.ts'
+import { giveUpSuperseded } from './superseded.ts'
 import { type CommitDetails, type DeploymentGeneration, type DeploymentRow, tablesOf } from './tables.ts'
 
 /** Facts that became known while a release was made. */
@@ -45,8 +46,15 @@ export interface JobTransitions {
     row: DeploymentRow,
     facts: ReleaseFacts,
   ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }>
-  /** `building` | `running` → `failed`. The caller has ended all of its instances, which are forgotten. */
-  fail(transaction: Transaction, target: DeploymentGeneration, failure: DeploymentFailure): Promise<boolean>
+  /**
+   * `building` | `running` → `failed`. The caller has ended all of its instances, which are forgotten, and brings back what it
+   * superseded.
+   */
+  fail(
+    transaction: Transaction,
+    row: DeploymentGeneration & Pick<DeploymentRow, 'app_id'>,
+    failure: DeploymentFailure,
+  ): Promise<boolean>
   /** True when this generation is the running one. */
   runs(target: DeploymentGeneration): Promise<boolean>
   /** Notes the instance that a running release has been started as again. */
@@ -104,7 +112,10 @@ export function createJobTransitions(given: {
       return run(transaction, row, facts)
     },
 
-    fail,
+    async fail(transaction, row, failure) {
+      await apps.lock(transaction, row.app_id)
+      return fail(transaction, row, failure)
+    },
     runs: (target) => runs(database, target),
 
     setInstance: (target, instance) =>
@@ -204,11 +215,19 @@ async function run(
     .executeTakeFirst()
   const isDesired = current?.status === 'building' && current.generation === row.generation
   if (!isDesired || (await supersedeIfOlder(transaction, row.id))) return { ok: false, previous: undefined }
+  await giveUpSuperseded(transaction, row)
   const previous = await trx
     .updateTable('deployments')
     .set({ status: 'superseded' })
     .where('app_id', '=', row.app_id)
-    .where('status', '=', 'running')
+    .where('id', '<>', row.id)
+    .where(({ and, eb, or }) =>
+      or([
+        eb('status', '=', 'running'),
+        // One that is restarted for maintenance.
+        and([eb('status', '=', 'building'), eb('retained', '=', true), eb('generation', '<', row.generation)]),
+      ]),
+    )
     .returningAll()
     .executeTakeFirst()
   await trx

@@ -2,6 +2,7 @@ import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { AppRows } from './apps.ts'
 import { atRest, lockDeployment, restingStatuses } from './rows.ts'
+import { giveUpSuperseded, supersedeWaiting } from './superseded.ts'
 import { type CommitDetails, type DeploymentRow, type LastRequest, tablesOf } from './tables.ts'
 import type { VariableOrigins } from './variables.ts'
 
@@ -40,8 +41,8 @@ export interface RequestTransitions {
    * waits to be started again is not superseded: it is ready sooner, and visitors have it until the new one is.
    */
   add(transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
-  /** `building` → `canceled`. */
-  cancel(transaction: Transaction, id: string): Promise<boolean>
+  /** `building` → `canceled`. The caller brings back what it superseded. */
+  cancel(transaction: Transaction, row: Pick<DeploymentRow, 'id' | 'app_id'>): Promise<boolean>
   /** `running` → `stopped`. */
   stop(transaction: Transaction, id: string): Promise<boolean>
   /**
@@ -55,6 +56,11 @@ export interface RequestTransitions {
   ): Promise<{ ok: boolean; superseded: readonly DeploymentRow[] }>
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
   restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
+  /**
+   * As `restart`, of a release that serves, for maintenance: it takes no generation, which are wishes of owners. So a deployment that
+   * is being built takes over as if there had been no restart.
+   */
+  restartServing(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
   /** Records that a deployment was given no variables of its own: they are the app's now. The release stays as it is. */
   giveUpVariables(transaction: Transaction, row: DeploymentRow): Promise<void>
   /** Deletes a deployment at rest, and its app with the last one. */
@@ -69,11 +75,15 @@ export interface RequestTransitions {
 export function createRequestTransitions({ apps }: { readonly apps: AppRows }): RequestTransitions {
   return {
     add: (transaction, deployment) => add(apps, transaction, deployment),
-    cancel: (transaction, id) => moveTo(transaction, id, 'building', 'canceled'),
+    async cancel(transaction, { id, app_id }) {
+      await apps.lock(transaction, app_id)
+      return moveTo(transaction, id, 'building', 'canceled')
+    },
     stop: (transaction, id) => moveTo(transaction, id, 'running', 'stopped'),
 
     async rollBack(transaction, row, by) {
       await apps.lock(transaction, row.app_id)
+      await giveUpSuperseded(transaction, { app_id: row.app_id })
       const superseded = await tablesOf(transaction)
         .updateTable('deployments')
         .set({ status: 'superseded', ...atRest })
@@ -82,13 +92,21 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
         .where('status', '=', 'building')
         .returningAll()
         .execute()
-      const options = { from: restingStatuses, forgetInstance: false, kind: 'rollback', by } as const
-      return { ok: await startAgain(apps, transaction, row, options), superseded }
+      const generation = await apps.nextGeneration(transaction, row.app_id)
+      const options = { from: restingStatuses, generation, forgetInstance: false, kind: 'rollback', by } as const
+      return { ok: await startAgain(transaction, row, options), superseded }
     },
 
-    restart(transaction, row, by) {
+    async restart(transaction, row, by) {
+      const generation = await apps.nextGeneration(transaction, row.app_id)
       const from = ['running', ...restingStatuses] as const
-      return startAgain(apps, transaction, row, { from, forgetInstance: true, kind: 'restart', by })
+      return startAgain(transaction, row, { from, generation, forgetInstance: true, kind: 'restart', by })
+    },
+
+    async restartServing(transaction, row, by) {
+      await apps.lock(transaction, row.app_id)
+      const { generation } = row
+      return startAgain(transaction, row, { from: ['running'], generation, forgetInstance: true, kind: 'restart', by })
     },
 
     async giveUpVariables(transaction, { id, variable_origins }) {
@@ -129,14 +147,7 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
 async function add(apps: AppRows, transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow> {
   const trx = tablesOf(transaction)
   const generation = await apps.nextGeneration(transaction, deployment.appId)
-  await trx
-    .updateTable('deployments')
-    .set({ status: 'superseded', ...atRest })
-    .where('app_id', '=', deployment.appId)
-    .where('status', '=', 'building')
-    .where('started_at', 'is', null)
-    .where('retained', '=', false)
-    .execute()
+  await supersedeWaiting(transaction, deployment)
   return trx
     .insertInto('deployments')
     .values({
@@ -173,18 +184,16 @@ const applied = (generation: number, by: DeploymentTrigger): LastRequest => ({
   by,
 })
 
-interface StartAgain extends Pick<LastRequest, 'kind' | 'by'> {
+interface StartAgain extends Pick<LastRequest, 'kind' | 'by' | 'generation'> {
   readonly from: readonly DeploymentRow['status'][]
   readonly forgetInstance: boolean
 }
 
 async function startAgain(
-  apps: AppRows,
   transaction: Transaction,
   row: DeploymentRow,
-  { from, forgetInstance, kind, by }: StartAgain,
+  { from, generation, forgetInstance, kind, by }: StartAgain,
 ): Promise<boolean> {
-  const generation = await apps.nextGeneration(transaction, row.app_id)
   const request: LastRequest = { generation, kind, at: new Date().toISOString(), by }
   await lockDeployment(transaction, row.id)
   const { numUpdatedRows } = await tablesOf(transaction)
@@ -195,6 +204,7 @@ async function startAgain(
     .where('id', '=', row.id)
     .where('retained', '=', true)
     .where('status', 'in', [...from])
+    .where('generation', '<=', generation)
     .executeTakeFirst()
   return numUpdatedRows === 1n
 }

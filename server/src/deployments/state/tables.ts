@@ -71,6 +71,8 @@ export type DeploymentsTables = {
     variable_origins: NullableJson<VariableOrigins>
     /** Encrypted, for the fetch alone; null afterwards. */
     git_token: Buffer | null
+    /** The deployment that took the place of this one before its build began, until that one serves or has failed; null otherwise. */
+    superseded_by: string | null
     build_plan: NullableJson<BuildPlan>
     /** The name of the runtime that keeps the release. */
     runtime: string

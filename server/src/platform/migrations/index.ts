@@ -33,6 +33,7 @@ import { volumes } from './steps/0020-0039/0031-volumes.ts'
 import { domains } from './steps/0020-0039/0032-domains.ts'
 import { certificates } from './steps/0020-0039/0033-certificates.ts'
 import { domainContests } from './steps/0020-0039/0034-domain-contests.ts'
+import { superseded } from './steps/0020-0039/0036-superseded.ts'
 
 /**
  * All steps of the schema, applied in the order of their names. A released one is never edited. `oldestServer` of a step says
@@ -75,4 +76,5 @@ export const migrations: Migrations = {
   '0032-domains': domains,
   '0033-certificates': certificates,
   '0034-domain-contests': domainContests,
+  '0036-superseded': superseded,
 }

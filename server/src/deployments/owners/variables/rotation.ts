@@ -46,7 +46,7 @@ async function restartRelease(
   by: DeploymentTrigger,
 ): Promise<void> {
   // False when another change came first: it starts the app with the new password, too.
-  if (!(await requests.restart(transaction, row, by))) return
+  if (!(await requests.restartServing(transaction, row, by))) return
   await enqueueDeployment(transaction, ofProjects, row)
   await notifyChange(transaction, { appId: row.app_id, deploymentId: row.id })
 }

@@ -1,0 +1,140 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { createJobTransitions } from '../../../server/src/deployments/state/job-transitions.ts'
+import { createRequestTransitions } from '../../../server/src/deployments/state/request-transitions.ts'
+import {
+  bringBackSuperseded,
+  giveUpSuperseded,
+  supersedeWaiting,
+} from '../../../server/src/deployments/state/superseded.ts'
+import { type DeploymentRow, tablesOf } from '../../../server/src/deployments/state/tables.ts'
+import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+
+let database: TestDatabase
+let handle: DatabaseHandle
+let generation: number
+beforeAll(async () => {
+  database = await testDatabase()
+  handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
+  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
+  await database.query(
+    `insert into projects (id, account_id, name, region, plan, status)
+     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
+  )
+  await database.query("insert into apps (id, project_id, name, port) values ('app_1', 'proj_1', 'a', 20000)")
+})
+afterAll(async () => {
+  await handle?.close()
+  await database?.[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  await database.query('delete from deployments')
+  generation = 0
+  await create('begun')
+  await begin('begun')
+})
+
+const app = { app_id: 'app_1' }
+const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => handle.db.transaction().execute(work)
+
+/** Creates a deployment, which supersedes what waits. */
+async function create(id: string): Promise<void> {
+  generation += 1
+  await inTransaction((transaction) => supersedeWaiting(transaction, { id, appId: app.app_id }))
+  await database.query(
+    `insert into deployments
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, runtime)
+     values ($1, 'proj_1', 'app_1', 'acct_1', 'building', false, $2, 'https://example.com/a.git', 'token', '', 'process')`,
+    [id, generation],
+  )
+}
+
+const begin = (id: string) => database.query('update deployments set started_at = now() where id = $1', [id])
+
+const rowOf = (id: string): Promise<DeploymentRow> =>
+  tablesOf(handle.db).selectFrom('deployments').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+/** Cancels a deployment; one that fails does the same. */
+const cancel = (id: string) =>
+  inTransaction(async (transaction) => {
+    await tablesOf(transaction).updateTable('deployments').set({ status: 'canceled' }).where('id', '=', id).execute()
+    await bringBackSuperseded(transaction, { countBuilding: async () => 1 }, { id, ...app })
+  })
+
+async function run(id: string): Promise<{ ok: boolean; previous: string | undefined }> {
+  const jobs = createJobTransitions({ database: handle.db, apps: { lock: async () => undefined } })
+  const plan = { kind: 'node', build: [], start: { argv: ['node', 'a.js'] } } as const
+  const row = await rowOf(id)
+  const facts = { plan, instance: { runtime: 'process', data: {} } }
+  const { ok, previous } = await inTransaction((transaction) => jobs.run(transaction, row, facts))
+  return { ok, previous: previous?.id }
+}
+
+/** Returns the deployments that wait or build, oldest first. */
+const building = async () =>
+  (
+    await database.query<{ id: string }>("select id from deployments where status = 'building' order by generation")
+  ).map(({ id }) => id)
+
+it('a superseded deployment waits again, with its token, when the newer one ends without having served', async () => {
+  await create('old')
+  await create('new')
+  expect(await building()).toEqual(['begun', 'new'])
+  await cancel('new')
+  expect(await building()).toEqual(['begun', 'old'])
+  expect(await rowOf('old')).toMatchObject({ git_token: Buffer.from('token'), finished_at: null, superseded_by: null })
+  expect(await database.query(`select 1 from graphile_worker.jobs where key = 'deployment old'`)).toHaveLength(1)
+})
+
+it('of several that superseded each other, the last one that did not end comes back', async () => {
+  await create('old')
+  await create('newer')
+  await create('newest')
+  await cancel('newest')
+  expect(await building()).toEqual(['begun', 'newer'])
+  await cancel('newer')
+  expect(await building()).toEqual(['begun', 'old'])
+})
+
+it('a superseded deployment gives way to a third one that was created before the second one ended', async () => {
+  await create('old')
+  await create('second')
+  await begin('second')
+  await create('third')
+  await cancel('second')
+  expect(await building()).toEqual(['begun', 'third'])
+  await cancel('third')
+  expect(await building()).toEqual(['begun', 'old'])
+})
+
+it('a superseded deployment loses its token and never comes back once a newer one has served', async () => {
+  await create('old')
+  await create('new')
+  await run('new')
+  await cancel('new')
+  expect(await building()).toEqual(['begun'])
+  expect((await rowOf('old')).git_token).toBe(null)
+})
+
+it('nor does it after a rollback', async () => {
+  await create('old')
+  await create('new')
+  await inTransaction((transaction) => giveUpSuperseded(transaction, app))
+  await cancel('new')
+  expect(await building()).toEqual(['begun'])
+})
+
+it('a release that is restarted for maintenance gives way to the one that was being built, and is torn down', async () => {
+  await run('begun')
+  await create('next')
+  const apps = { lock: async () => undefined, nextGeneration: async () => 9, delete: async () => undefined }
+  const transitions = createRequestTransitions({ apps: { ...apps, deleteProject: async () => undefined } })
+  const by = { kind: 'key', name: 'ci', repository: null, run_url: null, actor: null, event: null } as const
+  const serving = await rowOf('begun')
+  expect(await inTransaction((transaction) => transitions.restartServing(transaction, serving, by))).toBe(true)
+  expect(await run('next')).toEqual({ ok: true, previous: 'begun' })
+  expect((await rowOf('begun')).status).toBe('superseded')
+  // The job of the restart comes too late.
+  expect(await run('begun')).toEqual({ ok: false, previous: undefined })
+})
