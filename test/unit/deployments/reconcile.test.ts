@@ -61,7 +61,7 @@ const othersOf = (isSteady: boolean): ReconcileDependencies['others'] => ({
   complete: async () => undefined,
 })
 
-/** What a release finds in a situation that differs from a serving one; `done` gets what is done. */
+/** Returns what surrounds a release in a situation that differs from a serving one; `done` records what is done. */
 function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDependencies {
   const situation = { ...serving, ...different }
   return {

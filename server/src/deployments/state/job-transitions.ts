@@ -224,7 +224,7 @@ async function run(
     .where(({ and, eb, or }) =>
       or([
         eb('status', '=', 'running'),
-        // One that is restarted for maintenance.
+        // A release that is restarted for maintenance.
         and([eb('status', '=', 'building'), eb('retained', '=', true), eb('generation', '<', row.generation)]),
       ]),
     )

@@ -57,7 +57,7 @@ export interface RequestTransitions {
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
   restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
   /**
-   * As `restart`, of a release that serves, for maintenance: it takes no generation, which are wishes of owners. So a deployment that
+   * As `restart`, of a release that serves, for maintenance: it takes no generation, because owners ask for these. So a deployment that
    * is being built takes over as if there had been no restart.
    */
   restartServing(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
