@@ -2,6 +2,8 @@
 const maxDepth = 32
 /** The API's own bodies have hundreds of values. Each takes time to parse and to validate, in which nobody else is answered. */
 const maxValues = 10_000
+/** No text of the API is nearly as long, however it is escaped. */
+const maxTextLength = 200_000
 
 /** A reason to refuse a JSON text. `field` is the path of the member, or `body`. */
 export interface JsonTextProblem {
@@ -23,7 +25,7 @@ const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x
 
 /**
  * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the other value
- * (RFC 8259 §4), `__proto__`, excessive nesting, or too many values. What it returns for a text that is no JSON says nothing.
+ * (RFC 8259 §4), `__proto__`, excessive nesting, too many values, or a text that is too long. What it returns for a text that is no JSON says nothing.
  */
 export function jsonTextProblem(text: string): JsonTextProblem | undefined {
   const levels: Level[] = []
@@ -33,6 +35,9 @@ export function jsonTextProblem(text: string): JsonTextProblem | undefined {
     switch (text.charCodeAt(at)) {
       case quote: {
         const end = stringEnd(text, at)
+        if (end - at > maxTextLength) {
+          return { field: 'body', message: `must have no text of more than ${maxTextLength} characters` }
+        }
         if (level?.keys !== undefined && level.keyNext) {
           const key = stringIn(text.slice(at, end + 1))
           if (key === undefined) return undefined

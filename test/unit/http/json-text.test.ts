@@ -52,6 +52,15 @@ describe('a JSON text', () => {
     expect(jsonTextProblem(members)).toEqual(tooMany)
   })
 
+  it('has texts of at most 200,000 characters', () => {
+    const text = (length: number) => JSON.stringify({ a: 'x'.repeat(length) })
+    expect(jsonTextProblem(text(190_000))).toBeUndefined()
+    expect(jsonTextProblem(text(200_001))).toEqual({
+      field: 'body',
+      message: 'must have no text of more than 200000 characters',
+    })
+  })
+
   it.each(['{"__proto__":1}', '[{"a":{"__pr\\u006fto__":{}}}]'])('with __proto__ is refused: %s', (text) => {
     expect(jsonTextProblem(text)).toEqual({ field: 'body', message: 'must not have a member named __proto__' })
   })

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
+import { type Readable, Transform } from 'node:stream'
 import { Busboy, type BusboyHeaders, type BusboyInstance } from '@fastify/busboy'
 import { invalidRequest } from '../../contract/errors.ts'
 import { watchBody } from '../../http/watch-body.ts'
@@ -40,13 +40,15 @@ export async function readUploadForm({ message, idleTimeoutMs, onFile }: UploadF
   const parts = collectParts(parser, onFile, outcome)
   const fail = (problem: string) => outcome.reject(invalidRequest({ field: 'file', message: problem }))
   const stopWatching = watchBody(message, { idleTimeoutMs, onBytes: limitOverhead(parts.fileBytes, fail), fail })
-  message.pipe(parser)
+  const limited = limitParts(boundaryOf(message), fail)
+  message.pipe(limited).pipe(parser)
   try {
     await outcome.promise
     await parts.file()?.stored
   } finally {
     stopWatching()
-    message.unpipe(parser)
+    message.unpipe(limited)
+    limited.destroy()
     parser.destroy()
     parts.file()?.stream.destroy()
     await parts.file()?.stored.catch(() => undefined)
@@ -112,6 +114,27 @@ function collectParts(
   return { file: () => file, name: () => name, fileBytes: () => taken }
 }
 
+/**
+ * Passes on a form until it has too many parts. They are counted before the parser sees them: it takes ten thousand times as long for a
+ * part as for a byte, and cannot be stopped within what it is given at once.
+ */
+function limitParts(boundary: string, fail: (problem: string) => void): Transform {
+  const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
+  let seen = 0
+  let rest = Buffer.alloc(0)
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      const bytes = Buffer.concat([rest, chunk])
+      for (let at = bytes.indexOf(delimiter); at >= 0; at = bytes.indexOf(delimiter, at + delimiter.length)) seen += 1
+      rest = bytes.subarray(Math.max(0, bytes.length - delimiter.length + 1))
+      // The last one is the end of the form.
+      if (seen <= limits.parts + 1) return done(null, chunk)
+      fail(`there are more than ${limits.parts} parts`)
+      done()
+    },
+  })
+}
+
 /** Returns a function that fails once more bytes have come besides the file than a form needs. */
 function limitOverhead(fileBytes: () => number, fail: (problem: string) => void): (count: number) => void {
   let received = 0
@@ -123,10 +146,19 @@ function limitOverhead(fileBytes: () => number, fail: (problem: string) => void)
   }
 }
 
+/** A boundary of RFC 2046, section 5.1.1, which stands in the header as it stands in the body. */
+const boundaryForm = /^multipart\/form-data *;(?:.*;)? *boundary=(?:"([\w'()+,\-./:=? ]{1,70})"|([\w'()+,\-./:=?]{1,70})) *(?:;|$)/i
+
+/** Returns the boundary of the form; empty for none that can be used. */
+function boundaryOf({ headers }: IncomingMessage): string {
+  const [, quoted, plain = ''] = boundaryForm.exec(headers['content-type'] ?? '') ?? []
+  return quoted ?? plain
+}
+
 function createParser(message: IncomingMessage): BusboyInstance {
   const type = message.headers['content-type'] ?? ''
   try {
-    if (!/^multipart\/form-data *;.*boundary="?[^"]/i.test(type)) throw new Error('another media type')
+    if (boundaryOf(message) === '' || type.match(/boundary/gi)?.length !== 1) throw new Error('another media type')
     return new Busboy({ headers: message.headers as BusboyHeaders, preservePath: true, limits })
   } catch {
     throw invalidRequest({ field: 'content-type', message: 'must be multipart/form-data with a boundary' })
