@@ -1,5 +1,5 @@
-import type { Detector } from './detectors/detector.ts'
-import { installed, versionsOf } from './machine-tools.ts'
+import type { Detector, Tool } from './detectors/detector.ts'
+import { installed, isWhole, versionsOf } from './machine-tools.ts'
 
 /** A language that apps can be written in, besides those that the server brings, and its programs on this machine. */
 export interface Language {
@@ -10,20 +10,27 @@ export interface Language {
   readonly missing: readonly string[]
 }
 
-/** Lists the languages of the detectors that need programs of the machine. */
+/** Lists the languages of the detectors that need programs of the machine. A program is there when it runs, and is whole. */
 export async function languagesOf(detectors: readonly Detector[]): Promise<readonly Language[]> {
   const tools = detectors.flatMap((detector) => detector.tools)
   const programs = await installed(tools.map(({ program }) => program))
-  const versions = await versionsOf(tools.filter(({ program }) => programs.has(program)))
+  const found = tools.filter(({ program }) => programs.has(program))
+  const versions = await versionsOf(found)
+  const whole = new Set((await Promise.all(found.map(async (tool) => ((await isWhole(tool)) ? [tool] : [])))).flat())
+  const runs = (tool: Tool) => whole.has(tool) && (tool.version === undefined || versions.has(tool.program))
+  const lack = (tool: Tool): string => {
+    const { program, packages } = tool
+    const part = programs.has(program) && !whole.has(tool) ? `${tool.whole?.part} of ${program}` : program
+    const what = programs.has(program) && whole.has(tool) ? `${program} that runs` : part
+    return packages === undefined ? what : `${what} (Debian: ${packages})`
+  }
   return detectors
     .filter((detector) => detector.tools.length > 0)
     .map(({ name, tools: own }) => ({
       name,
       there: own
-        .filter(({ program }) => programs.has(program))
+        .filter(runs)
         .map(({ program }) => [program, versions.get(program)].filter((word) => word !== undefined).join(' ')),
-      missing: own
-        .filter(({ program, isExtra }) => !programs.has(program) && isExtra !== true)
-        .map(({ program, packages }) => (packages === undefined ? program : `${program} (Debian: ${packages})`)),
+      missing: own.filter((tool) => !runs(tool) && (tool.isExtra !== true || programs.has(tool.program))).map(lack),
     }))
 }

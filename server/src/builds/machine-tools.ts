@@ -30,14 +30,24 @@ export async function versionsOf(tools: readonly Tool[]): Promise<ReadonlyMap<st
   return new Map(found.flat())
 }
 
-/** Runs the program apart from the sources, with an empty environment: nothing of the app has a say in it. */
 async function versionOf({ program, version }: Tool): Promise<string | undefined> {
   if (version === undefined) return undefined
+  return version.pattern.exec((await outputOf(program, version.args)) ?? '')?.[1]
+}
+
+/** True for a program that has all that builds need. */
+export const isWhole = async ({ program, whole }: Tool): Promise<boolean> =>
+  whole === undefined || (await outputOf(program, whole.args)) !== null
+
+/**
+ * Runs a program apart from the sources, with an empty environment: nothing of the app has a say in it. Returns its output; null when it
+ * fails.
+ */
+function outputOf(program: string, args: readonly string[]): Promise<string | null> {
   const env = { PATH: systemPath, HOME: '/nonexistent', LANG: 'C.UTF-8' }
-  const output = await new Promise<string>((done) => {
-    execFile(program, version.args, { env, cwd: '/', timeout: timeoutMs }, (error, stdout, stderr) =>
-      done(error === null ? `${stdout}\n${stderr}` : ''),
+  return new Promise((done) => {
+    execFile(program, args, { env, cwd: '/', timeout: timeoutMs }, (error, stdout, stderr) =>
+      done(error === null ? `${stdout}\n${stderr}` : null),
     )
   })
-  return version.pattern.exec(output)?.[1]
 }

@@ -33,6 +33,8 @@ export interface Tool {
   readonly isExtra?: true
   /** Its arguments that print its version, and the pattern of that, whose first group is the version. */
   readonly version?: { readonly args: readonly string[]; readonly pattern: RegExp }
+  /** Arguments with which it succeeds where it has all that builds need, and the name of the part that it lacks otherwise. */
+  readonly whole?: { readonly args: readonly string[]; readonly part: string }
 }
 
 /** The input of a detector. */

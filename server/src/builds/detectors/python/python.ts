@@ -63,6 +63,8 @@ const pythonTool = (program: string): Tool => ({
   },
   packages: `${program}-venv`,
   version: { args: ['--version'], pattern: /^Python (\d+\.\d+\.\d+)/m },
+  // Debian has them in a package of their own.
+  whole: { args: ['-c', 'import ensurepip, venv'], part: 'venv' },
 })
 
 /** An app in Python, with a virtual environment in `.venv` of its folder. */

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import type { Detector, Tool } from '../../../server/src/builds/detectors/detector.ts'
+import { languagesOf } from '../../../server/src/builds/languages.ts'
+
+const missing = { code: 'missing', message: 'missing' }
+const version = { args: ['-c', 'echo 1.2.3'], pattern: /^(\d+\.\d+\.\d+)/m }
+const languageOf = async (tool: Partial<Tool>) => {
+  const tools: Tool[] = [{ program: 'sh', missing, version, ...tool }]
+  const [found] = await languagesOf([{ name: 'shell', tools } as unknown as Detector])
+  return found
+}
+
+it('a language is there when its program runs', async () => {
+  expect(await languageOf({})).toEqual({ name: 'shell', there: ['sh 1.2.3'], missing: [] })
+})
+
+it.each<[string, Partial<Tool>, string]>([
+  ['has none', { program: 'no-such-program', packages: 'shells' }, 'no-such-program (Debian: shells)'],
+  [
+    'lacks a part',
+    { whole: { args: ['-c', 'exit 1'], part: 'modules' }, packages: 'shells' },
+    'modules of sh (Debian: shells)',
+  ],
+  ['has one that fails', { version: { ...version, args: ['-c', 'exit 1'] } }, 'sh that runs'],
+  ['has one that hangs up', { version: { ...version, args: ['-c', 'kill -9 $$'] } }, 'sh that runs'],
+])('a language is absent where the machine %s', async (_, tool, lack) => {
+  expect(await languageOf(tool)).toEqual({ name: 'shell', there: [], missing: [lack] })
+})
