@@ -10,7 +10,7 @@ import { hasQuotas, isOnBtrfs } from './platform/disk/btrfs.ts'
 import { freeBytesIn } from './platform/disk/free-space.ts'
 import { exists } from './platform/files.ts'
 import type { Finding } from './platform/machine/finding.ts'
-import { listenAndClose } from './platform/machine/port.ts'
+import { isFairlead, listenAndClose } from './platform/machine/port.ts'
 import { findProgram } from './platform/machine/programs.ts'
 import { assertReachable } from './platform/machine/reach.ts'
 import { findSandbox } from './platform/machine/sandbox/find.ts'
@@ -177,19 +177,6 @@ async function portFinding(subject: string, host: string, port: number, runs: bo
   const found = `${host}:${port}: ${error.message}`
   const cost = 'another program listens there, or this user may not listen there. Choose another port.'
   return { subject, state: 'broken', found, cost }
-}
-
-/** How long the program on the port of the API has to answer. */
-const answerTimeoutMs = 2_000
-
-async function isFairlead(host: string, port: number): Promise<boolean> {
-  const name = host.includes(':') ? `[${host}]` : host
-  try {
-    const answer = await fetch(`http://${name}:${port}/healthz`, { signal: AbortSignal.timeout(answerTimeoutMs) })
-    return ((await answer.json()) as { status?: unknown } | null)?.status === 'alive'
-  } catch {
-    return false
-  }
 }
 
 /** For information alone: an app in a language that is absent fails with the same advice. */

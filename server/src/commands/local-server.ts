@@ -18,7 +18,7 @@ export const localServer: LocalServer = { option: dataDirOption, logIn: logInLoc
 async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise<ClientConfig | undefined> {
   for (const folder of foldersOf(given)) {
     const isFound = given.dataDir === undefined && !given.hasDataDirectory && folder === resolve('.fairlead')
-    const url = await runningAt(folder, isFound ? isOwnSocket : async () => true)
+    const url = await runningAt(folder, isFound ? isOwnSocket : undefined)
     // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
     if (url === undefined) continue
     if (given.kept?.baseUrl === `${url}/v1`) return given.kept
@@ -37,8 +37,11 @@ function foldersOf({ dataDir, hasDataDirectory }: Parameters<typeof logInLocally
   return [resolve('.fairlead'), join(dirname(ownRoot), '.fairlead'), '/var/lib/fairlead']
 }
 
-/** Returns the address of the newest server that is ready. */
-async function runningAt(folder: string, isTrusted: (socket: string) => Promise<boolean>): Promise<string | undefined> {
+/** Returns the address of the newest server of a data directory that is ready. */
+export async function runningAt(
+  folder: string,
+  isTrusted: (socket: string) => Promise<boolean> = async () => true,
+): Promise<string | undefined> {
   const controls = await controlsOf(dataDirectoryAt(folder).run).catch(() => [])
   for (const control of controls.toReversed()) {
     if (!(await isTrusted(control.record.socket))) continue

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { setupUrl } from '../accounts/setup-url.ts'
 import { loadConfig, publicOrigin } from '../platform/config.ts'
+import { runningAt } from './local-server.ts'
 import { CommandError, change, dataDirOption, printTable, type StateFlags, withState } from './shared.ts'
 
 interface SetupLinkFlags extends StateFlags {
@@ -32,7 +33,9 @@ export function usersCommand(): Command {
           await record({ accountId, operation: 'users.setup_link', resourceId: null })
           return users.createSetupLink(accountId, transaction)
         })
-        process.stdout.write(`${setupUrl(flags.url ?? publicOrigin(config, config.port), token)}\n`)
+        const running = await runningAt(config.dataDirectory)
+        const port = running === undefined ? config.port : Number(new URL(running).port || 80)
+        process.stdout.write(`${setupUrl(flags.url ?? publicOrigin(config, port), token)}\n`)
       }),
     )
   users

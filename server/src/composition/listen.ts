@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../platform/config.ts'
 import type { Takeover } from '../platform/handover/take-over.ts'
+import { isFairlead } from '../platform/machine/port.ts'
 import { descriptorLimit } from '../platform/processes.ts'
 
 /** Returns how many connections of clients leave descriptors for the database, files and commands. */
@@ -35,6 +36,12 @@ export async function listen(
   try {
     await once(server, 'listening')
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE' && (await isFairlead(config.host, config.port))) {
+      throw new Error(
+        `Another server of Fairlead listens on ${config.host}:${config.port}. Stop it (fairlead stop, with its --data-dir), or choose ` +
+          'another port with --port or FAIRLEAD_PORT.',
+      )
+    }
     throw listenError(error as NodeJS.ErrnoException, config.host, config.port, '--port or FAIRLEAD_PORT')
   }
   const { port } = server.address() as AddressInfo

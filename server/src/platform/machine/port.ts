@@ -20,3 +20,17 @@ export async function listenAndClose(port: number, host: string): Promise<NodeJS
 export async function isPortFree(port: number, host: string): Promise<boolean> {
   return (await listenAndClose(port, host)) === null
 }
+
+/** How long the program on the port of the API has to answer. */
+const answerTimeoutMs = 2_000
+
+/** True for a port on which a server of Fairlead answers. */
+export async function isFairlead(host: string, port: number): Promise<boolean> {
+  const name = host.includes(':') ? `[${host}]` : host
+  try {
+    const answer = await fetch(`http://${name}:${port}/healthz`, { signal: AbortSignal.timeout(answerTimeoutMs) })
+    return ((await answer.json()) as { status?: unknown } | null)?.status === 'alive'
+  } catch {
+    return false
+  }
+}

@@ -147,7 +147,8 @@ function limitOverhead(fileBytes: () => number, fail: (problem: string) => void)
 }
 
 /** A boundary of RFC 2046, section 5.1.1, which stands in the header as it stands in the body. */
-const boundaryForm = /^multipart\/form-data *;(?:.*;)? *boundary=(?:"([\w'()+,\-./:=? ]{1,70})"|([\w'()+,\-./:=?]{1,70})) *(?:;|$)/i
+const boundaryForm =
+  /^multipart\/form-data *;(?:.*;)? *boundary=(?:"([\w'()+,\-./:=? ]{1,70})"|([\w'()+,\-./:=?]{1,70})) *(?:;|$)/i
 
 /** Returns the boundary of the form; empty for none that can be used. */
 function boundaryOf({ headers }: IncomingMessage): string {
