@@ -27,8 +27,16 @@ export async function run(program: Command): Promise<void> {
 /** Prints why a command has ended, unless it has said so itself. Returns the exit status. */
 export function reportError(error: unknown): number {
   if (error instanceof Ended) return error.status
-  process.stderr.write(`fairlead: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.stderr.write(`fairlead: ${textOf(error)}\n`)
   return 1
+}
+
+function textOf(error: unknown): string {
+  const { code, path } = Object(error) as Partial<NodeJS.ErrnoException>
+  if (code === 'EACCES' && path !== undefined) {
+    return `this user may not open ${path}. Run the command as the user of the server, or as root.`
+  }
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** Resolves when all that was written to a stream has been taken. */
