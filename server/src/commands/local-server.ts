@@ -1,14 +1,14 @@
 import { lstat } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { type ClientConfig, readClientConfig } from '../platform/config/client.ts'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
 import { exists } from '../platform/files.ts'
 import { isPrivateDirectory } from '../platform/machine/socket-folder.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
-import { ownRoot } from '../platform/versions/own-package.ts'
 import type { LocalServer } from './client/local.ts'
+import { usualDirectories } from './data-directory.ts'
 import { createKey } from './keys.ts'
 import { dataDirOption, withState } from './shared.ts'
 
@@ -16,7 +16,7 @@ import { dataDirOption, withState } from './shared.ts'
 export const localServer: LocalServer = { option: dataDirOption, logIn: logInLocally }
 
 async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise<ClientConfig | undefined> {
-  for (const folder of foldersOf(given)) {
+  for (const folder of await foldersOf(given)) {
     const isFound = given.dataDir === undefined && !given.hasDataDirectory && folder === resolve('.fairlead')
     const url = await runningAt(folder, isFound ? isOwnSocket : undefined)
     // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
@@ -32,9 +32,8 @@ async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise
 }
 
 /** The data directories to look at: the one that is named, or those in which servers keep their data unless told otherwise. */
-function foldersOf({ dataDir, hasDataDirectory }: Parameters<typeof logInLocally>[0]): string[] {
-  if (dataDir !== undefined || hasDataDirectory) return [loadConfig({ dataDir }).dataDirectory]
-  return [resolve('.fairlead'), join(dirname(ownRoot), '.fairlead'), '/var/lib/fairlead']
+async function foldersOf({ dataDir, hasDataDirectory }: Parameters<typeof logInLocally>[0]): Promise<string[]> {
+  return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : usualDirectories()
 }
 
 /** Returns the address of the newest server of a data directory that is ready. */

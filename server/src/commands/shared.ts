@@ -8,6 +8,7 @@ import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { CommandError } from './client/command-error.ts'
+import { chosenDirectory } from './data-directory.ts'
 
 export { CommandError, wholeNumber } from './client/command-error.ts'
 
@@ -26,17 +27,18 @@ export function dataDirOption(): Option {
  */
 export async function withState<T>(
   flags: StateFlags,
-  work: (administration: Administration) => Promise<T>,
+  work: (administration: Administration, config: Config) => Promise<T>,
   { mayCreate = false } = {},
 ): Promise<T> {
-  const config = loadConfig({ dataDir: flags.dataDir })
+  const config = loadConfig({ dataDir: await chosenDirectory(flags.dataDir) })
   if (!mayCreate) assertStarted(config)
   else if (!existsSync(config.dataDirectory)) {
     process.stderr.write(`fairlead: there is no data in ${config.dataDirectory} yet; creating a new data directory\n`)
   }
   // Imported here, so that commands without a database do not wait for these modules.
   const { administer } = await import('../administration.ts')
-  return administer({ config, logger: createLogger({ level: 'error', destination: 'stderr' }) }, work)
+  const logger = createLogger({ level: 'error', destination: 'stderr' })
+  return administer({ config, logger }, (administration) => work(administration, config))
 }
 
 function assertStarted({ dataDirectory, databaseUrl }: Config): void {

@@ -1,6 +1,8 @@
 import { Command } from 'commander'
-import { loadConfig } from '../platform/config.ts'
-import { dataDirOption, type StateFlags, wholeNumber } from './shared.ts'
+import { serverUnitName } from '../platform/service-manager/units.ts'
+import { isRoot } from '../platform/startup/state.ts'
+import { chosenDirectory, runningElsewhere } from './data-directory.ts'
+import { CommandError, dataDirOption, type StateFlags, wholeNumber } from './shared.ts'
 
 interface StopFlags extends StateFlags {
   readonly timeout: number
@@ -8,7 +10,10 @@ interface StopFlags extends StateFlags {
 
 const defaultSeconds = 60
 
-/** `fairlead stop`: exits with 0 when nothing of the data directory is left running. */
+/** The exit status when nothing was running, as of `fairlead status`. */
+const nothingRan = 3
+
+/** `fairlead stop`: exits with 0 when nothing of the data directory is left running, and with 3 when nothing was. */
 export function stopCommand(): Command {
   return new Command('stop')
     .description('stop servers, gateway, apps and databases of the data directory, with a server or without one')
@@ -20,14 +25,26 @@ export function stopCommand(): Command {
     )
     .addOption(dataDirOption())
     .action(async (flags: StopFlags) => {
-      const { dataDirectory } = loadConfig({ dataDir: flags.dataDir })
+      const dataDirectory = await chosenDirectory(flags.dataDir)
       const { stopEverything } = await import('../running/stop.ts')
+      const { isService, stopService } = await import('./service/stop-service.ts')
       let stopped = 0
       const report = (line: string) => {
         stopped += 1
         process.stdout.write(`${line}\n`)
       }
+      if (await isService(dataDirectory)) {
+        if (!isRoot())
+          throw new CommandError('systemd runs this server: sudo fairlead stop, or systemctl stop fairlead')
+        await stopService(['stop'])
+        report(`stopped the service ${serverUnitName}; it starts with the machine, or by: systemctl start fairlead`)
+      }
       await stopEverything({ dataDirectory, timeoutMs: flags.timeout * 1000, report })
-      if (stopped === 0) process.stdout.write('nothing was running\n')
+      if (stopped > 0) return
+      process.stdout.write(`nothing was running with the data directory ${dataDirectory}\n`)
+      for (const folder of await runningElsewhere(dataDirectory)) {
+        process.stdout.write(`a server runs with the data directory ${folder}: fairlead stop --data-dir ${folder}\n`)
+      }
+      process.exitCode = nothingRan
     })
 }

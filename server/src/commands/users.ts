@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { setupUrl } from '../accounts/setup-url.ts'
-import { loadConfig, publicOrigin } from '../platform/config.ts'
+import { publicOrigin } from '../platform/config.ts'
 import { runningAt } from './local-server.ts'
 import { CommandError, change, dataDirOption, printTable, type StateFlags, withState } from './shared.ts'
 
@@ -22,9 +22,8 @@ export function usersCommand(): Command {
     )
     .addOption(dataDirOption())
     .action((flags: SetupLinkFlags) =>
-      withState(flags, async (administration) => {
+      withState(flags, async (administration, config) => {
         const { accounts, users } = administration
-        const config = loadConfig({ dataDir: flags.dataDir })
         const accountId = flags.account ?? (await accounts.ensureOperator())
         if ((await accounts.get(accountId)) === undefined) {
           throw new CommandError(`There is no account ${accountId}. See: fairlead accounts list`)

@@ -167,6 +167,25 @@ describe.skipIf(reason !== null)('the service', () => {
     expect((await postmaster()).split('\n')[0]).toBe(pid)
   })
 
+  it('is stopped by fairlead stop in a new shell, stays so, and is started by systemd again', async () => {
+    const stopped = await machine.fairlead(['stop'])
+    expect(stopped).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('stopped the service fairlead.service'),
+      stderr: expect.stringContaining('with the data directory /var/lib/fairlead, whose server runs on this machine'),
+    })
+    expect(await property('ActiveState')).toBe('inactive')
+    expect(await machine.fairlead(['stop', '--data-dir', '/var/lib/fairlead'])).toMatchObject({
+      code: 3,
+      stdout: 'nothing was running with the data directory /var/lib/fairlead\n',
+    })
+    expect(await property('ActiveState')).toBe('inactive')
+    expect((await systemctl('start', 'fairlead')).code).toBe(0)
+    await answers()
+    await expect.poll(instanceOfApp, { timeout: 60_000 }).toMatch(/^[\w-]{36}$/)
+    instance = await instanceOfApp()
+  })
+
   it('is examined by the doctor', async () => {
     const { code, stdout } = await machine.fairlead(['doctor', '--data-dir', '/var/lib/fairlead'])
     expect({ code, stdout }).toMatchObject({ code: 0 })

@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { installedSettings } from '../../platform/service-manager/installation.ts'
@@ -12,9 +12,8 @@ import {
 } from '../../platform/service-manager/units.ts'
 import { isRoot } from '../../platform/startup/state.ts'
 import { CommandError } from '../shared.ts'
+import { stopService, stopTimeoutMs } from './stop-service.ts'
 
-/** Longer than the unit's own TimeoutStopSec=. */
-const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
 /** The units with the control groups of apps and of builds. An older version has installed the first one alone. */
@@ -36,18 +35,8 @@ export async function uninstall(): Promise<void> {
   )
 }
 
-/** Stops the server by SIGINT, at which it also stops apps, gateway and databases. */
 async function stopEverything(): Promise<void> {
-  // Settings of a unit in /run are gone after a reboot.
-  const folder = `/run/systemd/system/${serverUnitName}.d`
-  await mkdir(folder, { recursive: true })
-  try {
-    await writeFile(join(folder, '99-stop-everything.conf'), '[Service]\nKillSignal=SIGINT\n')
-    await systemctl(['daemon-reload'])
-    await systemctl(['disable', '--now', serverUnitName], stopTimeoutMs)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  await stopService(['disable', '--now'])
   await run('systemctl', ['stop', ...groupUnits], stopTimeoutMs)
   await endLeftovers()
 }
