@@ -4,6 +4,7 @@ import { loadConfig } from '../platform/config.ts'
 import { controlsOf, type ServerControl } from '../platform/control/client.ts'
 import type { ServerStatus } from '../platform/control/protocol.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { chosenDirectory } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
 
 /** A server says by itself when its successor is late; this is longer than it may take to do so. */
@@ -16,7 +17,8 @@ export function reloadCommand(): Command {
   return new Command('reload')
     .description('replace the running server by a new one of the current version; nothing is interrupted')
     .addOption(dataDirOption())
-    .action(async (flags: StateFlags) => {
+    .action(async (given: StateFlags) => {
+      const flags = { dataDir: await chosenDirectory(given.dataDir) }
       const servers = await serversOf(flags)
       if (servers.length === 0)
         throw new CommandError('No server runs on this data directory; start it with: fairlead serve')

@@ -6,6 +6,7 @@ import type { VersionChange } from '../platform/versions/description.ts'
 import type { VersionSource } from '../platform/versions/install.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
 import type { UpdateResult, Updater } from '../platform/versions/updater.ts'
+import { chosenDirectory } from './data-directory.ts'
 import { handOver, serversOf } from './reload.ts'
 import { describeOwn } from './self-check.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
@@ -23,7 +24,8 @@ export function updateCommand(): Command {
     .option('--check', 'say what the version would change, and change nothing')
     .option('--back', 'return to the former version')
     .addOption(dataDirOption())
-    .action(async (given: string[], flags: UpdateFlags) => {
+    .action(async (given: string[], asked: UpdateFlags) => {
+      const flags = { ...asked, dataDir: await chosenDirectory(asked.dataDir) }
       if (flags.back) {
         if (given.length > 0 || flags.check) throw new CommandError('--back takes no version and no other option.')
         return report(await (await updaterFor(flags)).back())
