@@ -47,7 +47,7 @@ const full = /No space left on device|Disk quota exceeded/i
 /** True when the remote, or the way to it, made a fetch fail: another try would fail, too. */
 export function isRemoteFailure(result: GitResult): boolean {
   const patterns = [missing, refused, redirected, otherHostKey, ...obstacles.map(([pattern]) => pattern)]
-  return isTooLarge(result) || patterns.some((pattern) => pattern.test(result.stderr))
+  return isTooLarge(result) || refusedObject(result) !== null || patterns.some((pattern) => pattern.test(result.stderr))
 }
 
 /** Returns the error for a reference or a commit's hash, `what`, that could not be fetched. */
@@ -73,6 +73,8 @@ export function fetchError(result: GitResult, source: GitSource, what: string): 
     const problem = `${source.url} redirects elsewhere, which is not followed.`
     return error('repository_unreachable', problem, 'Use the address that it leads to.')
   }
+  const objection = refusedObject(result)
+  if (objection !== null) return objection
   const obstacle = obstacles.find(([pattern]) => pattern.test(stderr))?.[1]
   if (source.protocol === 'file') {
     if (/dubious ownership/i.test(stderr)) return unreadable(source)
@@ -116,6 +118,40 @@ const unreadableOrDamaged = ({ url }: GitSource): SourceError =>
     `Git cannot read the files of ${url}. Where the server is root, git runs as another user, who must be allowed to read ` +
       'them: run chmod -R go+rX in its git folder. Otherwise they are damaged: run git fsck in it.',
   )
+
+/** The faults of objects by their names in git-fsck(1), in words. */
+const faults: Readonly<Record<string, string>> = {
+  hasDot: 'a file or folder named “.”',
+  hasDotdot: 'a file or folder named “..”',
+  hasDotgit: 'a file or folder named .git',
+  fullPathname: 'a name with a slash in it',
+  emptyName: 'a file without a name',
+  duplicateEntries: 'two files of one name',
+  treeNotSorted: 'files in the wrong order',
+  nullSha1: 'a file that is no object',
+  badFilemode: 'a file of an unknown kind',
+  gitmodulesSymlink: 'a .gitmodules that is a link',
+  gitmodulesName: 'a submodule whose name leads out of the repository',
+  gitmodulesPath: 'a submodule whose path is an option',
+  gitmodulesUpdate: 'a submodule that is updated by a command',
+  gitattributesSymlink: 'a .gitattributes that is a link',
+  symlinkPointsToGitDir: 'a link into the folder of git',
+}
+
+/**
+ * Returns the error for an object that git's own check refuses; null when it refuses none. The name of the fault is git's, and the
+ * content of the object is not quoted.
+ */
+export function refusedObject({ stderr }: GitResult): SourceError | null {
+  const [, object = '', fault] = /^error: object ([0-9a-f]{40}(?:[0-9a-f]{24})?): (\w{1,60}): /m.exec(stderr) ?? []
+  if (fault === undefined) return null
+  const what = Object.hasOwn(faults, fault) ? faults[fault] : 'something that its check does not allow'
+  return new SourceError(
+    'object_refused',
+    `Git refuses the object ${object.slice(0, 12)} of the commit or its history: it has ${what} (${fault} in git-fsck).`,
+    'Run git fsck --strict in the repository, and make a commit without it.',
+  )
+}
 
 export const largeError = (): SourceError =>
   new SourceError(

@@ -1,5 +1,5 @@
 import { type CheckedOut, type CheckOutOptions, checkOut } from './check-out.ts'
-import { isTooLarge, largeError } from './fetch-errors.ts'
+import { isTooLarge, largeError, refusedObject } from './fetch-errors.ts'
 import { type Git, harmlessFaults } from './git.ts'
 import { type GitCache, packIn } from './git-cache.ts'
 import { SourceError } from './source-error.ts'
@@ -30,7 +30,7 @@ export async function checkOutUploaded(
     const faults = harmlessFaults.map((fault) => `${fault}=ignore`).join(',')
     const indexed = await run('index-pack', `--strict=${faults}`, packIn(folder))
     if (isTooLarge(indexed)) throw largeError()
-    if (indexed.code !== 0) throw damaged()
+    if (indexed.code !== 0) throw refusedObject(indexed) ?? damaged()
     const { stdout } = await run('cat-file', '-t', commit)
     if (stdout.trim() !== 'commit') {
       throw new SourceError('unknown_commit', 'The head of the uploaded bundle is no commit. Bundle a branch.')
