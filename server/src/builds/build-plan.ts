@@ -77,6 +77,15 @@ export interface StartOutput {
   /** Paths from the top of the sources, of which one must be there. */
   readonly paths: readonly string[]
   readonly start: Command
+  /** Set where a configuration may move the output: its files, and the words of the start, are known with another folder in its place. */
+  readonly moves?: {
+    /** From the top of the sources. The paths begin with it. */
+    readonly folder: string
+    /** The folder of the app, in which the words of the start are read. */
+    readonly root: string
+    /** A name beside the files without which they are none of this output. */
+    readonly beside?: string
+  }
   /** A further sentence for the case that none is there. */
   readonly advice?: string
 }

@@ -1,31 +1,227 @@
-import { realpath } from 'node:fs/promises'
+import { lstat, readdir, realpath, stat } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import type { Command } from '../platform/command.ts'
+import { folderRunnerName, staticFallbackFlag, staticServerName } from '../platform/toolchain.ts'
 import type { BuildPlan, StartOutput } from './build-plan.ts'
 import { resolveWithin } from './source/read-tree.ts'
-import { failed, type Result } from './source/result.ts'
+import { failed, quote, type Result } from './source/result.ts'
 
 /**
- * Returns the plan with the start that fits what the build has made; a plan without outputs is returned as it is. A link may
- * lead to an output, but not out of the sources.
+ * Returns the plan with the start that fits what the build has made; a plan without outputs is returned as it is. What the build
+ * has written counts before what the repository had: in its usual place, else where a configuration has moved it. A
+ * configuration is a program, so it is not read for that: the files show it. A link may lead to an output, but not out of the
+ * sources.
  *
  * @param directory of the sources, after the build
+ * @param since the time at which the build began, in milliseconds of Unix time
  */
-export async function chooseOutput(directory: string, plan: BuildPlan): Promise<Result<BuildPlan>> {
-  const { outputs, ...rest } = plan
-  if (outputs === undefined) return { ok: true, value: plan }
+export async function chooseOutput(directory: string, plan: BuildPlan, since: number): Promise<Result<BuildPlan>> {
   const root = await realpath(directory)
-  for (const { paths, start } of outputs) {
-    for (const path of paths)
-      if ((await resolveWithin(root, path)) !== null) return { ok: true, value: { ...rest, start } }
+  const { outputs, ...rest } = plan
+  if (outputs === undefined) return (await isStartMissing(root, plan)) ? misses(root, plan, since) : ok(plan)
+  const states = await Promise.all(outputs.map((output) => stateOf(root, output, since)))
+  let listed: Promise<readonly string[]> | undefined
+  const moved = async (output: StartOutput): Promise<BuildPlan | null> => {
+    listed ??= filesIn(root)
+    const [folder, ...more] = await placesOf(root, output, await listed, since)
+    // Of several, only the owner knows which one is the app.
+    return folder === undefined || more.length > 0 ? null : { ...rest, start: startIn(folder, output) }
   }
-  return failed('no_build_output', describeMissing(outputs))
+  for (const [at, output] of outputs.entries()) {
+    if (states[at] === 'written') return ok({ ...rest, start: output.start })
+    if (output.moves?.beside === undefined) continue
+    const found = await moved(output)
+    if (found !== null) return ok(found)
+  }
+  for (const output of outputs) {
+    const found = output.moves === undefined || output.moves.beside !== undefined ? null : await moved(output)
+    if (found !== null) return ok(found)
+  }
+  const kept = outputs[states.indexOf('kept')]
+  return kept === undefined ? misses(root, plan, since) : ok({ ...rest, start: kept.start })
 }
 
-function describeMissing(outputs: readonly StartOutput[]): string {
-  const paths = outputs.flatMap((output) => output.paths.slice(0, 1)).join(', ')
+const ok = (value: BuildPlan): Result<BuildPlan> => ({ ok: true, value })
+
+/** Tells whether an output is in its usual place, and whether the build wrote it: no program can set the time of a change of a file. */
+async function stateOf(root: string, { paths }: StartOutput, since: number): Promise<'written' | 'kept' | null> {
+  let state: 'kept' | null = null
+  for (const path of paths) {
+    const target = await resolveWithin(root, path)
+    if (target === null) continue
+    if ((await stat(target)).ctimeMs >= since) return 'written'
+    state = 'kept'
+  }
+  return state
+}
+
+/** Folders that hold no output: packages, caches, reports, and what other platforms run. */
+const skipped =
+  /^(?:node_modules|bower_components|jspm_packages|vendor|venv|__pycache__|coverage|(?:test|playwright)-(?:results|report)|-.*|.*[\p{C}\\].*)$/u
+/** Of the folders whose names begin with a dot, the ones that a site or a server is built into. */
+const hidden = /^\.(?:vitepress|vuepress|output|dist|build|out|site|www|public)$/
+const deepest = 8
+const mostFiles = 50_000
+
+/** Lists the files in which an output may lie, the upper ones first, up to a depth and a number. Links are not followed. */
+async function filesIn(root: string): Promise<readonly string[]> {
+  const found: string[] = []
+  let level = ['.']
+  for (let depth = 0; depth <= deepest && level.length > 0; depth += 1) {
+    const next: string[] = []
+    for (const folder of level) {
+      if (found.length > mostFiles) return found
+      for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])) {
+        const { name } = entry
+        const path = posix.join(folder, name)
+        if (skipped.test(name) || (name.startsWith('.') && !hidden.test(name))) continue
+        if (entry.isDirectory()) next.push(path)
+        else if (entry.isFile()) found.push(path)
+      }
+    }
+    level = next
+  }
+  return found
+}
+
+const isWritten = async (root: string, path: string, since: number): Promise<boolean> =>
+  ((await lstat(join(root, path)).catch(() => null))?.ctimeMs ?? 0) >= since
+
+async function written(root: string, paths: readonly string[], since: number): Promise<string[]> {
+  const marked = await Promise.all(paths.map(async (path) => ((await isWritten(root, path, since)) ? [path] : [])))
+  return marked.flat()
+}
+
+/** Returns the folders that hold an output which the build wrote elsewhere: the outermost ones, of the app's folder if there are any. */
+async function placesOf(
+  root: string,
+  { paths, moves }: StartOutput,
+  files: readonly string[],
+  since: number,
+): Promise<readonly string[]> {
+  if (moves === undefined) return []
+  const entries = paths.map((path) => path.slice(moves.folder.length))
+  const candidates = files.filter((file) => entries.some((entry) => `/${file}`.endsWith(entry)))
+  const fresh = await written(root, candidates, since)
+  const folders = fresh.map((file) => {
+    const entry = entries.find((each) => `/${file}`.endsWith(each)) ?? ''
+    return file.slice(0, -entry.length) || '.'
+  })
+  const { beside } = moves
+  const known = await Promise.all(
+    folders.map(async (folder) =>
+      beside === undefined || (await resolveWithin(root, posix.join(folder, beside))) !== null ? [folder] : [],
+    ),
+  )
+  // All files of the app are no output.
+  const places = known.flat().filter((folder) => !isIn(moves.root, folder))
+  const own = places.filter((folder) => isIn(folder, moves.root))
+  return outermost(own.length === 0 ? places : own)
+}
+
+const isIn = (path: string, folder: string): boolean =>
+  folder === '.' || path === folder || path.startsWith(`${folder}/`)
+
+const outermost = (folders: readonly string[]): string[] =>
+  [...new Set(folders)].filter((folder) => !folders.some((other) => other !== folder && isIn(folder, other)))
+
+/** Returns the start of an output with another folder in place of its usual one. */
+function startIn(place: string, { start, moves }: StartOutput): Command {
+  if (moves === undefined) return start
+  const [before, after] = [moves.folder, place].map((folder) => posix.relative(moves.root, folder))
+  const [program, ...words] = start.argv
+  const replace = (word: string): string => {
+    const [, dot = '', path = ''] = /^(\.\/)?(.*)$/s.exec(word) ?? []
+    return path === before || path.startsWith(`${before}/`) ? `${dot}${after}${path.slice(before?.length)}` : word
+  }
+  return { ...start, argv: [program, ...words.map(replace)] }
+}
+
+/** Returns the folders of a start that serves a site, or the file of one that Node runs; from the top of the sources. */
+function pathsOf({ start: { argv } }: BuildPlan): readonly string[] {
+  const root = rootOf({ start: { argv } })
+  const [program, ...words] = argv[0] === folderRunnerName ? argv.slice(2) : argv
+  const paths = program === staticServerName ? words.filter((word) => word !== staticFallbackFlag) : words.slice(0, 1)
+  const isKnown = (program === staticServerName || program === 'node') && paths.every((path) => /^[^-/]/.test(path))
+  return isKnown ? paths.map((path) => posix.join(root, path)) : []
+}
+
+const rootOf = ({ start: { argv } }: Pick<BuildPlan, 'start'>): string =>
+  argv[0] === folderRunnerName ? (argv[1] ?? '.') : '.'
+
+/** Node adds these to the name of a file that it is to run. */
+const endings = ['', '.js', '.cjs', '.json', '.node']
+
+/** True for a start that is known to the last word, and whose file or folders are not there after the build. */
+async function isStartMissing(root: string, plan: BuildPlan): Promise<boolean> {
+  const paths = plan.build.length === 0 || plan.release !== undefined ? [] : pathsOf(plan)
+  const tried = paths.flatMap((path) => endings.map((ending) => `${path.replace(/\/$/, '')}${ending}`))
+  const found = await Promise.all(tried.map((path) => (path === '.' ? root : resolveWithin(root, path))))
+  return paths.length > 0 && found.every((target) => target === null)
+}
+
+/** Says what is missing, where the build wrote something else that may be the app, and how that is named. */
+async function misses(root: string, plan: BuildPlan, since: number): Promise<Result<BuildPlan>> {
+  const { outputs = [] } = plan
+  const looked = outputs.length === 0 ? pathsOf(plan) : outputs.flatMap(({ paths }) => paths.slice(0, 1))
+  const app = rootOf(plan)
   const advice = [...new Set(outputs.flatMap((output) => output.advice ?? []))]
-  return [
-    `The build made nothing that can go live: there is none of ${paths}.`,
-    ...advice,
-    'Where the build puts it elsewhere, name it in fairlead.json, such as "start": ["fairlead-static", "dist"] or ["node", "server.js"].',
-  ].join(' ')
+  const files = await filesIn(root)
+  const starts = [plan.start, ...outputs.map(({ start }) => start)]
+  const isRouted = starts.some(({ argv }) => argv.includes(staticFallbackFlag))
+  const next = await nextStep(root, { files, since, app, isRouted })
+  return failed(
+    'no_build_output',
+    [
+      `The build made nothing that can go live: there is none of ${[...new Set(looked)].join(', ')}.`,
+      ...(next === null ? [...advice, nothingFound] : [next]),
+    ].join(' '),
+  )
+}
+
+const nothingFound =
+  'Fairlead found neither an index.html nor a server that the build wrote. Let the build write one, or name the command that starts the app as "start" in fairlead.json, such as ["node", "server.js"].'
+
+const mostNamed = 5
+const serverNames = /^(?:server|main|index|app|entry)\.[cm]?js$/
+
+/** Names the folder that has a page or the file that may be a server; null when the build wrote neither. */
+async function nextStep(
+  root: string,
+  {
+    files,
+    since,
+    app,
+    isRouted,
+  }: {
+    readonly files: readonly string[]
+    readonly since: number
+    readonly app: string
+    readonly isRouted: boolean
+  },
+): Promise<string | null> {
+  const fresh = await written(root, files, since)
+  const name = (path: string) => posix.relative(app, path) || '.'
+  const start = (...words: readonly string[]) => `"start": [${words.map(quote).join(', ')}] in fairlead.json`
+  const serve = (folder: string) => start(staticServerName, ...(isRouted ? [staticFallbackFlag] : []), name(folder))
+  // A page of the repository is one, too, where the build wrote what it loads.
+  const pages = files.filter((file) => posix.basename(file) === 'index.html').map((file) => posix.dirname(file))
+  const own = pages.filter((folder) => fresh.some((file) => file === posix.join(folder, 'index.html')))
+  const sites = outermost(own.length > 0 ? own : pages.filter((folder) => fresh.some((file) => isIn(file, folder))))
+  const [site] = sites
+  if (site !== undefined)
+    return `There is an index.html in ${listed(sites.map(name))}. To serve it, write ${serve(site)}.`
+  const servers = fresh.filter((file) => serverNames.test(posix.basename(file)))
+  const [server] = servers
+  if (server !== undefined) {
+    return `The build wrote ${listed(servers.map(name))}. If that is the server, write ${start('node', name(server))}.`
+  }
+  const [page] = fresh.filter((file) => file.endsWith('.html'))
+  if (page === undefined) return null
+  return `The build wrote ${quote(name(page))}, but no index.html, with which a site begins. Name it so, or write ${serve(posix.dirname(page))}.`
+}
+
+const listed = (names: readonly string[]): string => {
+  const shown = names.slice(0, mostNamed).map(quote).join(', ')
+  return names.length > mostNamed ? `${shown} and ${names.length - mostNamed} more` : shown
 }

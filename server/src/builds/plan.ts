@@ -190,9 +190,10 @@ function assemble(
     ...(detection.outputs === undefined
       ? {}
       : {
-          outputs: detection.outputs.map(({ paths, start: each, ...more }) => ({
+          outputs: detection.outputs.map(({ paths, start: each, moves, ...more }) => ({
             ...more,
             paths: paths.map((path) => posix.join(root, path)),
+            ...(moves === undefined ? {} : { moves: { ...moves, folder: posix.join(root, moves.folder), root } }),
             start: limited(inFolder(root, each)),
           })),
         }),

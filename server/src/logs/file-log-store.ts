@@ -4,7 +4,6 @@ import { foldersIn, removeFolder } from '../platform/disk/folders.ts'
 import { readExtent } from './extent.ts'
 import { openLog } from './log-files.ts'
 import { firstProcess, type LogName, type LogStore } from './log-store.ts'
-import type { Masker } from './masking.ts'
 import { findStart, readLines } from './reader.ts'
 import { createRecorder, type Recorder } from './recorder.ts'
 
@@ -35,7 +34,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
       await recorder.look(pathOf(log))
     },
 
-    tail: (log, { lines, masker }) => lastLines(recorder, pathOf(log), lines, masker),
+    tail: (log, wanted) => lastLines(recorder, pathOf(log), wanted),
 
     async find(log, { lines, since }) {
       const path = pathOf(log)
@@ -88,11 +87,16 @@ function processOf(file: string): string[] {
   return processPattern.test(process) ? [process] : []
 }
 
-async function lastLines(recorder: Recorder, path: string, count: number, masker: Masker): Promise<string[]> {
+async function lastLines(
+  recorder: Recorder,
+  path: string,
+  { lines, masker, from: first = 0 }: Parameters<LogStore['tail']>[1],
+): Promise<string[]> {
   const extent = await recorder.look(path)
-  const { position } = await findStart(path, extent, { count })
+  const { position } = await findStart(path, extent, { count: lines })
   const texts: string[] = []
-  for (let from = position, before = -1; from !== before; ) {
+  // An app can truncate its log, so that all of it comes after.
+  for (let from = first > extent.end ? position : Math.max(position, first), before = -1; from !== before; ) {
     const part = await readLines(path, extent, { from, masker, isFinal: true })
     texts.push(...part.lines.map(({ text }) => text))
     before = from

@@ -27,8 +27,15 @@ export interface LogStore {
   record(log: LogName, ended: Promise<unknown>): Promise<void>
   /** Notes what was printed since the last look. Never rejects. */
   flush(log: LogName): Promise<void>
-  /** Returns the last lines, oldest first, with secrets masked. */
-  tail(log: LogName, options: { readonly lines: number; readonly masker: Masker }): Promise<string[]>
+  /**
+   * Returns the last lines, oldest first, with secrets masked.
+   *
+   * @param options.from the position, in bytes, before which no line counts
+   */
+  tail(
+    log: LogName,
+    options: { readonly lines: number; readonly masker: Masker; readonly from?: number },
+  ): Promise<string[]>
   /**
    * Finds where the last `lines` lines begin, of those written at `since` (milliseconds of Unix time) or later. A log may be
    * found and read on another server than that which records it.

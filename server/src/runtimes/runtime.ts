@@ -165,6 +165,8 @@ export interface Handle {
   readonly data: Readonly<Record<string, string | number>>
   /** The name of the instance among those of its release, such as `worker.2`, which no runtime needs; absent for `web.1`. */
   readonly process?: string
+  /** The position in its log, in bytes, at which its output begins: earlier lines are of an instance before it. Absent for 0. */
+  readonly logFrom?: number
 }
 
 /**

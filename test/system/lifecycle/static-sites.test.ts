@@ -170,6 +170,6 @@ describe.each(users)('as %s', (_, user) => {
       'fairlead.json': JSON.stringify({ build: ['true'], start: ['fairlead-static', 'dist', 'out'] }),
     })
     const failed = await deployAndSettle(client, project, { name: 'empty', git_url: empty.url })
-    expect(failed.failure?.message).toContain('The build made no index.html in dist/, out/.')
+    expect(failed.failure?.message).toContain('there is none of dist, out')
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { failure, planned } from '../../harness/builds/planned.ts'
+import { failure, planned, planOf } from '../../harness/builds/planned.ts'
 
 describe('a static site', () => {
   test.each([
@@ -16,8 +16,11 @@ describe('a static site', () => {
     expect(planned(files)).toEqual({
       kind: 'static',
       build: ['npm ci --include=dev', 'npm run build'],
-      start: ['fairlead-static', 'dist', 'build', 'out', 'public'],
+      start: ['fairlead-static', 'dist'],
     })
+    const result = planOf(files)
+    const outputs = result.ok ? (result.plan.outputs ?? []) : []
+    expect(outputs.map(({ start }) => start.argv[1])).toEqual(['dist', 'build', 'out', 'public'])
   })
 })
 

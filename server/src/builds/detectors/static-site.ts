@@ -24,8 +24,14 @@ export const staticSite: Detector = {
     // A page that is too large to be read holds its scripts.
     const why = builds ? null : whyUnfinished(app, folder, app.read(posix.join(folder, 'index.html')) ?? '')
     if (why !== null) return { ok: true, value: { start: null, advice: why, uses: [] } }
-    const start = { argv: [staticServerName, ...folders] } as const
-    return { ok: true, value: { start, uses: builds ? ['node'] : [] } }
+    const serve = (name: string) => ({ argv: [staticServerName, name] as const })
+    if (!builds) return { ok: true, value: { start: serve(folder), uses: [] } }
+    const outputs = folders.map((name) => ({
+      paths: [`${name}/index.html`],
+      start: serve(name),
+      moves: { folder: name, root: '.' },
+    }))
+    return { ok: true, value: { start: serve(folder), outputs, uses: ['node'] } }
   },
 }
 

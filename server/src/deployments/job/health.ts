@@ -71,8 +71,7 @@ export function createHealthCheck(dependencies: HealthDependencies): HealthCheck
     while (performance.now() < deadline) {
       signal.throwIfAborted()
       seen = await instances.observe(instance)
-      if (seen.state === 'exited')
-        throw exited(seen, beforeAnswer, await lastLines(release, 'runtime', instance.process))
+      if (seen.state === 'exited') throw exited(seen, beforeAnswer, await lastLines(release, 'runtime', instance))
       let healthy: Healthy | null = null
       if (seen.state === 'unready') answer = shown(seen.problem, release)
       if (seen.state === 'listening') {
@@ -99,7 +98,7 @@ export function createHealthCheck(dependencies: HealthDependencies): HealthCheck
       await sleep(pause, undefined, { signal })
       if (performance.now() - begun > eagerMs) pause = Math.min(pause * 1.5, longestPauseMs)
     }
-    throw neverHealthy(seen, answer, options, await lastLines(release, 'runtime', instance.process))
+    throw neverHealthy(seen, answer, options, await lastLines(release, 'runtime', instance))
   }
 }
 
@@ -184,7 +183,7 @@ async function untilStable(
     await sleep(Math.min(stablePauseMs, Math.max(1, end - performance.now())), undefined, { signal })
     const seen = await instances.observe(instance)
     if (seen.state !== 'exited') continue
-    const lines = await lastLines(release, 'runtime', instance.process)
+    const lines = await lastLines(release, 'runtime', instance)
     throw exited(seen, 'right after its first answer', lines)
   }
 }

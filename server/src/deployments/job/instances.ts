@@ -58,10 +58,9 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
         // Before the first line, so that every line has its time.
         const leave = await join()
         try {
-          const handle = named(
-            await runtimes.named(runtime).instances.start(release, command, output, options),
-            process,
-          )
+          const { size: logFrom } = await output.stat()
+          const started = await runtimes.named(runtime).instances.start(release, command, output, options)
+          const handle = named(started, { process, logFrom })
           adopted.add(handle, leave)
           return handle
         } catch (error) {
@@ -83,7 +82,7 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
     observe: (handle) => instancesOf(handle).observe(handle),
 
     serveAt: async (handle, port) =>
-      adopted.rename(handle, named(await instancesOf(handle).serveAt(handle, port), handle.process)),
+      adopted.rename(handle, named(await instancesOf(handle).serveAt(handle, port), handle)),
 
     isCurrent: (handle, command) => instancesOf(handle).isCurrent(handle, command),
     async stop(release, handle, options) {
@@ -98,8 +97,15 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
   }
 }
 
-const named = (handle: Handle, process: string | undefined): Handle =>
-  process === undefined || process === firstProcess ? handle : { ...handle, process }
+/** Returns the handle with the facts that no runtime needs. */
+const named = (
+  handle: Handle,
+  { process = firstProcess, logFrom = 0 }: { readonly process?: string | undefined; readonly logFrom?: number },
+): Handle => ({
+  ...handle,
+  ...(process === firstProcess ? {} : { process }),
+  ...(logFrom === 0 ? {} : { logFrom }),
+})
 
 /** The ends of whole releases. */
 function endings({ runtimes, logs }: InstanceControlDependencies): Pick<InstanceControl, 'halt' | 'remove'> {

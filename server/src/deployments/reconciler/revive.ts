@@ -107,7 +107,7 @@ async function crashed(
   row: DeploymentRow,
   release: Release,
 ): Promise<DeploymentError> {
-  const lines = await lastLines(release, 'runtime', row.instance?.process)
+  const lines = await lastLines(release, 'runtime', row.instance ?? {})
   const seen = row.instance === null ? null : await instances.observe(row.instance)
   const exceeded = seen?.state === 'exited' ? seen.exceeded : null
   const message = exceeded === null ? seeOutput(lines) : limitMessage(exceeded, 'app')

@@ -202,14 +202,16 @@ function servedFolder({ program: { name, args } }: DevelopmentServer, tree: Sour
 /** Starts from what the build makes, which is known only when it is there. */
 function fromBuild(choice: Choice, framework: Framework, why: string, more: readonly Output[]): NodeStart {
   const { node, app, builds } = choice
-  const outputs = [...framework.outputs(app), ...more].map((output) => planOutput(node, framework, output))
+  const outputs = [...framework.outputs(app), ...more].map((output) => planOutput(choice, framework, output))
   const what = framework.outputs(app).map(describe).join(', or ')
   return {
     start: outputs[0]?.start ?? null,
     outputs,
     ...(builds || framework.build === undefined ? {} : { build: planProgram(node, framework.build) }),
     ...buildEnvOf(choice),
-    notes: [`${why} After the build, the first of these that is there is used: ${what}. ${override}`],
+    notes: [
+      `${why} After the build, the first of these that is there is used, also where the build writes it into another folder: ${what}. ${override}`,
+    ],
   }
 }
 
@@ -218,9 +220,14 @@ const describe = (output: Output): string => {
   return `${output.folder}/ as a static site${output.isRouted ? ' whose index.html answers for paths without a file' : ''}`
 }
 
-function planOutput(node: NodeApp, { env, advice }: Framework, output: Output): StartOutput {
-  const more = advice === undefined ? {} : { advice }
-  if ('folder' in output) {
+function planOutput({ node, app }: Choice, { env, advice }: Framework, output: Output): StartOutput {
+  const sentence = advice?.(app)
+  const { folder, beside } = output
+  const more = {
+    ...(folder === undefined ? {} : { moves: { folder, root: '.', ...(beside === undefined ? {} : { beside }) } }),
+    ...(sentence === undefined ? {} : { advice: sentence }),
+  }
+  if (!('file' in output)) {
     // A site for the browser's router may have nothing but the page for all paths.
     const names = output.isRouted ? ['index.html', '200.html'] : ['index.html']
     return { paths: names.map((name) => `${output.folder}/${name}`), start: planSite(output), ...more }

@@ -42,8 +42,8 @@ type BuildRuntime = Pick<Runtime, 'builder' | 'releases' | 'images'>
 
 export interface BuildWork {
   readonly plan: BuildPlan
-  /** Returns the plan with the start that fits what the build has made. */
-  readonly finish: (plan: BuildPlan) => Promise<Result<BuildPlan>>
+  /** Returns the plan with the start that fits what the build has made since a time, in milliseconds of Unix time. */
+  readonly finish: (plan: BuildPlan, since: number) => Promise<Result<BuildPlan>>
   readonly steps: Pick<StepRecorder, 'begin'>
   /** Makes the release of another runtime of what was built; nothing where the one that builds keeps it. */
   readonly pack?: (
@@ -108,13 +108,26 @@ function build(
     baseline: () => releases.diskUsage(release, 'shared'),
     measure: (enough) => releases.diskUsage(release, 'all', enough),
   }
-  const told = { output, lastLines: () => lastLines(release, 'build') }
+  const told: Told = {
+    output,
+    async record(command) {
+      const { size } = await output.stat()
+      return async () => {
+        const lines = await lastLines(release, 'build', { logFrom: size })
+        const name = command === null ? [] : `$ ${commandLine(command.argv)}`.split('\n')
+        return name.every((line, at) => line === lines[at]) ? lines.slice(name.length) : lines
+      }
+    },
+  }
   const limited = (steps: (guarded: AbortSignal) => Promise<BuildPlan>) =>
     within('build', settings.buildTimeoutMs, signal, (inTime) => disk.guard(limit, inTime, steps))
   if (plan.image !== undefined) {
     const ofProject = (registry: string) => credentialsFor(release.projectId, registry)
-    return limited((guarded) =>
-      buildImage(images, release, work, { ...told, signal: guarded, credentialsFor: ofProject }),
+    return limited(async (guarded) =>
+      buildImage(images, release, work, {
+        ...{ output, lastLines: await told.record(null) },
+        ...{ signal: guarded, credentialsFor: ofProject },
+      }),
     )
   }
   return builder.build(release, { output, signal, toolchain: work.toolchain ?? plan.toolchain }, (run) =>
@@ -126,23 +139,40 @@ function build(
   )
 }
 
+/** The log of a build. */
+interface Told {
+  readonly output: FileHandle
+  /**
+   * Returns a function that reads the last lines of what is written from now on: by a command, whose name stands before its
+   * output, or by the build of an image.
+   */
+  readonly record: (command: Command | null) => Promise<() => Promise<string[]>>
+}
+
+/** The times of files come from a clock that the kernel sets a hundred times a second or more often. */
+const fileClockMs = 10
+
 async function runPlan(
   run: RunCommand,
   { plan, finish }: BuildWork,
   signal: AbortSignal,
-  { output, lastLines }: { readonly output: FileHandle; readonly lastLines: () => Promise<string[]> },
+  { output, record }: Told,
 ): Promise<BuildPlan> {
+  const begun = Date.now() - fileClockMs
+  let lastLines: () => Promise<string[]> = async () => []
   for (const command of plan.build) {
+    lastLines = await record(command)
     const exit = await run(command, signal)
     if (exit.code === 0) continue
     const lines = await lastLines()
     const again = exit.exceeded === null ? anotherTry(command, lines) : null
     if (again === null) throw failure('build_failed', command, exit, lines)
     await output.write(`${again.note}\n`)
+    lastLines = await record(again.command)
     const second = await run(again.command, signal)
     if (second.code !== 0) throw failure('build_failed', again.command, second, await lastLines())
   }
-  const finished = await finish(plan)
+  const finished = await finish(plan, begun)
   if (!finished.ok) {
     throw new DeploymentError(
       'build',
@@ -152,6 +182,7 @@ async function runPlan(
   }
   if (plan.outputs !== undefined) await output.write(`The app starts with: ${commandLine(finished.value.start.argv)}\n`)
   if (plan.release === undefined) return finished.value
+  lastLines = await record(plan.release)
   const exit = await run(plan.release, signal)
   if (exit.code !== 0) throw failure('release_failed', plan.release, exit, await lastLines())
   return finished.value

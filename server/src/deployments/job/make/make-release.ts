@@ -32,8 +32,8 @@ interface MakeReleaseDependencies {
   readonly fetch: FetchStep
   /** Decides how the source tree in a folder is built and started. */
   readonly plans: PlanApart
-  /** Returns the plan with the start that fits what the build has made in the folder. */
-  readonly chooseOutput: (directory: string, plan: BuildPlan) => Promise<Result<BuildPlan>>
+  /** Returns the plan with the start that fits what the build has made in the folder since a time. */
+  readonly chooseOutput: (directory: string, plan: BuildPlan, since: number) => Promise<Result<BuildPlan>>
   readonly build: BuildStep
 }
 
@@ -61,7 +61,7 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
       const { plan } = planned.value
       const maker = await makerOf(dependencies, row, plan)
       await maker.builder.seal(release, signal, nextOf(plan))
-      const finish = (built: BuildPlan) => chooseOutput(directory, built)
+      const finish: BuildWork['finish'] = (built, since) => chooseOutput(directory, built, since)
       const packs = createPacks(dependencies, row, release)
       const work = { plan, finish, steps, pack: packs.pack }
       const made = await build(row, release, maker, work, signal).catch((error: unknown) => {

@@ -1,22 +1,26 @@
 import type { LogStore, LogStream } from '../../../logs/log-store.ts'
 import { createMasker } from '../../../logs/masking.ts'
-import type { Release, ReleaseRef } from '../../../runtimes/runtime.ts'
+import type { Handle, Release, ReleaseRef } from '../../../runtimes/runtime.ts'
 
 /** More than a failure shows: the reason may come before a long trace. */
 const linesRead = 100
 
-/** Reads the last lines for the message of a failure, oldest first, with the values of the app's variables masked. */
+/**
+ * Reads the last lines for the message of a failure, oldest first, with the values of the app's variables masked.
+ *
+ * @param part.logFrom the position at which the output of what failed begins
+ */
 export type LastLines = (
   release: Pick<Release, 'id' | 'appId' | 'variables'>,
   stream: LogStream,
-  process?: string,
+  part: Pick<Handle, 'process' | 'logFrom'>,
 ) => Promise<string[]>
 
 export function createLastLines(logs: Pick<LogStore, 'tail'>): LastLines {
-  return ({ id, appId, variables }, stream, process) =>
+  return ({ id, appId, variables }, stream, { process, logFrom = 0 }) =>
     logs.tail(
       { appId, deploymentId: id, stream, process },
-      { lines: linesRead, masker: createMasker(Object.values(variables)) },
+      { lines: linesRead, masker: createMasker(Object.values(variables)), from: logFrom },
     )
 }
 

@@ -13,9 +13,16 @@ export interface FrameworkApp {
 /** Something that a build may have made, from the app's folder. */
 export type Output =
   /** A server, which is started by these words when the file is there. */
-  | { readonly file: string; readonly start: readonly [string, ...string[]] }
-  /** A site, when the folder has an index.html; with `isRouted`, its routes exist in the browser alone. */
-  | { readonly folder: string; readonly isRouted: boolean }
+  | {
+      readonly file: string
+      readonly start: readonly [string, ...string[]]
+      /** The part of the file's path, and of the words, in whose place a configuration may put another folder. */
+      readonly folder?: string
+      /** A name in that folder by which the server is told from other programs. */
+      readonly beside?: string
+    }
+  /** A site, when the folder, or the one in its place, has an index.html; with `isRouted`, its routes exist in the browser alone. */
+  | { readonly folder: string; readonly isRouted: boolean; readonly beside?: string }
 
 export interface Framework {
   readonly name: string
@@ -29,12 +36,26 @@ export interface Framework {
   readonly env?: Readonly<Record<string, string>>
   /** Variables of its build. */
   buildEnv?(app: FrameworkApp): Readonly<Record<string, string>>
-  /** A further sentence for a build that made none of the outputs. */
-  readonly advice?: string
+  /** A further sentence for a build that made none of the outputs; undefined for an app that does what it would say. */
+  advice?(app: FrameworkApp): string | undefined
 }
 
 /** A server in a file that Node runs. */
 export const nodeServer = (file: string, argument = file): Output => ({ file, start: ['node', argument] })
+
+/** A server in a file that Node runs, in a folder that a configuration may name. */
+export const serverIn = (folder: string, entry: string, beside?: string): Output => ({
+  file: `${folder}/${entry}`,
+  start: ['node', `${folder}/${entry}`],
+  folder,
+  ...(beside === undefined ? {} : { beside }),
+})
+
+/** Says a sentence unless the app has one of the packages that it advises. */
+export const unlessUses =
+  (sentence: string, ...packages: readonly string[]) =>
+  ({ uses }: FrameworkApp): string | undefined =>
+    packages.some(uses) ? undefined : sentence
 
 /** A site of pages, one for each address. */
 export const pages = (folder: string): Output => ({ folder, isRouted: false })

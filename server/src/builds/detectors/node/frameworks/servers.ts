@@ -1,7 +1,16 @@
-import { type Framework, type FrameworkApp, nodeServer, type Output, pages, routed } from './framework.ts'
+import {
+  type Framework,
+  type FrameworkApp,
+  nodeServer,
+  type Output,
+  pages,
+  routed,
+  serverIn,
+  unlessUses,
+} from './framework.ts'
 
 /** The output of Nitro's preset `node-server`, which several frameworks share. */
-const nitro = [nodeServer('.output/server/index.mjs'), routed('.output/public')]
+const nitro = [serverIn('.output', 'server/index.mjs', 'nitro.json'), routed('.output/public')]
 
 const svelteConfigs = ['svelte.config.js', 'svelte.config.ts', 'vite.config.js', 'vite.config.ts', 'vite.config.mjs']
 const hasFallback = (app: FrameworkApp) => svelteConfigs.some((name) => /\bfallback\s*:/.test(app.read(name) ?? ''))
@@ -15,7 +24,11 @@ export const serverFrameworks: readonly Framework[] = [
     name: 'Next.js',
     packages: ['next'],
     build: ['next', 'build'],
-    outputs: () => [pages('out'), { file: '.next/BUILD_ID', start: ['next', 'start'] }],
+    // A site that was exported is told from the pages of a server by its folder of scripts.
+    outputs: () => [
+      { ...pages('out'), beside: '_next' },
+      { file: '.next/BUILD_ID', start: ['next', 'start'], folder: '.next' },
+    ],
   },
   {
     name: 'Nuxt',
@@ -28,7 +41,7 @@ export const serverFrameworks: readonly Framework[] = [
     packages: ['@sveltejs/kit'],
     build: ['vite', 'build'],
     outputs: (app) => [
-      nodeServer('build/index.js', 'build'),
+      { ...nodeServer('build/index.js', 'build'), folder: 'build', beside: 'handler.js' },
       hasFallback(app) ? routed('build') : pages('build'),
       nodeServer('.output/server/index.mjs'),
     ],
@@ -37,14 +50,21 @@ export const serverFrameworks: readonly Framework[] = [
     // adapter-auto chooses by the host's variables; this one stands for adapter-node, which it installs.
     buildEnv: (app): Readonly<Record<string, string>> =>
       app.uses('@sveltejs/adapter-auto') && !app.uses('@sveltejs/adapter-node') ? { GCP_BUILDPACKS: '1' } : {},
-    advice: 'Use @sveltejs/adapter-node for a server, or @sveltejs/adapter-static for a site.',
+    advice: unlessUses(
+      'Use @sveltejs/adapter-node for a server, or @sveltejs/adapter-static for a site.',
+      '@sveltejs/adapter-node',
+      '@sveltejs/adapter-static',
+    ),
   },
   {
     name: 'Astro',
     packages: ['astro'],
     build: ['astro', 'build'],
-    outputs: () => [nodeServer('dist/server/entry.mjs'), pages('dist')],
-    advice: 'For pages that are made on request, use the adapter @astrojs/node with the mode "standalone".',
+    outputs: () => [serverIn('dist', 'server/entry.mjs'), pages('dist')],
+    advice: unlessUses(
+      'For pages that are made on request, use the adapter @astrojs/node with the mode "standalone".',
+      '@astrojs/node',
+    ),
   },
   {
     name: 'React Router',
@@ -54,10 +74,15 @@ export const serverFrameworks: readonly Framework[] = [
     outputs: (app) => {
       const isServed =
         app.uses('@react-router/serve') && !reactRouterConfigs.some((name) => isForBrowser(app.read(name)))
-      const server: Output = { file: 'build/server/index.js', start: ['react-router-serve', './build/server/index.js'] }
+      const server: Output = {
+        file: 'build/server/index.js',
+        start: ['react-router-serve', './build/server/index.js'],
+        folder: 'build',
+        beside: 'client',
+      }
       return [...(isServed ? [server] : []), routed('build/client')]
     },
-    advice: 'Use @react-router/serve for a server.',
+    advice: unlessUses('Use @react-router/serve for a server.', '@react-router/serve'),
   },
   {
     name: 'Remix',
@@ -65,32 +90,42 @@ export const serverFrameworks: readonly Framework[] = [
     build: ['remix', 'vite:build'],
     outputs: (app) => {
       const servers: readonly Output[] = [
-        { file: 'build/server/index.js', start: ['remix-serve', './build/server/index.js'] },
+        {
+          file: 'build/server/index.js',
+          start: ['remix-serve', './build/server/index.js'],
+          folder: 'build',
+          beside: 'client',
+        },
         { file: 'build/index.js', start: ['remix-serve', 'build'] },
       ]
       return [...(app.uses('@remix-run/serve') ? servers : []), routed('build/client')]
     },
-    advice: 'Use @remix-run/serve for a server.',
+    advice: unlessUses('Use @remix-run/serve for a server.', '@remix-run/serve'),
   },
   {
     name: 'Analog',
     packages: ['@analogjs/platform'],
     build: ['vite', 'build'],
-    outputs: () => [nodeServer('dist/analog/server/index.mjs'), routed('dist/analog/public')],
+    outputs: () => [serverIn('dist/analog', 'server/index.mjs'), routed('dist/analog/public')],
   },
   {
     name: 'SolidStart',
     packages: ['@solidjs/start', 'solid-start'],
     build: ['vite', 'build'],
     outputs: () => [...nitro, nodeServer('dist/server.js')],
-    advice: 'Set its server to the preset "node-server".',
+    advice: () => 'Set its server to the preset "node-server".',
   },
   {
     name: 'TanStack Start',
     packages: ['@tanstack/react-start', '@tanstack/solid-start', '@tanstack/start'],
     build: ['vite', 'build'],
     outputs: () => [...nitro, routed('dist/client')],
-    advice: 'Add the plugin of Nitro, which makes a server for Node.',
+    advice: unlessUses(
+      'Add the plugin of Nitro, which makes a server for Node.',
+      'nitro',
+      'nitropack',
+      'nitro-nightly',
+    ),
   },
   {
     name: 'Nitro',
@@ -103,12 +138,11 @@ export const serverFrameworks: readonly Framework[] = [
     packages: ['@builder.io/qwik-city', '@qwik.dev/router'],
     build: ['qwik', 'build'],
     outputs: () => [
-      nodeServer('server/entry.node-server.js'),
-      nodeServer('server/entry.express.js'),
-      nodeServer('server/entry.fastify.js'),
+      ...['node-server', 'express', 'fastify'].map((kind) => serverIn('server', `entry.${kind}.js`)),
       pages('dist'),
     ],
-    advice: 'Add an adapter: "npm run qwik add node-server" for a server, or "npm run qwik add static" for a site.',
+    advice: () =>
+      'Add an adapter: "npm run qwik add node-server" for a server, or "npm run qwik add static" for a site.',
   },
   {
     name: 'Angular',
@@ -116,7 +150,7 @@ export const serverFrameworks: readonly Framework[] = [
     build: ['ng', 'build'],
     outputs: (app) =>
       angularFolders(app).flatMap((folder) => [
-        nodeServer(`${folder}/server/server.mjs`),
+        serverIn(folder, 'server/server.mjs'),
         routed(`${folder}/browser`),
         routed(folder),
       ]),
@@ -125,7 +159,7 @@ export const serverFrameworks: readonly Framework[] = [
     name: 'NestJS',
     packages: ['@nestjs/core'],
     build: ['nest', 'build'],
-    outputs: () => [nodeServer('dist/main.js'), nodeServer('dist/src/main.js'), nodeServer('dist/main.mjs')],
+    outputs: () => ['main.js', 'src/main.js', 'main.mjs'].map((entry) => serverIn('dist', entry)),
   },
   {
     name: 'Strapi',
@@ -143,7 +177,7 @@ export const serverFrameworks: readonly Framework[] = [
     name: 'Quasar',
     packages: ['@quasar/app-vite', '@quasar/app-webpack'],
     build: ['quasar', 'build'],
-    outputs: () => [nodeServer('dist/ssr/index.js'), routed('dist/spa'), routed('dist/pwa')],
+    outputs: () => [serverIn('dist', 'ssr/index.js'), routed('dist/spa'), routed('dist/pwa')],
   },
 ]
 
