@@ -19,11 +19,11 @@ export async function installed(programs: readonly string[]): Promise<ReadonlySe
   return new Set(found.flat())
 }
 
-/** Returns the versions of the machine's programs, of those that say one. */
+/** Returns the versions of the machine's programs, of those that say one. Another version of a program counts when it is whole. */
 export async function versionsOf(tools: readonly Tool[]): Promise<ReadonlyMap<string, string>> {
   const found = await Promise.all(
     tools.map(async (tool) => {
-      const version = await versionOf(tool)
+      const version = tool.isExtra === true && !(await isWhole(tool)) ? undefined : await versionOf(tool)
       return version === undefined ? [] : [[tool.program, version] as const]
     }),
   )

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Detector, Tool } from '../../../server/src/builds/detectors/detector.ts'
 import { languagesOf } from '../../../server/src/builds/languages.ts'
+import { versionsOf } from '../../../server/src/builds/machine-tools.ts'
 
 const missing = { code: 'missing', message: 'missing' }
 const version = { args: ['-c', 'echo 1.2.3'], pattern: /^(\d+\.\d+\.\d+)/m }
@@ -25,4 +26,13 @@ it.each<[string, Partial<Tool>, string]>([
   ['has one that hangs up', { version: { ...version, args: ['-c', 'kill -9 $$'] } }, 'sh that runs'],
 ])('a language is absent where the machine %s', async (_, tool, lack) => {
   expect(await languageOf(tool)).toEqual({ name: 'shell', there: [], missing: [lack] })
+})
+
+it('another version of a program that lacks a part is not one that an app may ask for', async () => {
+  const versions = (part: Partial<Tool>) => versionsOf([{ program: 'sh', missing, version, ...part }])
+  const whole = { args: ['-c', 'exit 1'], part: 'modules' }
+  expect([...(await versions({ isExtra: true }))]).toEqual([['sh', '1.2.3']])
+  expect([...(await versions({ isExtra: true, whole }))]).toEqual([])
+  // Without the usual one, nothing could be said of the version.
+  expect([...(await versions({ whole }))]).toEqual([['sh', '1.2.3']])
 })

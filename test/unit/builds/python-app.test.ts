@@ -305,11 +305,81 @@ describe('the version of Python', () => {
     expect(venv(files)).toBe(program)
   })
 
-  test('that is not there is refused with what is there and what to install', () => {
-    expect(venv({ 'pyproject.toml': '[project]\nrequires-python = ">=3.14"' })).toMatch(
-      /^unsupported_python: pyproject\.toml asks for Python ">=3\.14", and the server has 3\.11\.2, 3\.9\.2, 3\.13\.5\. .*python3\.\d+-venv/,
+  const project = (range: string) => `[project]\nrequires-python = "${range}"`
+  const poetry = (range: string) => `[tool.poetry.dependencies]\npython = "${range}"`
+  const bookworm = new Map([['python3', '3.11.2']])
+  /** Each names a version that the machine does not have, in a file of its own. */
+  const pins: Record<string, (version: string) => Files> = {
+    '.python-version': (version) => ({ '.python-version': version }),
+    'runtime.txt': (version) => ({ 'runtime.txt': `python-${version}` }),
+    '.tool-versions': (version) => ({ '.tool-versions': `python ${version}` }),
+    Pipfile: (version) => ({ Pipfile: `[requires]\npython_version = "${version}"` }),
+  }
+  const pinned = Object.entries(pins).flatMap(([from, pin]) =>
+    ['3.12', '3.13.1', '3.10', '3.9.18'].map((version) => [from, version, pin(version)] as const),
+  )
+
+  test.each(pinned)(
+    'that %s pins to %s gives way to a range that allows the one that is there',
+    (from, version, files) => {
+      for (const text of [project('>=3.9'), project('>=3.9,<3.15'), poetry('^3.9')]) {
+        const result = planOf({ 'main.py': '', ...files, 'pyproject.toml': text }, { versions: bookworm })
+        expect(result.ok && result.plan.build[0]?.argv[0]).toBe('python3')
+        expect(result.ok && result.plan.notes?.[0]).toContain(`${from} asks for Python "${version}"`)
+      }
+    },
+  )
+
+  const refused: (readonly [string, string, Files])[] = [
+    ...pinned,
+    ...pinned.map(
+      ([from, version, files]) => [from, version, { ...files, 'pyproject.toml': project('==3.14.*') }] as const,
+    ),
+    ...['>=3.12', '==3.13.*', '<3.11', '~=3.14'].map(
+      (range) => ['pyproject.toml', range, { 'pyproject.toml': project(range) }] as const,
+    ),
+    ...['^3.12', '~3.10'].map((range) => ['pyproject.toml', range, { 'pyproject.toml': poetry(range) }] as const),
+  ]
+
+  test.each(refused)('that %s asks for as %s is refused with a step that leads to a plan', (from, range, files) => {
+    const all = { 'main.py': '', ...files }
+    const result = planOf(all, { versions: bookworm })
+    const { code, message } = result.ok ? { code: '', message: '' } : result.failure
+    expect(code).toBe('unsupported_python')
+    expect(message).toContain(`${from} asks for Python "${range}", and the server has 3.11.2.`)
+    // Debian has no package for a version besides its own.
+    expect(message).not.toMatch(/apt|venv/)
+    const [, line = '', file = ''] = /Write (.*?) in (\S+) if the app runs on that/.exec(message) ?? []
+    const heading = /^.*\n/.exec(String(all[file as keyof typeof all]))?.[0] ?? ''
+    const changed = planOf({ ...all, [file]: `${heading}${line}` }, { versions: bookworm })
+    expect(changed.ok && changed.plan.build[0]?.argv[0]).toBe('python3')
+    const [, brought] = /install uv .* it brings Python (3\.\d+)\./.exec(message) ?? []
+    const withUv = planOf(
+      { ...all, 'requirements.txt': 'flask' },
+      { versions: new Map([...bookworm, ['uv', '0.9.2']]) },
     )
-    expect(venv({ 'runtime.txt': 'python-2.7.18' })).toContain('Change runtime.txt to a version that the server has.')
+    expect(withUv.ok && withUv.plan.build.map(({ argv }) => argv.join(' '))).toEqual([
+      `/bin/sh -c UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${brought} .venv`,
+      '.venv/bin/python -m ensurepip',
+      '.venv/bin/python -m pip install --no-input -r requirements.txt',
+    ])
+  })
+
+  test.each([
+    ['>=3.12', '3.12'],
+    ['<3.11', '3.10'],
+    ['^3.14', '3.14'],
+    ['>=3.8,!=3.11.*', '3.12'],
+  ])('%s is brought by uv as the nearest that it allows', (range, version) => {
+    const files = { 'main.py': '', 'pyproject.toml': poetry(range) }
+    const result = planOf(files, { versions: new Map([...bookworm, ['uv', '0.9.2']]) })
+    expect(result.ok && result.plan.build[0]?.argv.join(' ')).toContain(`--python ${version} .venv`)
+  })
+
+  test('that no Python 3 has is refused without a program that would bring it', () => {
+    const message = venv({ 'runtime.txt': 'python-2.7.18' })
+    expect(message).toContain('Write python-3.11 in runtime.txt')
+    expect(message).not.toContain('uv')
   })
 
   test('is read from ranges of all kinds', () => {

@@ -3,10 +3,10 @@ import type { Fields } from '../../source/json.ts'
 import { failed, type Result, unreadable } from '../../source/result.ts'
 import { readToml } from '../../source/toml.ts'
 import type { SourceTree } from '../../source/tree.ts'
-import type { Detection, Detector, Tool } from '../detector.ts'
+import { type Detection, type Detector, shellLine, type Tool } from '../detector.ts'
 import { env, type Installation, pip, planInstallation } from './install.ts'
 import { type PythonStart, planOwners, planStart } from './start.ts'
-import { choosePython, EXTRA_PYTHONS } from './versions.ts'
+import { type ChosenPython, choosePython, EXTRA_PYTHONS, UV } from './versions.ts'
 
 /** Any of these makes a Python app, besides a module that can be started. */
 const SIGNS = [
@@ -75,8 +75,14 @@ export const python: Detector = {
   tools: [
     pythonTool('python3'),
     ...EXTRA_PYTHONS.map((program) => ({ ...pythonTool(program), isExtra: true as const })),
+    {
+      program: UV,
+      missing: { code: 'python_missing', message: 'This app needs a Python that uv brings, but the server has no uv.' },
+      isExtra: true,
+      version: { args: ['--version'], pattern: /^uv (\d+\.\d+\.\d+)/m },
+    },
   ],
-  caches: { PIP_CACHE_DIR: 'pip' },
+  caches: { PIP_CACHE_DIR: 'pip', UV_CACHE_DIR: 'uv', UV_PYTHON_CACHE_DIR: 'uv-python' },
   detect({ app, versions, settings }) {
     const isStarted = settings.start !== undefined || app.has('Procfile')
     const start = isStarted ? planOwners(app) : planStart(app)
@@ -95,20 +101,34 @@ export const python: Detector = {
       env,
       notes,
       programs: [chosen.ok ? chosen.value.program : 'python3'],
-      install: () => (chosen.ok ? { ok: true, value: install(chosen.value.program, installed.value, start) } : chosen),
+      install: () => (chosen.ok ? { ok: true, value: install(chosen.value, installed.value, start) } : chosen),
       build: start.build,
     }
     return { ok: true, value: detection }
   },
 }
 
-function install(program: string, { commands }: Installation, start: PythonStart): { readonly command: Command }[] {
+function install(
+  { program, brought }: ChosenPython,
+  { commands }: Installation,
+  start: PythonStart,
+): { readonly command: Command }[] {
   const all = [...commands, ...(start.adds.length === 0 ? [] : [pip(...start.adds)])]
   // Without pip the environment needs less time, and a smaller installation of Python.
   const withoutPip = all.length === 0 ? ['--without-pip'] : []
-  const venv: Command = { argv: [program, '-m', 'venv', ...withoutPip, '.venv'] }
-  return [venv, ...all].map((command) => ({ command }))
+  const venv: readonly Command[] =
+    brought === undefined
+      ? [{ argv: [program, '-m', 'venv', ...withoutPip, '.venv'] }]
+      : [
+          bringPython(brought),
+          ...(all.length === 0 ? [] : [{ argv: ['.venv/bin/python', '-m', 'ensurepip'] } as const]),
+        ]
+  return [...venv, ...all].map((command) => ({ command }))
 }
+
+/** Makes the environment with a Python that uv downloads, in the app's folder: it belongs to the release, like its packages. */
+const bringPython = (version: string): Command =>
+  shellLine(`UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${version} .venv`)
 
 /** Reads the files in TOML. Their errors end the plan, since an app without its packages would fail later. */
 function readTables(app: SourceTree): Result<{ readonly pyproject: unknown; readonly pipfile: unknown }> {

@@ -9,20 +9,28 @@ interface Asked {
   /** Such as `3.11.4`, or a range `>=3.10,<4`. */
   readonly text: string
   readonly from: string
+  /** Returns a version as it is written there. */
+  readonly spell: (version: string) => string
 }
 
 export interface ChosenPython {
   /** Makes the virtual environment. */
   readonly program: string
+  /** The version that uv brings, where it makes the environment. */
+  readonly brought?: string
   readonly notes: readonly string[]
 }
 
 /** The programs of other versions than the machine's usual one. */
 export const EXTRA_PYTHONS: readonly string[] = Array.from({ length: 12 }, (_, at) => `python3.${at + 8}`)
 
+/** It downloads Pythons, see https://docs.astral.sh/uv/. */
+export const UV = 'uv'
+
 /**
  * Chooses the Python that the repository asks for, by the first of `.python-version`, `runtime.txt`, `.tool-versions`, the
- * Pipfile and `requires-python`: the machine's usual one where the range allows it, else the newest that it has.
+ * Pipfile and `requires-python`: the machine's usual one where the range allows it, else the newest that it has. Where it has none,
+ * `requires-python` alone decides, because the other files mostly name the Python of a developer's machine. Else uv brings one.
  *
  * @param toml the parsed `pyproject.toml` and `Pipfile`
  * @param versions those of the machine's programs
@@ -32,7 +40,8 @@ export function choosePython(
   toml: { readonly pyproject: unknown; readonly pipfile: unknown },
   versions: ReadonlyMap<string, string>,
 ): Result<ChosenPython> {
-  const asked = askedVersion(app, toml)
+  const required = requiredVersion(toml.pyproject)
+  const asked = pinnedVersion(app, toml.pipfile) ?? required
   if (asked === null) return { ok: true, value: { program: 'python3', notes: [] } }
   const there = ['python3', ...EXTRA_PYTHONS].flatMap((program) => {
     const release = releaseOf(versions.get(program))
@@ -43,13 +52,43 @@ export function choosePython(
     const note = `warning: ${asked.from} asks for Python ${quote(asked.text)}, which cannot be compared: the app runs on the python3 that is there.`
     return { ok: true, value: { program: 'python3', notes: [note] } }
   }
+  const chosen = bestOf(there, allows)
+  if (chosen !== undefined) {
+    const note = `Python ${chosen.release.join('.')} runs the app: ${asked.from} asks for ${asked.text}.`
+    return { ok: true, value: { program: chosen.program, notes: [note] } }
+  }
+  const allowed = required === null ? null : readRange(required.text)
+  const instead = required === null || allowed === null ? undefined : bestOf(there, allowed)
+  if (required !== null && instead !== undefined) {
+    const note = `warning: ${asked.from} asks for Python ${quote(asked.text)}, which this server does not have. Python ${instead.release.join('.')} runs the app, as ${required.from} allows it (${quote(required.text)}).`
+    return { ok: true, value: { program: instead.program, notes: [note] } }
+  }
+  const wanted = nearest(allows, there[0]?.release ?? [3, 0, 0])
+  if (wanted === undefined || !versions.has(UV))
+    return refuse(asked, { releases: there.map(({ release }) => release), wanted })
+  const note = `uv brings Python ${wanted}: ${asked.from} asks for ${asked.text}.`
+  return { ok: true, value: { program: UV, brought: wanted, notes: [note] } }
+}
+
+interface Installed {
+  readonly program: string
+  readonly release: Release
+}
+
+function bestOf(there: readonly Installed[], allows: (release: Release) => boolean): Installed | undefined {
   const allowed = there.filter(({ release }) => allows(release))
   const [newest] = allowed.toSorted((a, b) => compare(b.release, a.release))
-  const chosen = allowed.find(({ program }) => program === 'python3') ?? newest
-  const releases = there.map(({ release }) => release)
-  if (chosen === undefined) return refuse(asked, releases, allows)
-  const note = `Python ${chosen.release.join('.')} runs the app: ${asked.from} asks for ${asked.text}.`
-  return { ok: true, value: { program: chosen.program, notes: [note] } }
+  return allowed.find(({ program }) => program === 'python3') ?? newest
+}
+
+/** Returns the version such as `3.12` that a range allows and that is nearest to the machine's: the next later one, else the last earlier one. */
+function nearest(allows: (release: Release) => boolean, [, minor]: Release): string | undefined {
+  // The last patch releases of a version are the likeliest to be allowed.
+  const minors = EXTRA_PYTHONS.map((_, at) => at + 8).filter((each) =>
+    [0, 99].some((patch) => allows([3, each, patch])),
+  )
+  const wanted = minors.find((each) => each >= minor) ?? minors.at(-1)
+  return wanted === undefined ? undefined : `3.${wanted}`
 }
 
 function releaseOf(version: string | undefined): Release | undefined {
@@ -57,32 +96,58 @@ function releaseOf(version: string | undefined): Release | undefined {
   return major === undefined ? undefined : [Number(major), Number(minor), Number(patch)]
 }
 
-function refuse({ text, from }: Asked, releases: readonly Release[], allows: (release: Release) => boolean) {
+/** Names what can be done on this server: no distribution has a package for every version. */
+function refuse(
+  { text, from, spell }: Asked,
+  { releases, wanted }: { readonly releases: readonly Release[]; readonly wanted: string | undefined },
+) {
   const there = [...new Set(releases.map((release) => release.join('.')))].join(', ')
-  // The last patch releases of a version are the likeliest to be allowed.
-  const wanted = EXTRA_PYTHONS.findLast((_, at) => [0, 99].some((patch) => allows([3, at + 8, patch])))
-  const install =
+  const own = releases[0]?.slice(0, 2).join('.') ?? '3'
+  const range = from === PYPROJECT ? '' : `, or name the versions that it runs on as requires-python in ${PYPROJECT}`
+  const change = `Write ${spell(own)} in ${from} if the app runs on that${range}`
+  const bring =
     wanted === undefined
-      ? `Change ${from} to a version that the server has.`
-      : `Ask the server's operator to install ${wanted} (Debian: ${wanted}-venv), or change ${from}.`
-  return failed('unsupported_python', `${from} asks for Python ${quote(text)}, and the server has ${there}. ${install}`)
+      ? ''
+      : ` Otherwise ask the server's operator to install uv in /usr/local/bin (https://docs.astral.sh/uv/): it brings Python ${wanted}.`
+  return failed(
+    'unsupported_python',
+    `${from} asks for Python ${quote(text)}, and the server has ${there}. ${change}.${bring}`,
+  )
 }
 
-function askedVersion(
-  app: SourceTree,
-  { pyproject, pipfile }: { readonly pyproject: unknown; readonly pipfile: unknown },
-): Asked | null {
+/** Returns the version that a file names besides the range of the project. */
+function pinnedVersion(app: SourceTree, pipfile: unknown): Asked | null {
   const requires = fieldsOf(fieldsOf(pipfile)['requires'])
+  const isFull = requires['python_full_version'] !== undefined
+  return firstOf([
+    ['.python-version', versionIn(app, '.python-version'), (version) => version],
+    ['runtime.txt', versionIn(app, 'runtime.txt')?.replace(/^python-/, ''), (version) => `python-${version}`],
+    ['.tool-versions', toolVersion(app, 'python'), (version) => `python ${version}`],
+    [
+      'Pipfile',
+      requires['python_full_version'] ?? requires['python_version'],
+      (version) => `${isFull ? 'python_full_version' : 'python_version'} = "${version}"`,
+    ],
+  ])
+}
+
+const PYPROJECT = 'pyproject.toml'
+
+function requiredVersion(pyproject: unknown): Asked | null {
   const poetry = fieldsOf(fieldsOf(fieldsOf(fieldsOf(pyproject)['tool'])['poetry'])['dependencies'])['python']
-  const found: readonly (readonly [string, unknown])[] = [
-    ['.python-version', versionIn(app, '.python-version')],
-    ['runtime.txt', versionIn(app, 'runtime.txt')?.replace(/^python-/, '')],
-    ['.tool-versions', toolVersion(app, 'python')],
-    ['Pipfile', requires['python_full_version'] ?? requires['python_version']],
-    ['pyproject.toml', fieldsOf(fieldsOf(pyproject)['project'])['requires-python'] ?? poetry],
-  ]
-  for (const [from, text] of found) {
-    if (typeof text === 'string' && text.trim() !== '') return { text: text.trim(), from }
+  return firstOf([
+    [
+      PYPROJECT,
+      fieldsOf(fieldsOf(pyproject)['project'])['requires-python'],
+      (version) => `requires-python = ">=${version}"`,
+    ],
+    [PYPROJECT, poetry, (version) => `python = ">=${version}"`],
+  ])
+}
+
+function firstOf(found: readonly (readonly [string, unknown, Asked['spell']])[]): Asked | null {
+  for (const [from, text, spell] of found) {
+    if (typeof text === 'string' && text.trim() !== '') return { text: text.trim(), from, spell }
   }
   return null
 }
