@@ -1,12 +1,12 @@
 import { type FoundApp, findApps, namesIn } from './advice/find-apps.ts'
 import { describeSeen } from './advice/seen.ts'
-import { isLibrary, isWorkspace } from './advice/workspace.ts'
+import { isLibrary, isWorkspace, libraryFiles } from './advice/workspace.ts'
 import { planDirectory } from './plan-directory.ts'
 import type { PlanRequest } from './plan-request.ts'
 import { readSettings } from './source/fairlead-json.ts'
 import { readSourceTree } from './source/read-tree.ts'
 import type { PlanFailure, PlanResult } from './source/result.ts'
-import type { SourceTree } from './source/tree.ts'
+import { within } from './source/tree.ts'
 
 /**
  * Decides how the source tree in a folder is built and started. When nothing in the app's folder says so, the failure says
@@ -60,6 +60,5 @@ async function withoutLibraries(directory: string, apps: readonly FoundApp[]): P
 }
 
 async function isLibraryIn(directory: string, root: string): Promise<boolean> {
-  const files: SourceTree = await readSourceTree(directory, ['package.json'], root)
-  return isLibrary(files.read(`${root}/package.json`) ?? '')
+  return isLibrary(within(await readSourceTree(directory, libraryFiles, root), root))
 }

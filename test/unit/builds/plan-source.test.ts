@@ -1,6 +1,6 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { PlanRequest } from '../../../server/src/builds/plan-request.ts'
 import { planSource } from '../../../server/src/builds/plan-source.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
@@ -87,6 +87,83 @@ it.each([
     { root: 'apps/api', kind: 'node' },
     { root: 'apps/web', kind: 'node' },
   ])
+})
+
+describe('a package of a workspace', () => {
+  /** Returns the folders that are suggested beside an app: that of the package, if it is taken for one. */
+  async function suggested(manifest: object, more: Files = {}) {
+    const { suggestions = [] } = await failureOf({
+      'package.json': { workspaces: ['apps/*', 'packages/*'] },
+      'apps/web/package.json': app,
+      'packages/own/package.json': manifest,
+      'packages/own/index.js': '',
+      'packages/own/dist/index.js': '',
+      ...more,
+    })
+    return suggestions.map(({ root }) => root)
+  }
+
+  const watchers = [
+    ...['tsc --watch', 'tsc -b -w --preserveWatchOutput', 'vue-tsc --build --watch', 'tsup --watch', 'tsdown --watch'],
+    ...['rollup -c -w', 'rolldown -c --watch', 'vite build --watch', 'swc src -d dist -w', 'unbuild --stub'],
+    ...['esbuild src/index.ts --bundle --outdir=dist --watch', 'babel src -d dist --watch', 'microbundle watch'],
+    ...['tsdx watch', 'bunchee -w', 'father dev', 'rslib build -w', 'svelte-package -w', 'webpack --watch'],
+    ...['bun build src/index.ts --outdir dist --watch', 'parcel watch', 'ng-packagr -p ng-package.json -w'],
+    ...['node esbuild.config.mjs --watch', 'nodemon --watch src --exec tsup', 'chokidar "src/**" -c "npm run build"'],
+    ...[
+      'sass --watch src:dist',
+      'tailwindcss -i a.css -o b.css --watch',
+      'storybook dev -p 6006',
+      'vitest',
+      'tsc-watch',
+    ],
+  ]
+  const wrapped = [
+    (line: string) => ({ dev: line }),
+    (line: string) => ({ dev: `rimraf dist && npx ${line}`, start: 'npm run dev' }),
+    (line: string) => ({
+      dev: 'concurrently npm:dev:*',
+      'dev:js': `cross-env NODE_ENV=development ${line}`,
+      'dev:css': 'sass -w a b',
+    }),
+  ]
+  const libraries = watchers.flatMap((line) => wrapped.map((wrap) => [JSON.stringify(wrap(line)), wrap(line)] as const))
+
+  it.each(libraries)('that only watches is no app: %s', async (_, scripts) => {
+    expect(await suggested({ main: 'dist/index.js', scripts: { build: 'tsc', ...scripts } })).toEqual(['apps/web'])
+  })
+
+  it.each([
+    ['that is compiled for others', { scripts: { build: 'tsc -p .' } }, {}],
+    ['that is compiled and watched', { scripts: { build: 'rimraf dist && tsup', dev: 'tsup --watch' } }, {}],
+    [
+      'whose development server shows it',
+      { exports: './dist/index.js', scripts: { build: 'vite build', dev: 'vite' }, devDependencies: { vite: '7' } },
+      { 'packages/own/vite.config.ts': 'export default { build: { lib: { entry: "src/index.ts" } } }' },
+    ],
+  ])('%s is no app', async (_, manifest, more) => {
+    expect(await suggested(manifest, more)).toEqual(['apps/web'])
+  })
+
+  it.each([
+    [{ build: 'tsc', start: 'node dist/index.js' }],
+    [{ build: 'tsc', dev: 'tsx watch src/index.ts' }],
+    [{ build: 'tsc', dev: 'nodemon src/index.ts' }],
+    [{ build: 'tsup', dev: 'tsup --watch --onSuccess "node dist/index.js"' }],
+    [{ build: 'tsc', dev: 'tsc-watch --onSuccess "node dist/index.js"' }],
+    [{ build: 'tsc', dev: 'concurrently "tsc -w" "node --watch dist/index.js"' }],
+    [{ build: 'vite build', dev: 'vite' }],
+    [{ build: 'webpack', dev: 'webpack serve' }],
+    [{ build: 'esbuild src/app.ts --outdir=dist', dev: 'esbuild src/app.ts --serve --watch' }],
+    [{ build: 'tsc', dev: 'npm run build && node server.js' }],
+  ])('that something starts is an app: %j', async (scripts) => {
+    const manifest = { main: 'dist/index.js', scripts, devDependencies: { vite: '7', webpack: '5' } }
+    expect(await suggested(manifest)).toContain('packages/own')
+  })
+
+  it('whose build only copies a site is an app', async () => {
+    expect(await suggested({ scripts: { build: 'rimraf dist && cp -r src dist' } })).toContain('packages/own')
+  })
 })
 
 it('a workspace that says how it starts is an app', async () => {
