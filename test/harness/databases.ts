@@ -43,6 +43,10 @@ export async function takenSnapshot(client: Client, projectId: string, databaseI
   }
 }
 
+/** Returns the name of a database and of its role in PostgreSQL. */
+export const engineName = ({ connection_string }: { readonly connection_string: string }): string =>
+  new URL(connection_string).username
+
 /** Connects as an app would. */
 export async function connect(connectionString: string): Promise<pg.Client & AsyncDisposable> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: 10_000 })

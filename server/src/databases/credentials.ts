@@ -1,5 +1,13 @@
-import { createHash, createHmac, pbkdf2, randomBytes } from 'node:crypto'
+import { createHash, createHmac, pbkdf2, randomBytes, randomInt } from 'node:crypto'
 import { promisify } from 'node:util'
+
+/**
+ * Returns a name for a role, a database or a copy in the engine: 26 random letters. PostgreSQL shows the names to all users of an
+ * instance, so they say nothing about the tenant, the project or the id.
+ */
+export function newEngineName(): string {
+  return Array.from({ length: 26 }, () => String.fromCharCode(randomInt(97, 123))).join('')
+}
 
 /** Returns a password of 256 random bits, in characters that need no escaping in a URL. */
 export function newPassword(): string {

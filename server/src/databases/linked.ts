@@ -24,15 +24,15 @@ export function createLinkedDatabases(secrets: SecretBox) {
     const rows = await on
       .withTables<DatabasesTables>()
       .selectFrom('databases')
-      .select(['id', 'name', 'host', 'port', 'password'])
+      .select(['id', 'role_name', 'name', 'host', 'port', 'password'])
       .where('project_id', '=', projectId)
       .where('status', '<>', 'deleting')
       .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
       .forShare()
       .execute()
     return new Map(
-      rows.map(({ id, name, host, port, password }) => {
-        const address = connectionString({ name: id, password: secrets.decrypt(password, id), host, port })
+      rows.map(({ id, role_name, name, host, port, password }) => {
+        const address = connectionString({ name: role_name, password: secrets.decrypt(password, id), host, port })
         return [id, { name, connectionString: address }]
       }),
     )

@@ -12,8 +12,9 @@ export type DatabasesTables = {
     created_at: Generated<Date>
   }
   databases: {
-    /** The id, and the name of the database and its role in the engine. */
     id: string
+    /** The name of the role in the engine, and of its database. */
+    role_name: string
     project_id: string
     name: string
     plan: string
@@ -38,8 +39,9 @@ export type DatabasesTables = {
     created_at: Generated<Date>
   }
   snapshots: {
-    /** The id, and the name of the copy in the engine. */
     id: string
+    /** The name of the copy in the engine. */
+    copy_name: string
     database_id: string
     status: SnapshotStatus | 'deleting'
     /** A bigint, which `pg` reads and writes as text. */

@@ -125,6 +125,35 @@ describe('POST /projects/:project_id/databases', () => {
     expect(JSON.stringify(server.log)).not.toContain(password)
   })
 
+  it('gives it a name that says nothing, as everybody on its PostgreSQL sees the names of all', async () => {
+    const project = await newProject()
+    const [{ connection_string, id }, neighbour] = await Promise.all([
+      createdDatabase(server.client, project),
+      createdDatabase(server.client, await newProject()),
+    ])
+    const snapshot = await takenSnapshot(server.client, project, id)
+    const { username, pathname } = new URL(neighbour.connection_string)
+    expect(username).toMatch(/^[a-z]{26}$/)
+    expect(pathname).toBe(`/${username}`)
+    await using client = await connect(connection_string)
+    const shown = async (text: string) => (await client.query({ text, rowMode: 'array' })).rows.flat()
+    const roles = await shown('select pg_get_userbyid(o::oid) from generate_series(1, 20000) o')
+    const databases = await shown('select datname from pg_database')
+    expect(roles).toContain(username)
+    expect(databases).toContain(username)
+    for (const table of ['pg_stat_activity', 'pg_stat_database', 'pg_roles', 'pg_locks']) {
+      expect(await shown(`select t::text from ${table} t`), table).not.toContainEqual(expect.stringContaining(username))
+    }
+    // Neither the ids of this server's databases, snapshots and projects, nor parts of them.
+    const known = await server.database.query<{ id: string }>(
+      'select id from databases union select id from snapshots union select id from projects',
+    )
+    expect(known.map((row) => row.id)).toContain(snapshot)
+    for (const { id: other } of known) {
+      expect([...roles, ...databases].filter((name) => name.includes(other.split('_')[1] ?? other))).toEqual([])
+    }
+  })
+
   it('starts with the content of a snapshot; its role owns everything in it and nothing elsewhere', async () => {
     const project = await newProject()
     const source = await createdDatabase(server.client, project)

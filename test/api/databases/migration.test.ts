@@ -7,7 +7,7 @@ import { databaseBefore } from '../../harness/database.ts'
 
 const logger = pino({ level: 'silent' })
 
-it('restrictions and waiting jobs keep their meaning under their new names', async () => {
+it('restrictions and waiting jobs keep their meaning under their new names, and databases their names in the engine', async () => {
   await using database = await databaseBefore('0011-database-restrictions')
   const { db, pool } = database
   await prepareJobs(pool, logger)
@@ -27,11 +27,11 @@ it('restrictions and waiting jobs keep their meaning under their new names', asy
 
   await migrate(db, migrations)
 
-  const { rows } = await pool.query('select id, restriction from databases order by id')
+  const { rows } = await pool.query('select id, role_name, restriction from databases order by id')
   expect(rows).toEqual([
-    { id: 'closed', restriction: 'no_login' },
-    { id: 'none', restriction: 'none' },
-    { id: 'read_only', restriction: 'read_only' },
+    { id: 'closed', role_name: 'closed', restriction: 'no_login' },
+    { id: 'none', role_name: 'none', restriction: 'none' },
+    { id: 'read_only', role_name: 'read_only', restriction: 'read_only' },
   ])
   await expect(pool.query("update databases set restriction = 'closed'")).rejects.toMatchObject({ code: '23514' })
   const jobs = await pool.query('select task_identifier as task from graphile_worker.jobs')

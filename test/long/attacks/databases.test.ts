@@ -1,15 +1,15 @@
 import type pg from 'pg'
 import { expect } from 'vitest'
 import { attacks } from '../../harness/attacks/attack.ts'
-import { connect, query } from '../../harness/databases.ts'
+import { connect, engineName, query } from '../../harness/databases.ts'
 import { opponents } from './opponents.ts'
 
 /** Locks the rows of the role and of its settings in the catalogue. */
-const holdRole = async (client: pg.Client, id: string) => {
+const holdRole = async (client: pg.Client, name: string) => {
   await client.query('begin')
-  await client.query(`alter role ${id} set work_mem = '1MB'`)
-  await client.query(`alter role ${id} in database ${id} set default_transaction_read_only = off`)
-  await client.query(`alter role ${id} password 'mine'`)
+  await client.query(`alter role ${name} set work_mem = '1MB'`)
+  await client.query(`alter role ${name} in database ${name} set default_transaction_read_only = off`)
+  await client.query(`alter role ${name} password 'mine'`)
 }
 
 const elapsed = async (work: () => Promise<unknown>): Promise<number> => {
@@ -29,18 +29,19 @@ attacks({}, (attack) => {
       const { attacker, victim } = server
       await using databases = await opponents(server)
       const { id, connection_string } = databases.own
+      const name = engineName(databases.own)
       const params = { project_id: attacker.project, id }
       // More than the transactions that the server has for requests.
       const rotate = () => attacker.client.databases.rotatePassword({ params }).catch(() => undefined)
       await using holder = await connect(connection_string)
-      await holdRole(holder, id)
+      await holdRole(holder, name)
       const rotations = Array.from({ length: 15 }, rotate)
       const ask = () => victim.client.projects.update({ params: { project_id: victim.project }, body: { name: 'q' } })
       expect(await elapsed(ask)).toBeLessThan(1_500)
       await Promise.all(rotations)
       const { connection_string: fresh } = await attacker.client.databases.rotatePassword({ params })
       await using again = await connect(fresh)
-      await holdRole(again, id)
+      await holdRole(again, name)
       const took = await elapsed(() => attacker.client.databases.rotatePassword({ params }))
       expect(took).toBeLessThan(5_000)
     },
@@ -77,25 +78,26 @@ attacks({}, (attack) => {
     {
       id: 'database-views',
       topic: 'Databases',
-      held: 'A database shows no sessions, locks, settings, comments or roles of others',
+      held: 'A database shows no sessions, locks, settings, comments or ids of others; names of roles and databases, which PostgreSQL shows to all, are random',
     },
     async (server) => {
       await using databases = await opponents(server)
       const { own, foreign } = databases
+      const name = engineName(foreign)
       await using victim = await connect(foreign.connection_string)
       await victim.query("set application_name = 'treasure'")
       await victim.query('select pg_advisory_lock(4711)')
-      await victim.query(`alter role ${foreign.id} set search_path = 'treasure'`)
-      await victim.query(`alter role ${foreign.id} in database ${foreign.id} set search_path = 'treasure'`)
-      await victim.query(`alter database ${foreign.id} set search_path = 'treasure'`)
-      await victim.query(`comment on database ${foreign.id} is 'treasure'`)
+      await victim.query(`alter role ${name} set search_path = 'treasure'`)
+      await victim.query(`alter role ${name} in database ${name} set search_path = 'treasure'`)
+      await victim.query(`alter database ${name} set search_path = 'treasure'`)
+      await victim.query(`comment on database ${name} is 'treasure'`)
       await using spy = await connect(own.connection_string)
       const seen = async (text: string) => {
         const rows = await spy.query({ text, rowMode: 'array' }).then(
           (found) => JSON.stringify(found.rows),
           ({ code }) => code as string,
         )
-        return rows.includes('treasure') || rows.includes(foreign.id) || rows.includes('4711') ? `${text}: ${rows}` : ''
+        return rows.includes('treasure') || rows.includes(name) || rows.includes('4711') ? `${text}: ${rows}` : ''
       }
       const attempts = [
         'select * from pg_stat_activity',
@@ -113,6 +115,11 @@ attacks({}, (attack) => {
         'select * from pg_shseclabel',
         'select * from information_schema.applicable_roles',
       ]
+      // PostgreSQL shows the names of roles and databases to everybody.
+      const names = 'select datname, pg_get_userbyid(o::oid) from pg_database, generate_series(1, 20000) o'
+      const listed = JSON.stringify(await query(own.connection_string, names))
+      expect(listed).toContain(name)
+      for (const id of [foreign.id, server.victim.project]) expect(listed).not.toContain(id.split('_')[1])
       const shown: string[] = []
       for (const attempt of attempts) shown.push(await seen(attempt))
       expect(shown.filter((each) => each !== '')).toEqual([])

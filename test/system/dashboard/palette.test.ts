@@ -20,8 +20,8 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
     oldest = (await client.projects.create({ body: { name: 'Bakery' } })).id
     // No test connects to it.
     await database.query(
-      `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status, available_at)
-       values ($1, $2, 'recipes', 'free', 'external', '17', '127.0.0.1', 5432, '', 'available', now())`,
+      `insert into databases (id, role_name, project_id, name, plan, engine, version, host, port, password, status, available_at)
+       values ($1, $1, $2, 'recipes', 'free', 'external', '17', '127.0.0.1', 5432, '', 'available', now())`,
       [newId('database'), oldest],
     )
     // In place of hours of use.

@@ -56,6 +56,7 @@ it('a database that uses up the connections loses some to others, idle ones firs
   cleanup.defer(() => instance.close())
   const check = createConnectionCheck({
     engine: { instances: () => new Map([['18', instance]]) },
+    idsOf: async (names) => names,
     logger: pino({ level: 'silent' }),
   })
   const open = (name: string) => {

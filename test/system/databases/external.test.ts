@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
 import { describe, expect, it } from 'vitest'
-import { connect, createdDatabase, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
+import { connect, createdDatabase, engineName, query, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 import { ownServer } from '../../harness/server.ts'
 
@@ -33,7 +33,7 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
     await query(one.connection_string, 'create table notes as select 1 as n')
 
     const address = new URL(two.connection_string)
-    address.pathname = `/${one.id}`
+    address.pathname = `/${engineName(one)}`
     await expect(connect(address.href)).rejects.toMatchObject({ code: '42501' })
 
     const snapshot = await takenSnapshot(server.client, project, one.id)
@@ -47,8 +47,8 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
       const gone = untilDatabase(server.client, project, id, () => false)
       await expect(gone).rejects.toMatchObject({ code: 'not_found' })
     }
-    expect(await operator.query("select from pg_database where datname ~ '_'")).toEqual([])
-    expect(await operator.query("select from pg_roles where rolname ~ '^db_'")).toEqual([])
+    expect(await operator.query("select from pg_database where datname ~ '_|^.{26}$'")).toEqual([])
+    expect(await operator.query("select from pg_roles where rolname ~ '^.{26}$'")).toEqual([])
   })
 
   it('an administrator who is no superuser is enough', async () => {
@@ -92,7 +92,7 @@ it('a database that cannot be created fails with a reason, is announced as faile
 
   await server.client.databases.delete({ params: { ...params, id } })
   await expect(untilDatabase(server.client, project, id, () => false)).rejects.toMatchObject({ code: 'not_found' })
-  expect(await operator.query("select rolname from pg_roles where rolname ~ '^db_'")).toEqual([])
+  expect(await operator.query("select rolname from pg_roles where rolname ~ '^.{26}$'")).toEqual([])
 })
 
 async function untilFailed(client: Client, projectId: string, id: string) {

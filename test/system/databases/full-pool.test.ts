@@ -36,8 +36,8 @@ async function fullPool() {
     [project.id, project.accountId],
   )
   await state.query(
-    `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status)
-     values ($1, $2, 'db', 'free', 'external', '15', '127.0.0.1', 5432, $3, 'provisioning')`,
+    `insert into databases (id, role_name, project_id, name, plan, engine, version, host, port, password, status)
+     values ($1, $1, $2, 'db', 'free', 'external', '15', '127.0.0.1', 5432, $3, 'provisioning')`,
     [id, project.id, secrets.encrypt('a password', id)],
   )
   const open = (max: number) => {

@@ -3,7 +3,7 @@ import { connect as connectSocket, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Created, connect, createdDatabase, query, takenSnapshot } from '../../harness/databases.ts'
+import { type Created, connect, createdDatabase, engineName, query, takenSnapshot } from '../../harness/databases.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer
@@ -17,7 +17,10 @@ beforeAll(async () => {
   victim = await createdDatabase(server.client, home)
   attacker = await createdDatabase(server.client, await project(), { name: 'attacker', plan: 'free' })
   await query(victim.connection_string, "create table secrets as select 'treasure' as word")
-  snapshot = await takenSnapshot(server.client, home, victim.id)
+  const names = async () => (await query(attacker.connection_string, 'select datname from pg_database')).flat()
+  const before = await names()
+  await takenSnapshot(server.client, home, victim.id)
+  snapshot = String((await names()).find((name) => !before.includes(name)))
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
@@ -135,8 +138,8 @@ const corpus = {
 describe.each(Object.entries(corpus))('a hostile tenant gets nothing of %s', (_, statements) => {
   it.each(statements)('%s', async (statement) => {
     const text = statement
-      .replaceAll('$victim', victim.id)
-      .replaceAll('$self', attacker.id)
+      .replaceAll('$victim', engineName(victim))
+      .replaceAll('$self', engineName(attacker))
       .replaceAll('$snapshot', snapshot)
     await expect(query(attacker.connection_string, text)).rejects.toMatchObject({ severity: 'ERROR' })
     await untouched()
@@ -146,7 +149,7 @@ describe.each(Object.entries(corpus))('a hostile tenant gets nothing of %s', (_,
 describe('a hostile tenant', () => {
   it('can connect to no other database', async () => {
     const own = new URL(attacker.connection_string)
-    for (const database of [victim.id, snapshot, 'postgres', 'template1', 'template0', 'fairlead']) {
+    for (const database of [engineName(victim), snapshot, 'postgres', 'template1', 'template0', 'fairlead']) {
       own.pathname = `/${database}`
       await expect(connect(own.href), database).rejects.toMatchObject({ severity: 'FATAL', code: '28000' })
     }
@@ -155,7 +158,7 @@ describe('a hostile tenant', () => {
   it('can log in as no other role', async () => {
     const address = new URL(attacker.connection_string)
     for (const [user, database] of [
-      [victim.id, victim.id],
+      [engineName(victim), engineName(victim)],
       ['fairlead', 'fairlead'],
       ['fairlead', 'postgres'],
     ] as const) {
@@ -166,9 +169,9 @@ describe('a hostile tenant', () => {
   })
 
   it("cannot connect to another's database even with a grant", async () => {
-    await query(victim.connection_string, `grant connect on database ${victim.id} to public`)
+    await query(victim.connection_string, `grant connect on database ${engineName(victim)} to public`)
     const address = new URL(attacker.connection_string)
-    address.pathname = `/${victim.id}`
+    address.pathname = `/${engineName(victim)}`
     await expect(connect(address.href)).rejects.toMatchObject({ code: '28000' })
   })
 

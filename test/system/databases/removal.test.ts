@@ -6,7 +6,7 @@ import { createDatabaseReconciler } from '../../../server/src/databases/reconcil
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
-import { createdDatabase, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
+import { createdDatabase, engineName, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 import { ownServer } from '../../harness/server.ts'
 
@@ -37,14 +37,16 @@ it('all databases of a project are removed for good, also when removed twice', a
   })
   const { signal } = new AbortController()
   // Waits until the server's own job has archived the deleted database.
-  const archived = `select from pg_database where datname = 'deleted_${deleted.id}'`
+  const archived = `select from pg_database where datname = 'deleted_${engineName(deleted)}'`
   await expect.poll(() => operator.query(archived)).toHaveLength(1)
   await reconciler.removeProject(project, signal)
   await reconciler.removeProject(project, signal)
   await engine.close()
 
-  expect(await operator.query("select datname from pg_database where datname ~ '_'")).toEqual([[stays.id]])
-  expect(await operator.query("select rolname from pg_roles where rolname ~ '^db_'")).toEqual([[stays.id]])
+  expect(await operator.query("select datname from pg_database where datname ~ '_|^.{26}$'")).toEqual([
+    [engineName(stays)],
+  ])
+  expect(await operator.query("select rolname from pg_roles where rolname ~ '^.{26}$'")).toEqual([[engineName(stays)]])
   expect((await server.client.databases.list({ params: { project_id: project } })).databases).toEqual([])
   await untilDatabase(server.client, other, stays.id)
 })

@@ -234,7 +234,7 @@ describe('the steps of this version', () => {
     expect(found).toContain('0011-database-restrictions')
   })
 
-  it('leave the version before at work', () => {
-    expect(oldestServerAfter(migrations)).toBe('0012-pending-files')
+  it('leave versions since the newest of these steps at work', () => {
+    expect(oldestServerAfter(migrations)).toBe('0035-engine-names')
   })
 })

@@ -8,8 +8,11 @@ const againMs = 250
 /** The end of every wait for a lock; what still blocks then is no user's session. */
 export const lockTimeoutMs = 5_000
 
-/** A condition on `pg_stat_activity` and its like: true for the sessions of users' roles, which have the ids of databases. */
-export const ofUsers = (column: string): string => `${column} ~ '^db_[0-9a-z]{26}$'`
+/**
+ * A condition on `pg_stat_activity` and its like: true for users' roles, which have names of `newEngineName`. Those of earlier
+ * versions have the ids of databases.
+ */
+export const ofUsers = (column: string): string => `${column} ~ '^([a-z]{26}|db_[0-9a-z]{26})$'`
 
 const endBlockers = `
   select pg_terminate_backend(pid) from pg_stat_activity

@@ -20,7 +20,10 @@ export async function ensureRole(
   signal: AbortSignal,
 ): Promise<void> {
   const verifier = await scramVerifier(secrets.decrypt(row.password, row.id))
-  await instance.roles.ensure({ name: row.id, verifier, limits: databaseLimits(planNamed(plans, row.plan)) }, signal)
+  await instance.roles.ensure(
+    { name: row.role_name, verifier, limits: databaseLimits(planNamed(plans, row.plan)) },
+    signal,
+  )
 }
 
 /**

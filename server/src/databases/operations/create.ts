@@ -6,7 +6,7 @@ import type { Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { planNamed, plansForTier } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
-import { connectionString, newPassword } from '../credentials.ts'
+import { connectionString, newEngineName, newPassword } from '../credentials.ts'
 import type { Engine } from '../engines/engine.ts'
 import { enqueueReconcile } from '../job-queue.ts'
 import { databaseLimits } from '../plan-limits.ts'
@@ -35,6 +35,7 @@ export async function createDatabase(
   if (source !== null) checkSnapshotFits(source, version, databaseLimits(planNamed(plans, plan)).bytes)
   await checkQuota(dependencies, transaction, project, plan)
   const id = newId('database')
+  const roleName = newEngineName()
   const password = newPassword()
   const address = await engine.addressOf(transaction, version)
   await transaction
@@ -42,6 +43,7 @@ export async function createDatabase(
     .insertInto('databases')
     .values({
       id,
+      role_name: roleName,
       project_id: project.id,
       name: input.name,
       plan,
@@ -59,7 +61,7 @@ export async function createDatabase(
     name: input.name,
     type: 'postgresql',
     version,
-    connection_string: connectionString({ name: id, password, ...address }),
+    connection_string: connectionString({ name: roleName, password, ...address }),
     status: 'provisioning',
   }
 }

@@ -48,8 +48,8 @@ export async function rotatePassword(
     .where('id', '=', id)
     .execute()
   await enqueueReconcile(transaction, id, new Date(Date.now() + repairAfterMs))
-  const { name, version, host, port, status } = row
-  const address = connectionString({ name: id, password, host, port })
+  const { name, role_name, version, host, port, status } = row
+  const address = connectionString({ name: role_name, password, host, port })
   return {
     body: { id, name, type: 'postgresql', version, connection_string: address, status },
     apply: () => applyPassword(dependencies, id, AbortSignal.timeout(engineTimeoutMs)).catch(toApiError),

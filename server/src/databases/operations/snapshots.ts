@@ -5,6 +5,7 @@ import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
+import { newEngineName } from '../credentials.ts'
 import { enqueueReconcile, enqueueSnapshot } from '../job-queue.ts'
 import type { DatabasesTables, SnapshotRow } from '../tables.ts'
 import { checkSnapshotQuota, type QuotaDependencies } from './quota.ts'
@@ -46,7 +47,7 @@ export function createSnapshots(dependencies: QuotaDependencies & { readonly dat
       const row = await transaction
         .withTables<DatabasesTables>()
         .insertInto('snapshots')
-        .values({ id: newId('snapshot'), database_id: databaseId, status: 'creating' })
+        .values({ id: newId('snapshot'), copy_name: newEngineName(), database_id: databaseId, status: 'creating' })
         .returningAll()
         .executeTakeFirstOrThrow()
       await enqueueSnapshot(transaction, row.id, databaseId)

@@ -10,16 +10,16 @@ const timeoutMs = 3_000
  */
 export async function usageOf(
   engine: Pick<Engine, 'name' | 'open'>,
-  row: Pick<DatabaseRow, 'id' | 'version' | 'port' | 'status' | 'engine'>,
+  row: Pick<DatabaseRow, 'role_name' | 'version' | 'port' | 'status' | 'engine'>,
 ): Promise<{ size_bytes: number | null; connections: number | null }> {
   const unknown = { size_bytes: null, connections: null }
-  const { id, status } = row
+  const { role_name: name, status } = row
   if (status !== 'available') return unknown
   const answered = new AbortController()
   const ask = async () => {
     const { statistics } = await openInstanceOf(engine, row, answered.signal)
-    const [sizes, connections] = await Promise.all([statistics.sizes([id]), statistics.connections(id)])
-    return { size_bytes: sizes.get(id) ?? null, connections }
+    const [sizes, connections] = await Promise.all([statistics.sizes([name]), statistics.connections(name)])
+    return { size_bytes: sizes.get(name) ?? null, connections }
   }
   const timeout = sleep(timeoutMs, unknown, { signal: answered.signal }).catch(() => unknown)
   const first = await Promise.race([ask().catch(() => unknown), timeout])

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
@@ -26,6 +27,9 @@ const olderDatabasesEveryMs = 60 * 60_000
  */
 const maxLocks = 20_000
 
+/** Returns the ids of databases by their names in the engine. */
+export type IdsOf = (names: readonly string[]) => Promise<readonly string[]>
+
 export interface ChecksDependencies {
   readonly database: Database
   readonly engine: Engine
@@ -37,6 +41,19 @@ export interface ChecksDependencies {
 /** Starts the periodic checks of locks, sessions, sizes and the age of snapshots. */
 export function startDatabaseChecks(dependencies: ChecksDependencies): { stop(): Promise<void> } {
   const { database, logger, reconciler } = dependencies
+
+  /** The log names databases by the ids that operators know. */
+  const idsOf: IdsOf = async (names) => {
+    const rows = await database
+      .withTables<DatabasesTables>()
+      .selectFrom('databases')
+      .select('id')
+      .where('role_name', '=', sql<string>`any(${[...names]}::text[])`)
+      .execute()
+      // Sessions are ended all the same when the server's own database does not answer.
+      .catch(() => null)
+    return rows?.map(({ id }) => id) ?? names
+  }
 
   const checkSnapshots = async (): Promise<void> => {
     const rows = await database
@@ -54,8 +71,12 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
   const checks = [
     every(locksEveryMs, 'limiting the locks of databases', () => checkLocks(dependencies)),
     every(loginsEveryMs, 'limiting logins to databases', () => checkLogins(dependencies)),
-    every(connectionsEveryMs, 'sharing the connections of databases', createConnectionCheck(dependencies)),
-    every(sessionsEveryMs, 'limiting the sessions of databases', () => checkSessions(dependencies)),
+    every(
+      connectionsEveryMs,
+      'sharing the connections of databases',
+      createConnectionCheck({ ...dependencies, idsOf }),
+    ),
+    every(sessionsEveryMs, 'limiting the sessions of databases', () => checkSessions({ ...dependencies, idsOf })),
     every(sizesEveryMs, 'limiting the size of databases', sizes.all),
     every(restrictedEveryMs, 'limiting the growth of databases', sizes.restricted),
     every(

@@ -2,6 +2,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { type ConnectionLimit, limitChanges } from '../connection-shares.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Instance } from '../engines/instance.ts'
+import type { IdsOf } from './checks.ts'
 
 /**
  * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their sessions beyond
@@ -10,9 +11,11 @@ import type { Instance } from '../engines/instance.ts'
  */
 export function createConnectionCheck({
   engine,
+  idsOf,
   logger,
 }: {
   readonly engine: Pick<Engine, 'instances'>
+  readonly idsOf: IdsOf
   readonly logger: Logger
 }): (signal: AbortSignal) => Promise<void> {
   /** The former limits by database; a database is in one instance alone. */
@@ -38,7 +41,7 @@ export function createConnectionCheck({
     }
     if (changes.lower.length > 0) {
       logger.warn(
-        { databases: changes.lower, most },
+        { databases: await idsOf(changes.lower.map(({ name }) => name)), most },
         'connections to databases run low: those with the most have fewer',
       )
     }

@@ -12,9 +12,9 @@ export async function dropDatabase(
   const snapshots = await snapshotsOf(database, row.id)
   if (await engine.exists(row.version)) {
     const instance = await openInstanceOf(engine, row, signal)
-    await instance.databases.archive(row.id, signal)
-    await instance.databases.drop([row.id, ...snapshots], signal)
-    await instance.roles.drop(row.id, signal)
+    await instance.databases.archive(row.role_name, signal)
+    await instance.databases.drop([row.role_name, ...snapshots.map(({ copy_name }) => copy_name)], signal)
+    await instance.roles.drop(row.role_name, signal)
   }
   await database.transaction().execute(async (transaction) => {
     const trx = transaction.withTables<DatabasesTables>()
@@ -24,15 +24,14 @@ export async function dropDatabase(
   logger.info({ database: row.id }, 'database was removed')
 }
 
-/** Returns the ids of a database's snapshots. */
-export async function snapshotsOf(database: Database, databaseId: string): Promise<string[]> {
-  const rows = await database
+/** Returns the ids of a database's snapshots, and the names of their copies. */
+export function snapshotsOf(database: Database, databaseId: string): Promise<{ id: string; copy_name: string }[]> {
+  return database
     .withTables<DatabasesTables>()
     .selectFrom('snapshots')
-    .select('id')
+    .select(['id', 'copy_name'])
     .where('database_id', '=', databaseId)
     .execute()
-  return rows.map(({ id }) => id)
 }
 
 /** True while a database is created or restored from one of these snapshots, which must be kept until then. */

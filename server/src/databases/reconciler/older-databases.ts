@@ -25,7 +25,7 @@ export function createOlderDatabasesCheck({
     const rows = await database
       .withTables<DatabasesTables>()
       .selectFrom('databases')
-      .select(['id', 'plan', 'version', 'port', 'engine'])
+      .select(['id', 'role_name', 'plan', 'version', 'port', 'engine'])
       .where('status', '=', 'available')
       .where('engine', '=', engine.name)
       .execute()
@@ -34,8 +34,8 @@ export function createOlderDatabasesCheck({
       try {
         const instance = await openInstanceOf(engine, row, signal)
         const { connections } = databaseLimits(planNamed(plans, row.plan))
-        await instance.roles.ensureLimits(row.id, connections, signal)
-        await instance.closeCatalogue(row.id, signal)
+        await instance.roles.ensureLimits(row.role_name, connections, signal)
+        await instance.closeCatalogue(row.role_name, signal)
         done.add(row.id)
       } catch (err) {
         if (!signal.aborted) logger.warn({ err, database: row.id }, 'a database could not be brought up to date yet')

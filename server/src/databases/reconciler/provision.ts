@@ -25,11 +25,11 @@ export async function provision(
   await ensureRole(dependencies, instance, row, signal)
   const isClosed = await ensureContent(database, instance, row, signal)
   if (!isClosed) {
-    await instance.roles.allowConnections(row.id, signal)
-    await instance.closeCatalogue(row.id, signal)
+    await instance.roles.allowConnections(row.role_name, signal)
+    await instance.closeCatalogue(row.role_name, signal)
   }
-  await instance.roles.admit(row.id, signal)
-  if (row.restriction !== 'none') await instance.roles.restrict(row.id, 'none', signal)
+  await instance.roles.admit(row.role_name, signal)
+  if (row.restriction !== 'none') await instance.roles.restrict(row.role_name, 'none', signal)
   await makeAvailable(dependencies, row)
   logger.info({ database: row.id, version: row.version }, 'database is available')
 }
@@ -41,20 +41,21 @@ async function ensureContent(
   row: DatabaseRow,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const source = row.source_snapshot_id
-  if (row.restore_id !== null && source !== null) {
-    await instance.databases.replaceContent(row.id, source, row.restore_id, signal)
-    return false
-  }
-  const isClosed = await instance.databases.ensure(row.id, source, signal)
-  if (source === null) return isClosed
+  const snapshotId = row.source_snapshot_id
+  if (snapshotId === null) return instance.databases.ensure(row.role_name, null, signal)
   const snapshot = await database
     .withTables<DatabasesTables>()
     .selectFrom('snapshots')
-    .select('database_id')
-    .where('id', '=', source)
+    .innerJoin('databases', 'databases.id', 'snapshots.database_id')
+    .select(['snapshots.copy_name', 'databases.role_name'])
+    .where('snapshots.id', '=', snapshotId)
     .executeTakeFirstOrThrow()
-  await instance.roles.takeOwnership(row.id, snapshot.database_id, signal)
+  if (row.restore_id !== null) {
+    await instance.databases.replaceContent(row.role_name, snapshot.copy_name, row.restore_id, signal)
+    return false
+  }
+  const isClosed = await instance.databases.ensure(row.role_name, snapshot.copy_name, signal)
+  await instance.roles.takeOwnership(row.role_name, snapshot.role_name, signal)
   return isClosed
 }
 

@@ -49,7 +49,12 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
         if (row.drop_at === null) return
         // The database was deleted again with a later date, or the clock was set back.
         if (row.drop_at > new Date()) return enqueueDrop(database, databaseId, row.drop_at)
-        if (await areInUse(database, await snapshotsOf(database, databaseId))) {
+        if (
+          await areInUse(
+            database,
+            (await snapshotsOf(database, databaseId)).map(({ id }) => id),
+          )
+        ) {
           return enqueueDrop(database, databaseId, nextUseCheck())
         }
         await dropDatabase(dependencies, row, signal)
@@ -94,7 +99,7 @@ async function reconcileDatabase(
     await applyPassword(dependencies, row.id, signal)
   } else if (row.status === 'deleting' && (await engine.exists(row.version))) {
     const instance = await openInstanceOf(engine, row, signal)
-    await instance.databases.archive(row.id, signal)
+    await instance.databases.archive(row.role_name, signal)
   }
 }
 

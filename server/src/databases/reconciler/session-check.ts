@@ -1,6 +1,7 @@
 import type { Logger } from '../../platform/logger.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Sessions } from '../engines/sessions.ts'
+import type { IdsOf } from './checks.ts'
 
 const minute = 60
 const hour = 60 * minute
@@ -16,9 +17,11 @@ const fullQueue = 0.02
 /** Ends users' sessions that hold back what all databases of an instance share, and says so in the log. */
 export async function checkSessions({
   engine,
+  idsOf,
   logger,
 }: {
   readonly engine: Pick<Engine, 'instances'>
+  readonly idsOf: IdsOf
   readonly logger: Logger
 }): Promise<void> {
   await Promise.all(
@@ -27,19 +30,19 @@ export async function checkSessions({
       const { sessions } = instance
       const stale = await sessions.endStale(limits)
       if (stale.length > 0)
-        logger.warn({ databases: stale, limits }, 'sessions of databases were ended: they were idle')
-      await relieveQueue(sessions, logger)
+        logger.warn({ databases: await idsOf(stale), limits }, 'sessions of databases were ended: they were idle')
+      await relieveQueue(sessions, idsOf, logger)
     }),
   )
 }
 
-async function relieveQueue(sessions: Sessions, logger: Logger): Promise<void> {
+async function relieveQueue(sessions: Sessions, idsOf: IdsOf, logger: Logger): Promise<void> {
   for (const all of [false, true]) {
     const usage = await sessions.notificationUsage()
     if (usage <= fullQueue) return
     const databases = await sessions.endNotificationHolders(all)
     const message = 'notifications of databases fill the queue: sessions that hold it back were ended'
-    logger.warn({ usage, databases }, message)
+    logger.warn({ usage, databases: await idsOf(databases) }, message)
     // Ended sessions free the queue in a moment; the next check looks further.
     if (databases.length > 0) return
   }

@@ -35,7 +35,9 @@ export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck 
   const underWay = new Map<string, Promise<void>>()
 
   const check = async (instance: Instance, row: DatabaseRow, signal: AbortSignal): Promise<void> => {
-    const size = await slots.use('sizes', signal, async () => (await instance.statistics.sizes([row.id])).get(row.id))
+    const size = await slots.use('sizes', signal, async () =>
+      (await instance.statistics.sizes([row.role_name])).get(row.role_name),
+    )
     if (size === undefined) return
     const restriction = restrictions.of(row, size)
     if (restriction === row.restriction) return
@@ -122,7 +124,7 @@ async function restrict(
   restriction: Restriction,
   signal: AbortSignal,
 ): Promise<void> {
-  await instance.roles.restrict(row.id, restriction, signal)
+  await instance.roles.restrict(row.role_name, restriction, signal)
   await database
     .withTables<DatabasesTables>()
     .updateTable('databases')

@@ -30,7 +30,7 @@ export async function reconcileSnapshot(
     .where('id', '=', snapshotId)
     .executeTakeFirst()
   if (snapshot?.status === 'creating') await takeOrFail(dependencies, snapshot, row, signal)
-  if (snapshot?.status === 'deleting') await remove(dependencies, snapshotId, row, signal)
+  if (snapshot?.status === 'deleting') await remove(dependencies, snapshot, row, signal)
 }
 
 async function takeOrFail(
@@ -42,7 +42,7 @@ async function takeOrFail(
   const { database, logger } = dependencies
   try {
     if (row.status !== 'available') throw new Error(`the database is ${row.status}`)
-    await take(dependencies, snapshot.id, row, signal)
+    await take(dependencies, snapshot, row, signal)
   } catch (error) {
     if (signal.aborted || (row.status === 'available' && mayRetry(snapshot.creating_since))) throw error
     logger.error({ err: error, snapshot: snapshot.id }, 'snapshot failed')
@@ -58,14 +58,14 @@ async function takeOrFail(
 
 async function take(
   { database, engine, plans, logger }: SnapshotDependencies,
-  snapshotId: string,
+  { id: snapshotId, copy_name }: SnapshotRow,
   row: DatabaseRow,
   signal: AbortSignal,
 ): Promise<void> {
   const instance = await openInstanceOf(engine, row, signal)
   const begin = performance.now()
-  await instance.databases.copy(row.id, snapshotId, signal)
-  const size = (await instance.statistics.sizes([snapshotId])).get(snapshotId) ?? 0
+  await instance.databases.copy(row.role_name, copy_name, signal)
+  const size = (await instance.statistics.sizes([copy_name])).get(copy_name) ?? 0
   // Prunes in the same transaction, so that there are never more snapshots than are kept.
   await database.transaction().execute(async (transaction) => {
     await transaction
@@ -82,7 +82,7 @@ async function take(
 
 async function remove(
   { database, engine }: Pick<SnapshotDependencies, 'database' | 'engine'>,
-  snapshotId: string,
+  { id: snapshotId, copy_name }: SnapshotRow,
   row: DatabaseRow,
   signal: AbortSignal,
 ): Promise<void> {
@@ -91,7 +91,7 @@ async function remove(
   }
   if (await engine.exists(row.version)) {
     const instance = await openInstanceOf(engine, row, signal)
-    await instance.databases.drop([snapshotId], signal)
+    await instance.databases.drop([copy_name], signal)
   }
   await database.withTables<DatabasesTables>().deleteFrom('snapshots').where('id', '=', snapshotId).execute()
 }

@@ -33,6 +33,7 @@ import { volumes } from './steps/0020-0039/0031-volumes.ts'
 import { domains } from './steps/0020-0039/0032-domains.ts'
 import { certificates } from './steps/0020-0039/0033-certificates.ts'
 import { domainContests } from './steps/0020-0039/0034-domain-contests.ts'
+import { engineNames } from './steps/0020-0039/0035-engine-names.ts'
 import { superseded } from './steps/0020-0039/0036-superseded.ts'
 
 /**
@@ -76,5 +77,7 @@ export const migrations: Migrations = {
   '0032-domains': domains,
   '0033-certificates': certificates,
   '0034-domain-contests': domainContests,
+  // Older servers would create databases under their ids, which no connection string has any more.
+  '0035-engine-names': { ...engineNames, oldestServer: '0035-engine-names' },
   '0036-superseded': superseded,
 }
