@@ -54,6 +54,9 @@ export function isRemoteFailure(result: GitResult): boolean {
 export function fetchError(result: GitResult, source: GitSource, what: string): SourceError {
   const { stderr } = result
   const error = (...words: ConstructorParameters<typeof SourceError>) => new SourceError(...words)
+  // First, because git's words about an object quote the object, which may say anything.
+  const objection = refusedObject(result)
+  if (objection !== null) return objection
   if (isTooLarge(result)) return largeError()
   if (otherHostKey.test(stderr)) return hostKeyError(source)
   if (missing.test(stderr)) {
@@ -73,8 +76,6 @@ export function fetchError(result: GitResult, source: GitSource, what: string): 
     const problem = `${source.url} redirects elsewhere, which is not followed.`
     return error('repository_unreachable', problem, 'Use the address that it leads to.')
   }
-  const objection = refusedObject(result)
-  if (objection !== null) return objection
   const obstacle = obstacles.find(([pattern]) => pattern.test(stderr))?.[1]
   if (source.protocol === 'file') {
     if (/dubious ownership/i.test(stderr)) return unreadable(source)
@@ -119,23 +120,34 @@ const unreadableOrDamaged = ({ url }: GitSource): SourceError =>
       'them: run chmod -R go+rX in its git folder. Otherwise they are damaged: run git fsck in it.',
   )
 
-/** The faults of objects by their names in git-fsck(1), in words. */
+/** The faults for which git-fsck(1) refuses objects, by their names there. */
 const faults: Readonly<Record<string, string>> = {
   hasDot: 'a file or folder named “.”',
   hasDotdot: 'a file or folder named “..”',
-  hasDotgit: 'a file or folder named .git',
+  hasDotgit: 'a file or folder named .git, or a name that some file systems take for .git',
   fullPathname: 'a name with a slash in it',
   emptyName: 'a file without a name',
+  largePathname: 'a name that is too long',
   duplicateEntries: 'two files of one name',
   treeNotSorted: 'files in the wrong order',
-  nullSha1: 'a file that is no object',
-  badFilemode: 'a file of an unknown kind',
+  nullSha1: 'a file or submodule whose hash is zero',
+  badTree: 'a list of files that cannot be read',
+  gitmodulesBlob: 'a .gitmodules that is no file',
+  gitmodulesLarge: 'a .gitmodules that is too large',
   gitmodulesSymlink: 'a .gitmodules that is a link',
-  gitmodulesName: 'a submodule whose name leads out of the repository',
-  gitmodulesPath: 'a submodule whose path is an option',
+  gitmodulesName: 'a submodule whose name leads out of its folder',
+  gitmodulesPath: 'a submodule whose path looks like an option',
   gitmodulesUpdate: 'a submodule that is updated by a command',
-  gitattributesSymlink: 'a .gitattributes that is a link',
-  symlinkPointsToGitDir: 'a link into the folder of git',
+  gitattributesBlob: 'a .gitattributes that is no file',
+  gitattributesLarge: 'a .gitattributes that is too large',
+  gitattributesLineLength: 'a .gitattributes with lines that are too long',
+  missingAuthor: 'no author',
+  missingCommitter: 'no committer',
+  multipleAuthors: 'several authors',
+  badDate: 'a date that is none',
+  nulInCommit: 'a zero byte in its message',
+  nulInHeader: 'a zero byte in its header',
+  unterminatedHeader: 'a header without an end',
 }
 
 /**
@@ -146,10 +158,11 @@ export function refusedObject({ stderr }: GitResult): SourceError | null {
   const [, object = '', fault] = /^error: object ([0-9a-f]{40}(?:[0-9a-f]{24})?): (\w{1,60}): /m.exec(stderr) ?? []
   if (fault === undefined) return null
   const what = Object.hasOwn(faults, fault) ? faults[fault] : 'something that its check does not allow'
+  const short = object.slice(0, 12)
   return new SourceError(
     'object_refused',
-    `Git refuses the object ${object.slice(0, 12)} of the commit or its history: it has ${what} (${fault} in git-fsck).`,
-    'Run git fsck --strict in the repository, and make a commit without it.',
+    `Git refuses the object ${short} of the commit or its history: it has ${what} (${fault} in git-fsck).`,
+    `Find its commits with git log --all -t --find-object=${short}, and make commits without it.`,
   )
 }
 

@@ -21,6 +21,7 @@ const advice: Readonly<Record<string, string>> = {
   repository_refused:
     'Check its address in .gitmodules. git_token and stored credentials are for the host of git_url alone: elsewhere it must be ' +
     'public.',
+  object_refused: 'Pin a commit without it.',
   unknown_commit: 'Push that commit there, or pin one that it has.',
 }
 

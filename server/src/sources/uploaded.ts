@@ -29,8 +29,10 @@ export async function checkOutUploaded(
       git.run([`--git-dir=${folder.path}`, ...args], { writable: [folder.path], signal })
     const faults = harmlessFaults.map((fault) => `${fault}=ignore`).join(',')
     const indexed = await run('index-pack', `--strict=${faults}`, packIn(folder))
+    const objection = refusedObject(indexed)
+    if (objection !== null) throw objection
     if (isTooLarge(indexed)) throw largeError()
-    if (indexed.code !== 0) throw refusedObject(indexed) ?? damaged()
+    if (indexed.code !== 0) throw damaged()
     const { stdout } = await run('cat-file', '-t', commit)
     if (stdout.trim() !== 'commit') {
       throw new SourceError('unknown_commit', 'The head of the uploaded bundle is no commit. Bundle a branch.')

@@ -7,7 +7,7 @@ export const databaseStatuses = ['provisioning', 'available', 'failed', 'deletin
 export type DatabaseStatus = (typeof databaseStatuses)[number]
 
 const identity = z.object({
-  id: z.string().describe('`db_…`; also the name of the database and of its role in PostgreSQL.'),
+  id: z.string().describe('`db_…`.'),
   name: z.string(),
   type: z.enum(['postgresql']),
   version: z.string().describe('The major version of the engine.'),
