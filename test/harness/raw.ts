@@ -14,10 +14,14 @@ export function open(url: string): Promise<Socket> {
   })
 }
 
-/** Writes a request, and returns everything that is received until the connection closes. */
-export async function exchange(url: string, request: string | Uint8Array): Promise<string> {
+/**
+ * Writes a request, and returns everything that is received until the connection closes. With `ends` the client ends its side after the
+ * request, as `nc -N` does.
+ */
+export async function exchange(url: string, request: string | Uint8Array, { ends = false } = {}): Promise<string> {
   const socket = await open(url)
-  socket.write(request)
+  if (ends) socket.end(request)
+  else socket.write(request)
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   await new Promise((done) => socket.once('close', done))

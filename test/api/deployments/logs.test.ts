@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { followLog } from '../../harness/logs.ts'
+import { exchange } from '../../harness/raw.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
 import { type OwnServer, ownServer } from '../../harness/server.ts'
 
@@ -122,6 +123,17 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     await expect(
       server.client.deployments.logs({ params: { project_id: projectId, id }, query }),
     ).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
+  })
+
+  it('ends a followed log whose client ends its side, and answers with the whole of one that is read', async () => {
+    const ask = (accept: string) =>
+      exchange(
+        server.url,
+        `GET /v1/projects/${projectId}/deployments/${id}/logs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${server.apiKey}\r\nAccept: ${accept}\r\n\r\n`,
+        { ends: true },
+      )
+    expect(await ask('text/event-stream')).not.toContain('event: end')
+    expect(await ask('text/plain')).toContain('started\n')
   })
 
   it('follows lines as they are written, and continues after the last event id', async () => {

@@ -212,6 +212,18 @@ describe('a connection', () => {
     expect(server.log.filter((line) => line['msg'] === 'request failed')).toEqual([])
   })
 
+  it('whose client ends its side after the request gets the answer, and is closed', async () => {
+    const kept = { connection: 'keep-alive' }
+    const read = exchange(server.url, request('GET /v1/projects', kept), { ends: true })
+    const changed = exchange(server.url, create('{"name":"ended"}', kept), { ends: true })
+    const unread = exchange(server.url, request('GET /nothing', kept), { ends: true })
+    expect(await read).toMatch(/^HTTP\/1\.1 200 .*"projects":\[.*\}$/s)
+    expect(await changed).toMatch(/^HTTP\/1\.1 201 .*"name":"ended".*\}$/s)
+    expect(await unread).toMatch(/^HTTP\/1\.1 404 .*\}$/s)
+    const incomplete = create('{"name":"half"}').subarray(0, -5)
+    expect(errorIn(await exchange(server.url, incomplete, { ends: true })).status).toBe(400)
+  })
+
   it.each([
     ['a chunk of no size', 'xyz\r\n'],
     ['a chunk without an end', '1\r\n{}}'],

@@ -248,7 +248,7 @@ it('starts a pipelined request only when its turn has come, and forgets it when 
   const client = await rawClient(scope, port)
   client.socket.write('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
   await arrived.promise
-  client.socket.destroy()
+  client.socket.resetAndDestroy()
   await gateway.route('app', null)
   await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
   expect(seen).toEqual(['/1'])

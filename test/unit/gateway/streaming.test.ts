@@ -112,6 +112,25 @@ it('delivers the refusal of an upload by an app that closes the connection', asy
   }
 })
 
+it('answers a client that ends its side after the request, for as long as the app sends something', async () => {
+  const ended = Promise.withResolvers<void>()
+  const canceled = Promise.withResolvers<string | undefined>()
+  const app = await startApp(scope, async (req, res) => {
+    res.on('close', () => !res.writableFinished && canceled.resolve(req.url))
+    if (req.url === '/silent') return
+    await ended.promise
+    res.write('first')
+    setImmediate(() => res.end('second'))
+  })
+  const { port } = await startGateway(scope, { upstream: app.upstream })
+  const [waiting, silent] = [await rawClient(scope, port), await rawClient(scope, port)]
+  waiting.socket.end('GET / HTTP/1.1\r\nHost: a\r\n\r\n', () => ended.resolve())
+  silent.socket.end('GET /silent HTTP/1.1\r\nHost: a\r\n\r\n')
+  expect(await waiting.closed()).toMatch(/^HTTP\/1\.1 200 .*first.*second/s)
+  expect(await canceled.promise).toBe('/silent')
+  expect(await silent.closed()).toBe('')
+}, 20_000)
+
 it('cancels the work of the app when the client goes away', async () => {
   const started = Promise.withResolvers<void>()
   const canceled = Promise.withResolvers<void>()
@@ -124,7 +143,7 @@ it('cancels the work of the app when the client goes away', async () => {
   const client = await rawClient(scope, port)
   client.socket.write('GET /streaming HTTP/1.1\r\nHost: a\r\n\r\n')
   await client.until('first')
-  client.socket.destroy()
+  client.socket.resetAndDestroy()
   await canceled.promise
 })
 
@@ -144,7 +163,7 @@ it('cancels before an answer and in the middle of an upload, too', async () => {
     const client = await rawClient(scope, port)
     client.socket.write(head)
     await started.promise
-    client.socket.destroy()
+    client.socket.resetAndDestroy()
     await canceled.promise
   }
 })

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createAcceptor, type Server as NetServer, type Socket } from 'node:net'
-import { createServer, ServerResponse as Response } from '../../platform/machine/http.ts'
+import { acceptHalfClosed, createServer, ServerResponse as Response } from '../../platform/machine/http.ts'
 import type { Gate } from '../../platform/slots/gates.ts'
 import type { Log } from '../control/log.ts'
 import { faultOf } from '../exchange/faults.ts'
@@ -42,6 +42,11 @@ export interface Listener {
 const MAX_HEAD_BYTES = 16 * 1024
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
+/**
+ * A client that has ended its side may wait for its answer, or have gone, which looks the same until something is sent to it. So its
+ * answer goes on, and is given up after such a pause.
+ */
+const ENDED_CLIENT_MS = 5_000
 /** An edge makes many connections at once; a Unix socket refuses those beyond it, where a port would let them wait. */
 const QUEUE_LENGTH = 4_096
 const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
@@ -73,6 +78,7 @@ export function createListener({
   })
   // Node would drop headers beyond its limit, a length among them perhaps; the size of the head is limited anyway.
   server.maxHeadersCount = 0
+  acceptHalfClosed(server)
 
   server.on('connection', (socket) => {
     if (!gate.enter()) {
@@ -80,6 +86,7 @@ export function createListener({
       return
     }
     socket.on('close', gate.leave)
+    socket.once('end', hasten)
     sockets.add(socket)
   })
   server.on('request', onRequest)
@@ -120,6 +127,7 @@ export function createListener({
   function onUpgrade(req: IncomingMessage, _: unknown, head: Buffer): void {
     const { socket } = req
     socket.on('error', ignore)
+    socket.off('end', hasten)
     const res = new Response(req)
     res.on('error', ignore)
     res.shouldKeepAlive = false
@@ -198,6 +206,10 @@ function mayUpgrade(req: IncomingMessage): boolean {
     headers['transfer-encoding'] === undefined &&
     !/\bh2c\b/i.test(headers.upgrade ?? '')
   )
+}
+
+function hasten(this: Socket): void {
+  this.setTimeout(ENDED_CLIENT_MS)
 }
 
 function ignore(): void {}

@@ -2,7 +2,7 @@ import type { RequestListener, Server } from 'node:http'
 import Koa, { type Context, type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../../contract/errors.ts'
-import { createServer } from '../../platform/machine/http.ts'
+import { acceptHalfClosed, createServer } from '../../platform/machine/http.ts'
 import { answerJson } from '../answer-json.ts'
 import { clientAddress, type IsTrustedProxy } from '../client-address.ts'
 import { dashboardApi } from '../dashboard/api.ts'
@@ -148,6 +148,7 @@ function listener(listen: RequestListener): Server {
     },
     listen,
   )
+  acceptHalfClosed(server)
   answerBrokenRequests(server)
   return server
 }

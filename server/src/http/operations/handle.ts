@@ -152,7 +152,15 @@ function requestFacts(ctx: RouterContext<RequestState>, operation: Operation): R
     message: ctx.req,
     get signal() {
       const gone = new AbortController()
-      ctx.res.once('close', () => gone.abort())
+      const { socket } = ctx.req
+      const leave = () => {
+        socket.off('end', leave)
+        gone.abort()
+      }
+      ctx.res.once('close', leave)
+      // A client that ends its side while it follows a log has mostly gone. All other answers are sent.
+      if (operation.text === true) socket.once('end', leave)
+      if (operation.text === true && socket.readableEnded) leave()
       return gone.signal
     },
     async mayGoOn() {
