@@ -1,21 +1,18 @@
 // The programs that system tests use, with the Debian packages that contain them. `node scripts/system-packages.js` prints the
 // packages that are missing here, on one line; it runs before `npm ci`, on any version of Node from 20.
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+
+/** The packages that the server itself uses. */
+const ofServer = JSON.parse(readFileSync(new URL('../server/assets/debian-packages.json', import.meta.url), 'utf8'))
 
 export const systemPackages = [
-  { package: 'git', programs: ['git'], for: 'repositories' },
+  ...ofServer,
   { package: 'openssh-server', programs: ['sshd'], for: 'deploy keys' },
   { package: 'chromium-headless-shell', programs: ['chromium-headless-shell'], for: 'the dashboard' },
-  { package: 'bubblewrap', programs: ['bwrap'], for: 'sandboxes' },
-  { package: 'iproute2', programs: ['ip'], for: 'networks of apps' },
-  { package: 'nftables', programs: ['nft'], for: 'networks of apps' },
-  { package: 'util-linux', programs: ['nsenter', 'unshare', 'prlimit'], for: 'networks of apps' },
-  { package: 'passt', programs: ['pasta'], for: 'networks of apps of a server that is not root' },
   { package: 'docker.io', programs: ['dockerd'], for: 'containers' },
   { package: 'iptables', programs: ['iptables'], for: 'containers' },
   { package: 'docker-registry', programs: ['docker-registry'], for: 'containers' },
-  { package: 'caddy', programs: ['caddy'], for: 'TLS' },
   { package: 'pebble', programs: ['pebble'], for: 'certificates' },
   { package: 'knot', programs: ['knotd'], for: 'DNS' },
   { package: 'bind9-dnsutils', programs: ['nsupdate'], for: 'DNS' },

@@ -9,12 +9,14 @@ import { connectionTo } from './platform/database/hosts.ts'
 import { hasQuotas, isOnBtrfs } from './platform/disk/btrfs.ts'
 import { freeBytesIn } from './platform/disk/free-space.ts'
 import { exists } from './platform/files.ts'
+import { packagesWith } from './platform/machine/debian-packages.ts'
 import type { Finding } from './platform/machine/finding.ts'
 import { isFairlead, listenAndClose } from './platform/machine/port.ts'
 import { findProgram } from './platform/machine/programs.ts'
 import { assertReachable } from './platform/machine/reach.ts'
 import { findSandbox } from './platform/machine/sandbox/find.ts'
 import { serviceFindings } from './platform/service-manager/findings.ts'
+import { foreignOwner } from './platform/startup/data-directory.ts'
 import { stateDatabaseFinding } from './platform/startup/public-access.ts'
 import { clusterUser, isRoot } from './platform/startup/state.ts'
 import { findEngine } from './runtimes/docker/capabilities.ts'
@@ -35,8 +37,7 @@ const earliest = Date.UTC(2025, 0, 1)
 export async function findings(config: Config): Promise<Finding[]> {
   const found = await Promise.all([
     git(config),
-    bubblewrap(config),
-    networks(config),
+    isolationFindings(config, isRoot()),
     containers(config),
     prlimit(config),
     controlGroups(config, isRoot()),
@@ -70,36 +71,39 @@ export function isGitEnough(text: string): boolean {
   return major > leastGit[0] || (major === leastGit[0] && minor >= leastGit[1])
 }
 
-async function bubblewrap({ path }: Config): Promise<Finding> {
+/** Checks what keeps builds and apps apart from each other and from the machine, of a server that is root or not. */
+export const isolationFindings = (config: Config, asRoot: boolean): Promise<Finding[]> =>
+  Promise.all([bubblewrap(config, asRoot), networks(config, asRoot)])
+
+async function bubblewrap({ path }: Config, asRoot: boolean): Promise<Finding> {
   const subject = 'isolation'
-  const ownUsers = isRoot() ? 'each app has a user of its own' : null
-  const sandbox = await findSandbox(path, isRoot())
+  const ownUsers = asRoot ? 'each app has a user of its own' : null
+  const sandbox = await findSandbox(path, asRoot)
   if (sandbox !== null) {
     return { subject, state: 'ok', found: ['bubblewrap', ownUsers].filter((each) => each !== null).join('; ') }
   }
   const installed = (await findProgram('bwrap', path)) !== null
   const found = installed ? 'bubblewrap is installed, but cannot make namespaces here' : 'no bubblewrap'
-  const cost = isRoot()
+  const cost = asRoot
     ? 'builds and apps can see the processes of this machine, and read the files that every user can. Install bubblewrap 0.8 or newer.'
     : 'builds and apps can read every file that the user of the server can: deploy only code that you trust. Install bubblewrap.'
   return { subject, state: 'missing', found: [found, ownUsers].filter((each) => each !== null).join('; '), cost }
 }
 
 /** Looks for the programs alone: only a start of the server shows that this kernel allows networks, and a check changes nothing. */
-async function networks({ appNetwork, path }: Config): Promise<Finding> {
+async function networks({ appNetwork, path }: Config, asRoot: boolean): Promise<Finding> {
   const subject = 'networks'
   const cost =
     'apps share the network of this machine: they reach its services and each other, and can answer on the port of a release that has ended.'
   if (appNetwork === null) return { subject, state: 'missing', found: 'FAIRLEAD_APP_NETWORK is none', cost }
-  const tools = isRoot() ? await findNetworkTools() : await findPastaTools()
-  if (!isRoot() && (await findSandbox(path, false))?.isModern !== true) {
+  const tools = asRoot ? await findNetworkTools() : await findPastaTools()
+  if (!asRoot && (await findSandbox(path, false))?.isModern !== true) {
     return { subject, state: 'missing', found: 'no bubblewrap 0.8 or newer', cost: `${cost} Install bubblewrap.` }
   }
   if (tools !== null) return { subject, state: 'ok', found: 'each app has a network of its own' }
-  const [programs, packages] = isRoot()
-    ? ['ip, nft or nsenter', 'iproute2, nftables and util-linux']
-    : ['pasta, nft, nsenter or setpriv', 'passt, nftables and util-linux']
-  return { subject, state: 'missing', found: `${programs} is missing`, cost: `${cost} Install ${packages}.` }
+  const programs = asRoot ? ['ip', 'nft', 'nsenter'] : ['pasta', 'nft', 'nsenter', 'setpriv']
+  const found = `${new Intl.ListFormat('en', { type: 'disjunction' }).format(programs)} is missing`
+  return { subject, state: 'missing', found, cost: `${cost} Install ${packagesWith(...programs)}.` }
 }
 
 async function containers({ docker, cgroups, appNetwork, dataDirectory, deploys }: Config): Promise<Finding[]> {
@@ -127,6 +131,8 @@ async function dataDirectory(config: Config): Promise<Finding> {
   const subject = 'data directory'
   try {
     await assertReachable(config.dataDirectory, clusterUser(config))
+    const cost = await foreignOwner(config.dataDirectory)
+    if (cost !== null) return { subject, state: 'missing', found: config.dataDirectory, cost }
     return { subject, state: 'ok', found: config.dataDirectory }
   } catch (error) {
     return { subject, state: 'broken', found: config.dataDirectory, cost: (error as Error).message }

@@ -17,7 +17,7 @@ import type { Logger } from './platform/logger.ts'
 import { migrations } from './platform/migrations/index.ts'
 import { addressesIn } from './platform/outbound.ts'
 import { openSecretBox } from './platform/secrets/secret-key.ts'
-import { openDataDirectory } from './platform/startup/data-directory.ts'
+import { foreignOwner, openDataDirectory } from './platform/startup/data-directory.ts'
 import { openPresence, type Presence } from './platform/startup/presence.ts'
 import { assertUsableSchema } from './platform/startup/schema.ts'
 import { createShutdownStack, type StopScope, scopeOf } from './platform/startup/shutdown.ts'
@@ -83,6 +83,8 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     stack.defer('http', finish)
     logLocalMode(config, logger)
 
+    const warning = await foreignOwner(config.dataDirectory)
+    if (warning !== null) logger.warn(warning)
     const directory = await openDataDirectory(config.dataDirectory, clusterUser(config))
     // The record that this server writes next needs room, too.
     await releaseBallast(directory.root, logger)

@@ -1,42 +1,82 @@
+import { lstat, readFile, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { loadClientSettings } from '../platform/config/client.ts'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
+import { findHolder } from '../platform/postgres/lock-file.ts'
 import { installedSettings } from '../platform/service-manager/installation.ts'
 import { serverUnitName } from '../platform/service-manager/units.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { ownRoot } from '../platform/versions/own-package.ts'
 import { CommandError } from './client/command-error.ts'
 
-/** The data directories in which servers of this machine keep their data unless told otherwise, the folder of this shell first. */
-export async function usualDirectories(): Promise<string[]> {
+/**
+ * Returns the data directory of a command of this machine: of the option, of the environment, the one that is in use on this machine, or
+ * the default folder. A directory that is in use in the folder of this shell comes before others. Prints the choice, unless the option or
+ * the environment names it.
+ *
+ * @throws CommandError when several others are in use
+ */
+export async function chosenDirectory(given: string | undefined): Promise<string> {
+  const { dataDirectory } = loadConfig({ dataDir: given })
+  if (given !== undefined || loadClientSettings().hasDataDirectory) return dataDirectory
+  const inUse = await directoriesInUse()
+  const [first, ...others] = inUse
+  if (first === undefined) return say(dataDirectory, 'the default')
+  if (inUse.includes(dataDirectory)) return say(dataDirectory, 'in use in this folder')
+  if (others.length === 0) return say(first, 'the one that is in use on this machine')
+  const named = inUse.map((folder) => `\n  --data-dir ${folder}`).join('')
+  throw new CommandError(`Several data directories are in use on this machine. Name one:${named}`)
+}
+
+function say(dataDirectory: string, why: string): string {
+  process.stderr.write(`fairlead: using the data directory ${dataDirectory} (${why})\n`)
+  return dataDirectory
+}
+
+/** The data directories that servers of this machine use unless told otherwise, that of this shell's folder first. */
+async function usualDirectories(): Promise<string[]> {
   const service = await installedSettings(serverUnitName).catch(() => undefined)
   const folders = [resolve('.fairlead'), join(dirname(ownRoot), '.fairlead'), '/var/lib/fairlead']
   return [...new Set([...folders, ...(service == null ? [] : [service.dataDirectory])])]
 }
 
-/** Returns the usual data directories in which servers run, but for one. */
-export async function runningElsewhere(than: string): Promise<string[]> {
-  const runs = async (folder: string) => (await controlsOf(dataDirectoryAt(folder).run).catch(() => [])).length > 0
-  const others = (await usualDirectories()).filter((folder) => folder !== than)
-  return (await Promise.all(others.map(async (folder) => ((await runs(folder)) ? [folder] : [])))).flat()
+/** Returns the data directories that are in use on this machine: their servers run, or their PostgreSQL does after a server has ended. */
+export async function directoriesInUse(): Promise<string[]> {
+  const bound = await directoriesOfSockets()
+  const usual = await Promise.all(
+    (await usualDirectories()).map(async (folder) => (bound.has(folder) || (await isInUse(folder)) ? [folder] : [])),
+  )
+  const others = await Promise.all(
+    [...bound].map(async ([folder, socket]) => ((await isOurs(folder, socket)) ? [folder] : [])),
+  )
+  return [...new Set([...usual, ...others].flat())]
 }
 
-/**
- * Returns the data directory of a command of this machine: the one that the option or the environment names, that of a server in the
- * folder of this shell, that of the one server that runs elsewhere, which it says, or the folder of this shell. Throws a `CommandError`
- * when several servers run elsewhere.
- */
-export async function chosenDirectory(given: string | undefined): Promise<string> {
-  const { dataDirectory } = loadConfig({ dataDir: given })
-  if (given !== undefined || loadClientSettings().hasDataDirectory) return dataDirectory
-  if ((await controlsOf(dataDirectoryAt(dataDirectory).run).catch(() => [])).length > 0) return dataDirectory
-  const [only, ...others] = await runningElsewhere(dataDirectory)
-  if (only === undefined) return dataDirectory
-  if (others.length > 0) {
-    const named = [only, ...others].map((folder) => `\n  --data-dir ${folder}`).join('')
-    throw new CommandError(`Several servers run on this machine. Name the data directory of one:${named}`)
-  }
-  process.stderr.write(`fairlead: with the data directory ${only}, whose server runs on this machine\n`)
-  return only
+async function isInUse(folder: string): Promise<boolean> {
+  const { run, cluster } = dataDirectoryAt(folder)
+  if ((await controlsOf(run).catch(() => [])).length > 0) return true
+  const holder = await findHolder(await realpath(cluster).catch(() => cluster)).catch(() => null)
+  return holder?.state === 'running'
+}
+
+/** The sockets of a server and of its own PostgreSQL, in a data directory whose path is short enough for them. */
+const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s\.PGSQL\.5432)$/
+
+/** Returns the folders in which processes listen as in a data directory, each with a socket. Every user may list the sockets (proc(5)). */
+async function directoriesOfSockets(): Promise<Map<string, string>> {
+  const text = await readFile('/proc/net/unix', 'utf8').catch(() => '')
+  const found = text.split('\n').flatMap((line): [string, string][] => {
+    // Those that listen have this flag; connections of theirs have the same path.
+    const path = /^(?:\S+ +){3}00010000 (?:\S+ +){3}(\/.*)$/.exec(line)?.[1] ?? ''
+    const folder = socketForm.exec(path)?.[1]
+    return folder === undefined ? [] : [[folder, path]]
+  })
+  return new Map(found)
+}
+
+/** True for a directory of this user or of root. Another user could name any path, and lead this user's commands there. */
+async function isOurs(folder: string, socket: string): Promise<boolean> {
+  const [owner, found] = await Promise.all([folder, socket].map((path) => lstat(path).catch(() => null)))
+  return found?.isSocket() === true && owner?.isDirectory() === true && [0, process.getuid?.()].includes(owner.uid)
 }

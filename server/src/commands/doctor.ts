@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
+import { installEverything } from '../platform/machine/debian-packages.ts'
 import type { Finding } from '../platform/machine/finding.ts'
 import { dataDirOption, printTable, type StateFlags } from './shared.ts'
 
@@ -21,6 +22,10 @@ export function doctorCommand(): Command {
       printTable([['', 'check', 'found'], ...found.map(({ state, subject, found }) => [labels[state], subject, found])])
       const costs = found.filter(({ cost }) => cost !== undefined)
       for (const { subject, cost } of costs) process.stdout.write(`\n${subject}: ${cost}\n`)
+      if (
+        found.some(({ subject, state }) => /^(git|isolation|networks|prlimit|Caddy)$/.test(subject) && state !== 'ok')
+      )
+        process.stdout.write(`\nOn Debian, this installs all programs that a server uses:\n  ${installEverything}\n`)
       if (found.some(({ state }) => state === 'broken')) process.exitCode = 1
     })
 }

@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { type ClientConfig, readClientConfig } from '../platform/config/client.ts'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
@@ -8,7 +8,7 @@ import { exists } from '../platform/files.ts'
 import { isPrivateDirectory } from '../platform/machine/socket-folder.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import type { LocalServer } from './client/local.ts'
-import { usualDirectories } from './data-directory.ts'
+import { directoriesInUse } from './data-directory.ts'
 import { createKey } from './keys.ts'
 import { dataDirOption, withState } from './shared.ts'
 
@@ -17,8 +17,8 @@ export const localServer: LocalServer = { option: dataDirOption, logIn: logInLoc
 
 async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise<ClientConfig | undefined> {
   for (const folder of await foldersOf(given)) {
-    const isFound = given.dataDir === undefined && !given.hasDataDirectory && folder === resolve('.fairlead')
-    const url = await runningAt(folder, isFound ? isOwnSocket : undefined)
+    const isNamed = given.dataDir !== undefined || given.hasDataDirectory
+    const url = await runningAt(folder, isNamed ? undefined : isOwnSocket)
     // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
     if (url === undefined) continue
     if (given.kept?.baseUrl === `${url}/v1`) return given.kept
@@ -31,9 +31,9 @@ async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise
   return undefined
 }
 
-/** The data directories to look at: the one that is named, or those in which servers keep their data unless told otherwise. */
+/** The data directories to look at: the one that is named, or those in use. */
 async function foldersOf({ dataDir, hasDataDirectory }: Parameters<typeof logInLocally>[0]): Promise<string[]> {
-  return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : usualDirectories()
+  return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : directoriesInUse()
 }
 
 /** Returns the address of the newest server of a data directory that is ready. */
@@ -51,8 +51,9 @@ export async function runningAt(
 }
 
 /**
- * True for a socket in a private folder of this user. The folder `.fairlead` may be one of a repository that somebody else
- * wrote, whose cluster is not to be started: files of a repository are no sockets, and nobody else makes one in such a folder.
+ * True for a socket in a private folder of this user. Servers of other users are not used, and the folder `.fairlead` may be one of a
+ * repository that somebody else wrote, whose cluster is not to be started: files of a repository are no sockets, and nobody else makes
+ * one in such a folder.
  */
 async function isOwnSocket(path: string): Promise<boolean> {
   const isPrivate = await isPrivateDirectory(dirname(path), null).catch(() => false)

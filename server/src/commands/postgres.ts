@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger } from '../platform/logger.ts'
+import { chosenDirectory } from './data-directory.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
 /** `fairlead postgres install` */
@@ -12,7 +13,7 @@ export function postgresCommand(): Command {
     .argument('<major>', 'the major version, such as 16')
     .addOption(dataDirOption())
     .action(async (major: string, flags: StateFlags) => {
-      const config = loadConfig({ dataDir: flags.dataDir })
+      const config = loadConfig({ dataDir: await chosenDirectory(flags.dataDir) })
       const logger = createLogger({ level: 'error', destination: 'stderr' })
       const stop = new AbortController()
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())

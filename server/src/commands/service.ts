@@ -23,6 +23,7 @@ function installCommand(): Command {
     .description('install and start the service; settings belong into /etc/fairlead/fairlead.env')
     .option('--data-dir <folder>', "the server's data directory", '/var/lib/fairlead')
     .option('--user <name>', 'run the server as this user instead of root; bubblewrap then isolates apps')
+    .option('--without-isolation', 'go on where builds and apps cannot be kept apart from the machine')
     .option('--dry-run', 'print what would be written, and change nothing')
     .option('--force', 'replace units that differ')
     .action(async (flags: InstallFlags) => (await import('./service/install.ts')).install(flags))

@@ -6,7 +6,7 @@ import type { AuditEntry } from '../http/audit.ts'
 import { type Config, loadConfig } from '../platform/config.ts'
 import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
-import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { dataDirectoryAt, foreignOwner } from '../platform/startup/data-directory.ts'
 import { CommandError } from './client/command-error.ts'
 import { chosenDirectory } from './data-directory.ts'
 
@@ -30,11 +30,14 @@ export async function withState<T>(
   work: (administration: Administration, config: Config) => Promise<T>,
   { mayCreate = false } = {},
 ): Promise<T> {
-  const config = loadConfig({ dataDir: await chosenDirectory(flags.dataDir) })
+  // A directory that is to be made is none that is in use.
+  const config = loadConfig({ dataDir: mayCreate ? flags.dataDir : await chosenDirectory(flags.dataDir) })
   if (!mayCreate) assertStarted(config)
   else if (!existsSync(config.dataDirectory)) {
     process.stderr.write(`fairlead: there is no data in ${config.dataDirectory} yet; creating a new data directory\n`)
   }
+  const warning = await foreignOwner(config.dataDirectory)
+  if (warning !== null) process.stderr.write(`fairlead: ${warning}\n`)
   // Imported here, so that commands without a database do not wait for these modules.
   const { administer } = await import('../administration.ts')
   const logger = createLogger({ level: 'error', destination: 'stderr' })

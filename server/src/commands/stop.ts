@@ -1,7 +1,6 @@
 import { Command } from 'commander'
-import { serverUnitName } from '../platform/service-manager/units.ts'
 import { isRoot } from '../platform/startup/state.ts'
-import { chosenDirectory, runningElsewhere } from './data-directory.ts'
+import { chosenDirectory, directoriesInUse } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags, wholeNumber } from './shared.ts'
 
 interface StopFlags extends StateFlags {
@@ -27,23 +26,24 @@ export function stopCommand(): Command {
     .action(async (flags: StopFlags) => {
       const dataDirectory = await chosenDirectory(flags.dataDir)
       const { stopEverything } = await import('../running/stop.ts')
-      const { isService, stopService } = await import('./service/stop-service.ts')
+      const { stopService, unitOf } = await import('./service/stop-service.ts')
       let stopped = 0
       const report = (line: string) => {
         stopped += 1
         process.stdout.write(`${line}\n`)
       }
-      if (await isService(dataDirectory)) {
+      const unit = await unitOf(dataDirectory)
+      if (unit !== null) {
         if (!isRoot())
-          throw new CommandError('systemd runs this server: sudo fairlead stop, or systemctl stop fairlead')
-        await stopService(['stop'])
-        report(`stopped the service ${serverUnitName}; it starts with the machine, or by: systemctl start fairlead`)
+          throw new CommandError(`systemd runs this server as ${unit}, which only root stops: sudo fairlead stop`)
+        await stopService(unit, ['stop'], flags.timeout * 1000)
+        report(`stopped the service ${unit}; start it again: systemctl start ${unit}`)
       }
       await stopEverything({ dataDirectory, timeoutMs: flags.timeout * 1000, report })
       if (stopped > 0) return
       process.stdout.write(`nothing was running with the data directory ${dataDirectory}\n`)
-      for (const folder of await runningElsewhere(dataDirectory)) {
-        process.stdout.write(`a server runs with the data directory ${folder}: fairlead stop --data-dir ${folder}\n`)
+      for (const folder of await directoriesInUse()) {
+        process.stdout.write(`the data directory ${folder} is in use: fairlead stop --data-dir ${folder}\n`)
       }
       process.exitCode = nothingRan
     })

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -39,11 +39,14 @@ describe('fairlead serve', () => {
     expect(await readFile(join(data, 'postgres/postgres.log'), 'utf8')).toMatch(/is shut down\n$/)
     expect(await readdir(join(data, 'run'))).toEqual([])
 
+    // Nobody else than root can give it away.
+    if (isRoot) await chown(data, 12_345, 12_345)
     const otherKey = await fairlead(['serve', '--port', '0', '--data-dir', data], {
       FAIRLEAD_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
     })
     expect(otherKey.code).toBe(1)
     expect(otherKey.stderr).toContain('FAIRLEAD_SECRET_KEY')
+    expect(otherKey.stdout.includes(`${data} belongs to user id 12345`)).toBe(isRoot)
   })
 
   it('reports that the port is taken', async () => {
@@ -114,7 +117,7 @@ describe('a data directory', () => {
     const result = await open(join(closed, 'data'))
     expect(result.code).toBe(1)
     expect(result.stderr).toContain(closed)
-    expect(result.stderr).toContain('chmod o+x')
+    expect(result.stderr).toContain('--data-dir, for example /var/lib/fairlead')
     expect(await readdir(closed)).toEqual([])
   })
 
@@ -127,6 +130,9 @@ describe('a data directory', () => {
     expect(await make({ FAIRLEAD_UIDS: '47000-47999' })).toMatchObject({ code: 0 })
     // PostgreSQL goes on as the owner of its cluster.
     expect(await make({})).toMatchObject({ code: 0, stderr: '' })
+    await chown(FAIRLEAD_DATA_DIR, 12_345, 12_345)
+    const asRoot = await commandHere(['keys', 'list'], { FAIRLEAD_DATA_DIR })
+    expect(asRoot.stderr).toContain('belongs to user id 12345, and this is user id 0')
   })
 
   it.each([['users', 'list'], ['users', 'setup-link'], ['accounts', 'list'], ['keys', 'list'], ['status'], ['stop']])(

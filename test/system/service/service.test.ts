@@ -1,8 +1,9 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { installEverything } from '../../../server/src/platform/machine/debian-packages.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
-import { bootMachine, type Machine, noMachine } from './machine.ts'
+import { bootMachine, command, type Machine, noMachine } from './machine.ts'
 
 const reason = await noMachine()
 if (reason !== null) skipped('the service under a real systemd', reason)
@@ -21,6 +22,13 @@ require('node:http')
   .createServer((request, response) => response.end(JSON.stringify({ instance, variables })))
   .listen(process.env.PORT)
 `,
+}
+
+/** Returns the commands of the chapter on backups: those that copy the data, and those that restore them. */
+async function backupCommands(): Promise<string[]> {
+  const text = await readFile('docs/operations.md', 'utf8')
+  const [, chapter = ''] = /\n## Backup\n([\s\S]*?)\n## /.exec(text) ?? []
+  return [...chapter.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block)
 }
 
 /** Every test continues where the one before it ended. */
@@ -63,8 +71,16 @@ describe.skipIf(reason !== null)('the service', () => {
     await expect(stat(join(machine.root, unitFile))).rejects.toThrow('ENOENT')
   })
 
-  it('is installed by one command, which returns when the server is ready', async () => {
+  it('is not installed where builds and apps cannot be isolated, and the packages that are missing are named', async () => {
     const { code, stdout, stderr } = await machine.fairlead(['service', 'install'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('isolation: no bubblewrap')
+    expect(stderr).toContain(`\n  ${installEverything}\n`)
+    await expect(stat(join(machine.root, unitFile))).rejects.toThrow('ENOENT')
+  })
+
+  it('is installed by one command, which returns when the server is ready', async () => {
+    const { code, stdout, stderr } = await machine.fairlead(['service', 'install', '--without-isolation'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain(`Fairlead runs on ${url}`)
     expect(await answerOf(`${url}/readyz`)).toContain('"ready"')
@@ -167,23 +183,68 @@ describe.skipIf(reason !== null)('the service', () => {
     expect((await postmaster()).split('\n')[0]).toBe(pid)
   })
 
-  it('is stopped by fairlead stop in a new shell, stays so, and is started by systemd again', async () => {
-    const stopped = await machine.fairlead(['stop'])
-    expect(stopped).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('stopped the service fairlead.service'),
-      stderr: expect.stringContaining('with the data directory /var/lib/fairlead, whose server runs on this machine'),
+  it('is found by the commands of a new shell, and told to a user who may not use it', async () => {
+    expect(await machine.fairlead(['status'])).toMatchObject({
+      stdout: expect.stringContaining(`ready leading ${url}`),
+      stderr: 'fairlead: using the data directory /var/lib/fairlead (the one that is in use on this machine)\n',
     })
+    const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...command]
+    const asNobody = async (name: string) => {
+      const { code, stderr } = await machine.run([...nobody, name])
+      return { code, message: stderr.split('\n')[1] }
+    }
+    const closed = /^fairlead: this user may not open \/var\/lib\/fairlead\/.* as root\.$/
+    expect(await asNobody('status')).toEqual({ code: 1, message: expect.stringMatching(closed) })
+    expect(await asNobody('stop')).toEqual({ code: 1, message: expect.stringMatching(/sudo fairlead stop$/) })
+    expect(await answerOf(`${url}/readyz`)).toContain('"ready"')
+  })
+
+  it('is copied and restored by the documented commands in a new shell, and starts again by systemd alone', async () => {
+    const [copy, restore] = await backupCommands()
+    const define = `fairlead() { ${command.join(' ')} "$@"; }\n`
+    const run = (commands = '') => machine.run(['bash', '-e', '-c', `${define}cd /root\n${commands}`])
+    const copied = await run(copy)
+    expect(copied).toMatchObject({ code: 0, stdout: expect.stringContaining('stopped the service fairlead.service') })
+    const list = (await machine.run(['tar', '-tzf', '/root/fairlead-backup.tar.gz'])).stdout
+    expect(list).toContain('fairlead/postgres/data/PG_VERSION\n')
+    // PostgreSQL had ended before its files were copied.
+    expect(list).not.toContain('postmaster.pid')
+    await answers()
+    expect(await run(restore)).toMatchObject({ code: 0 })
+    await answers()
+    await expect.poll(instanceOfApp, { timeout: 60_000 }).toMatch(/^[\w-]{36}$/)
+    instance = await instanceOfApp()
+  })
+
+  it('stays stopped after fairlead stop, which says so when nothing runs', async () => {
+    expect((await machine.fairlead(['stop'])).code).toBe(0)
     expect(await property('ActiveState')).toBe('inactive')
     expect(await machine.fairlead(['stop', '--data-dir', '/var/lib/fairlead'])).toMatchObject({
       code: 3,
       stdout: 'nothing was running with the data directory /var/lib/fairlead\n',
     })
-    expect(await property('ActiveState')).toBe('inactive')
     expect((await systemctl('start', 'fairlead')).code).toBe(0)
     await answers()
     await expect.poll(instanceOfApp, { timeout: 60_000 }).toMatch(/^[\w-]{36}$/)
     instance = await instanceOfApp()
+  })
+
+  it('is not taken for a server of another unit, which fairlead stop stops through systemd as well', async () => {
+    const other = ['serve', '--data-dir', '/srv/other', '--port', '3999']
+    const unit = ['systemd-run', '--unit=other', '--property=Restart=always', '--property=KillMode=process']
+    expect(await machine.run([...unit, ...command, ...other])).toMatchObject({ code: 0 })
+    const ready = () => answerOf('http://127.0.0.1:3999/readyz')
+    await expect.poll(ready, { timeout: 60_000 }).toContain('"ready"')
+    const status = await machine.fairlead(['status'])
+    expect(status.code).toBe(1)
+    expect(status.stderr).toMatch(/Name one:\n {2}--data-dir \/var\/lib\/fairlead\n {2}--data-dir \/srv\/other\n/)
+    expect(await machine.fairlead(['stop', '--data-dir', '/srv/other'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('stopped the service other.service'),
+    })
+    expect(await ready()).toBe('')
+    expect(await property('ActiveState', 'other')).toBe('inactive')
+    expect(await answerOf(`${url}/readyz`)).toContain('"ready"')
   })
 
   it('is examined by the doctor', async () => {
@@ -214,16 +275,16 @@ describe.skipIf(reason !== null)('the service', () => {
   it('keeps a unit that was changed, shows the difference, and replaces it by force', async () => {
     const written = await readFile(join(machine.root, unitFile), 'utf8')
     await writeFile(join(machine.root, unitFile), written.replace('RestartSec=1', 'RestartSec=2'))
-    const refused = await machine.fairlead(['service', 'install'])
+    const refused = await machine.fairlead(['service', 'install', '--without-isolation'])
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain('- RestartSec=2\n+ RestartSec=1')
     expect((await machine.fairlead(['service', 'status'])).stdout).toContain('differs from what this version writes')
     expect((await machine.fairlead(['doctor', '--data-dir', '/var/lib/fairlead'])).stdout).toMatch(/^missing +unit /m)
-    expect((await machine.fairlead(['service', 'install', '--force'])).code).toBe(0)
+    expect((await machine.fairlead(['service', 'install', '--without-isolation', '--force'])).code).toBe(0)
     expect(await readFile(join(machine.root, unitFile), 'utf8')).toBe(written)
     // The operator's settings stay.
     expect(await readFile(join(machine.root, 'etc/fairlead/fairlead.env'), 'utf8')).toBe('# Mine\n')
-    expect((await machine.fairlead(['service', 'install'])).code).toBe(0)
+    expect((await machine.fairlead(['service', 'install', '--without-isolation'])).code).toBe(0)
   })
 
   it('is removed with everything that it started, and its data are kept', async () => {

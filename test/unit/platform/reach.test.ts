@@ -95,10 +95,10 @@ describe('reaching a tree', () => {
     expect(await isReachable(source, other)).toBe(true)
   })
 
-  it('fails with the name of the closed folder and both remedies, also for a folder that does not exist yet', async () => {
+  it('fails with the name of the closed folder and another place, also for a folder that does not exist yet', async () => {
     const assertion = assertReachable(join(closed, 'data', 'postgres'), other)
     await expect(assertion).rejects.toThrow(`the folder ${closed} does not let that user in`)
-    await expect(assertion).rejects.toThrow(/--data-dir, for example \/var\/lib\/fairlead.*chmod o\+x .*closed$/)
+    await expect(assertion).rejects.toThrow(/--data-dir, for example \/var\/lib\/fairlead\)\.$/)
     await chmod(closed, 0o711)
     await assertReachable(join(closed, 'data', 'postgres'), other)
   })

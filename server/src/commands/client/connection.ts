@@ -60,19 +60,25 @@ interface Found {
 }
 
 /**
- * Finds the server: of the option, of the environment, of `fairlead login`, and then one that runs on this machine and whose data this
- * user may read. A server that is found by its data directory gives a key, which is kept as by a login.
+ * Finds the server: of the option, of the environment, of `fairlead login`, and then one of the same user that runs on this machine. A
+ * server that is found by its data directory gives a key, which is kept as by a login.
  */
 async function findServer(local: LocalServer | undefined, dataDir: string | undefined): Promise<Found> {
   const { given, loginFile, hasDataDirectory } = loadClientSettings()
   if (dataDir === undefined && given !== null) return { config: given, loginFile: undefined }
   const kept = await readLogin(loginFile)
   const isNamed = local !== undefined && (dataDir !== undefined || hasDataDirectory)
-  if (!isNamed && kept !== undefined) return { config: kept, loginFile }
+  if (!isNamed && kept !== undefined) return say({ config: kept, loginFile })
   const config = await local?.logIn({ dataDir, hasDataDirectory, kept })
   if (config === undefined) throw isNamed ? notRunning(dataDir) : noServer(local)
   if (config !== kept) await storeLogin(config)
   return { config, loginFile }
+}
+
+/** Prints the choice of a server that neither an option nor the environment names. */
+function say(found: Found): Found {
+  process.stderr.write(`fairlead: using the server at ${found.config.baseUrl.replace(/\/v1$/, '')} (fairlead login)\n`)
+  return found
 }
 
 const notRunning = (dataDir: string | undefined): CommandError =>

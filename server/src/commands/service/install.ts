@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { readDotenv } from '../../contract/dotenv.ts'
 import { type Config, loadConfig, publicOrigin } from '../../platform/config.ts'
 import { readOptional } from '../../platform/files.ts'
+import { installEverything } from '../../platform/machine/debian-packages.ts'
 import { listenAndClose } from '../../platform/machine/port.ts'
 import { assertReachable } from '../../platform/machine/reach.ts'
 import {
@@ -31,6 +32,7 @@ import { firstEnvironment } from './environment.ts'
 export interface InstallFlags {
   readonly dataDir: string
   readonly user?: string
+  readonly withoutIsolation?: true
   readonly dryRun?: true
   readonly force?: true
 }
@@ -47,6 +49,7 @@ export async function install(flags: InstallFlags): Promise<void> {
     return print(`# ${environmentFile}, unless it exists`, firstEnvironment)
   }
   const config = await checked(settings)
+  if (flags.withoutIsolation !== true) await assertIsolation(config, settings)
   const user = settings.user === null ? null : await userNamed(settings.user)
   const isNew = (await installedSettings(serverUnitName)) === undefined
   const drift = isNew ? {} : await unitDrift(settings)
@@ -96,6 +99,22 @@ async function checked(settings: UnitSettings): Promise<Config> {
   const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
   if (ActiveState !== 'active') await assertFree(config.host, config.port)
   return config
+}
+
+/** Checks that this machine isolates builds and apps. Networks that a setting turns off are not missing. */
+async function assertIsolation(config: Config, { user }: UnitSettings): Promise<void> {
+  const { isolationFindings } = await import('../../doctor.ts')
+  const found = await isolationFindings(config, user === null)
+  const gaps = found.filter(
+    ({ subject, state }) => state !== 'ok' && (subject !== 'networks' || config.appNetwork !== null),
+  )
+  if (gaps.length === 0) return
+  const lines = gaps.map(({ subject, found, cost }) => `  ${subject}: ${found}; ${cost}\n`).join('')
+  throw new CommandError(
+    `Nothing was installed, because builds and apps would not be isolated:\n${lines}` +
+      `On Debian, this installs all programs that a server uses:\n  ${installEverything}\n` +
+      'To go on all the same: fairlead service install --without-isolation',
+  )
 }
 
 /** Loads the configuration from the file of the service. The environment of this command is not the service's. */

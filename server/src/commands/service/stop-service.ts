@@ -1,30 +1,39 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { controlsOf } from '../../platform/control/client.ts'
 import { installedSettings } from '../../platform/service-manager/installation.ts'
-import { hasSystemd, propertiesOf, systemctl } from '../../platform/service-manager/systemctl.ts'
+import { hasSystemd, propertiesOf, run, systemctl, unitIn } from '../../platform/service-manager/systemctl.ts'
 import { serverUnitName } from '../../platform/service-manager/units.ts'
+import { dataDirectoryAt } from '../../platform/startup/data-directory.ts'
 
-/** Longer than the unit's own TimeoutStopSec=. */
-export const stopTimeoutMs = 120_000
-
-/** True when systemd runs the server of a data directory, and would start it again if it ended otherwise than by systemd. */
-export async function isService(dataDirectory: string): Promise<boolean> {
-  if (!(await hasSystemd())) return false
+/** Returns the unit of systemd that runs the server of a data directory, and would start it again after another end. */
+export async function unitOf(dataDirectory: string): Promise<string | null> {
+  if (!(await hasSystemd())) return null
   const settings = await installedSettings(serverUnitName)
-  if (settings == null || settings.dataDirectory !== dataDirectory) return false
-  const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
-  return ActiveState === 'active' || ActiveState === 'activating' || ActiveState === 'reloading'
+  if (settings != null && settings.dataDirectory === dataDirectory) {
+    const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
+    if (ActiveState !== 'inactive' && ActiveState !== 'failed') return serverUnitName
+  }
+  for (const { record } of await controlsOf(dataDirectoryAt(dataDirectory).run)) {
+    const unit = unitIn(await readFile(`/proc/${record.pid}/cgroup`, 'utf8').catch(() => ''))
+    // A server that was started by hand may be in the unit of another program, such as cron.
+    if (unit !== null && (await propertiesOf(unit, ['MainPID']))['MainPID'] === String(record.pid)) return unit
+  }
+  return null
 }
 
-/** Lets systemd stop the server by SIGINT, at which it also stops apps, gateway and databases. */
-export async function stopService(verb: readonly string[]): Promise<void> {
+/** Lets systemd stop the server by SIGINT, at which it also stops apps, gateway and databases; after `timeoutMs` by force. */
+export async function stopService(unit: string, verb: readonly string[], timeoutMs: number): Promise<void> {
   // Settings of a unit in /run are gone after a reboot.
-  const folder = `/run/systemd/system/${serverUnitName}.d`
+  const folder = `/run/systemd/system/${unit}.d`
   await mkdir(folder, { recursive: true })
   try {
     await writeFile(join(folder, '99-stop-everything.conf'), '[Service]\nKillSignal=SIGINT\n')
     await systemctl(['daemon-reload'])
-    await systemctl([...verb, serverUnitName], stopTimeoutMs)
+    const stopped = await run('systemctl', [...verb, unit], timeoutMs)
+    if (stopped.code === 0) return
+    await run('systemctl', ['kill', '--kill-whom=main', '--signal=SIGKILL', unit])
+    await systemctl([...verb, unit])
   } finally {
     await rm(folder, { recursive: true, force: true })
     await systemctl(['daemon-reload'])

@@ -12,8 +12,10 @@ import {
 } from '../../platform/service-manager/units.ts'
 import { isRoot } from '../../platform/startup/state.ts'
 import { CommandError } from '../shared.ts'
-import { stopService, stopTimeoutMs } from './stop-service.ts'
+import { stopService } from './stop-service.ts'
 
+/** Longer than the unit's own TimeoutStopSec=. */
+const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
 /** The units with the control groups of apps and of builds. An older version has installed the first one alone. */
@@ -36,7 +38,7 @@ export async function uninstall(): Promise<void> {
 }
 
 async function stopEverything(): Promise<void> {
-  await stopService(['disable', '--now'])
+  await stopService(serverUnitName, ['disable', '--now'], stopTimeoutMs)
   await run('systemctl', ['stop', ...groupUnits], stopTimeoutMs)
   await endLeftovers()
 }

@@ -14,7 +14,6 @@ import {
   stat,
   symlink,
 } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { basename, dirname, join, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OsUser } from '../users.ts'
@@ -69,7 +68,7 @@ export async function isReachable(path: string, user: OsUser | null): Promise<bo
 
 /**
  * Checks that `user` can enter `directory`, or the deepest folder above it that exists already.
- * Rejects with an error that names the folder that cannot be entered, and both remedies.
+ * Rejects with an error that names the folder that cannot be entered, and another place.
  */
 export async function assertReachable(directory: string, user: OsUser | null): Promise<void> {
   if (user === null) return
@@ -78,11 +77,9 @@ export async function assertReachable(directory: string, user: OsUser | null): P
   const folder = (await stat(existing)).isDirectory() ? existing : dirname(existing)
   const closed = await lastingClosedFolder(await realpath(folder), user)
   if (closed === null) return
-  // Nobody should open a home folder for this.
-  const opening = closed === homedir() || closed === '/root' ? '' : ` or run: chmod o+x ${closed}`
   throw new Error(
     `${directory} must be reachable for user id ${user.uid}, but the folder ${closed} does not let that user in. ` +
-      `Choose a data directory elsewhere (--data-dir, for example /var/lib/fairlead)${opening}`,
+      `Choose a data directory elsewhere (--data-dir, for example /var/lib/fairlead).`,
   )
 }
 

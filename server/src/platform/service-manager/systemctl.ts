@@ -68,10 +68,16 @@ export async function processesOfUnit(unit: string): Promise<number[]> {
 }
 
 /** @param cgroup the text of `/proc/<pid>/cgroup` (cgroups(7)) */
-export function isInUnit(cgroup: string, unit: string): boolean {
-  return cgroup.split('\n').some((line) => {
+export const isInUnit = (cgroup: string, unit: string): boolean => foldersOf(cgroup).includes(unit)
+
+/** Returns the innermost service that a process is in, by the text of its `/proc/<pid>/cgroup`; `null` for none. */
+export const unitIn = (cgroup: string): string | null =>
+  foldersOf(cgroup).findLast((folder) => folder.endsWith('.service')) ?? null
+
+function foldersOf(cgroup: string): string[] {
+  return cgroup.split('\n').flatMap((line) => {
     const [, controller, ...path] = line.split(':')
-    return (controller === '' || controller === 'name=systemd') && path.join(':').split('/').includes(unit)
+    return controller === '' || controller === 'name=systemd' ? path.join(':').split('/') : []
   })
 }
 

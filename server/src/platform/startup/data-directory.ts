@@ -1,4 +1,4 @@
-import { access, constants, mkdir } from 'node:fs/promises'
+import { access, constants, mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assertReachable, makePassableDirectory } from '../machine/reach.ts'
 import type { OsUser } from '../users.ts'
@@ -69,6 +69,16 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
   const directory = dataDirectoryAt(root)
   if (user !== null) await Promise.all([directory.apps, directory.runtime].map(makePassableDirectory))
   return directory
+}
+
+/** Returns why this user should not work in a data directory: another user owns it. `null` where nothing speaks against it. */
+export async function foreignOwner(root: string): Promise<string | null> {
+  const owner = (await stat(root).catch(() => null))?.uid
+  if (owner === undefined || owner === process.getuid?.()) return null
+  return (
+    `The data directory ${root} belongs to user id ${owner}, and this is user id ${process.getuid?.()}: a server of its owner cannot ` +
+    `use the files that this user makes in it. Run fairlead as its owner (sudo -u '#${owner}' …), or choose another --data-dir.`
+  )
 }
 
 /** Names the parts of a data directory; creates nothing. */

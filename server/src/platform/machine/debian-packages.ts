@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { assetFile } from './own-files.ts'
+
+/*
+ * The packages of Debian with the programs that a server uses. The tests, `.ci/run` and the README have the same list.
+ */
+
+const packages = z
+  .array(z.object({ package: z.string(), programs: z.array(z.string()) }))
+  .parse(JSON.parse(readFileSync(assetFile('debian-packages.json'), 'utf8')))
+
+const names = packages.map((each) => each.package).join(' ')
+
+/** The command that installs all of them. Debian's package of Caddy starts a service, which would take the ports of the edge. */
+export const installEverything = `apt-get install --yes --no-install-recommends ${names} && systemctl disable --now caddy`
+
+/** Returns the names of the packages that contain these programs, as a sentence lists them. */
+export function packagesWith(...programs: readonly string[]): string {
+  const names = packages.filter((each) => each.programs.some((name) => programs.includes(name)))
+  return new Intl.ListFormat('en').format(names.map((each) => each.package))
+}
