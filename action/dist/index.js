@@ -29927,6 +29927,21 @@ took) {
         },
     };
 }
+/** The line of the server's log that tells how many builds are ahead of one that waits. */
+const wait = /^Waiting for a build slot: \d+ builds? (is|are) ahead\.$/;
+/** Prints the lines of a build log in their group, and what the build waits for before it: readers see the group folded. */
+function createLogPrinter(group, took) {
+    return (lines) => {
+        const waited = lines.findLast((line) => wait.test(line));
+        const others = lines.filter((line) => !wait.test(line));
+        if (waited !== undefined) {
+            group.close();
+            (0,log/* logLine */.BP)(`${waited} · ${took()}`);
+        }
+        if (others.length > 0)
+            group.print(others);
+    };
+}
 /** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
 function maskVariables(inputs, deployment) {
     const { apiUrl, gitUrl, name, branch, commit, image } = inputs;
@@ -30141,7 +30156,8 @@ async function deployStep(inputs, env, pullRequest, signal) {
             },
         },
         openLog: ({ id }) => {
-            buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print });
+            const print = createLogPrinter(group, took);
+            buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print });
             return buildLog;
         },
     });
@@ -31365,7 +31381,6 @@ function logGroup(title, lines) {
     group.print(lines);
     group.close();
 }
-/** Creates a group of untrusted lines that starts with its first ones and ends when `close` is called. */
 function createOpenGroup(title) {
     let open = false;
     return {

@@ -12,7 +12,7 @@ import type { DeploymentState } from './github/deployments.ts'
 import type { GitHubReporter } from './github/reporter.ts'
 import type { Inputs } from './inputs/inputs.ts'
 import { createOpenGroup, elapsed, fail, logGroup, logLine, withCommands } from './log.ts'
-import { createProgress, maskVariables } from './progress.ts'
+import { createLogPrinter, createProgress, maskVariables } from './progress.ts'
 import { type Report, reportOf } from './report/report.ts'
 import { stepsOf } from './report/steps.ts'
 import { type SummaryFacts, summaryOf, writeSummary } from './report/summary.ts'
@@ -64,7 +64,8 @@ export async function deployStep(
       },
     },
     openLog: ({ id }) => {
-      buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print: group.print })
+      const print = createLogPrinter(group, took)
+      buildLog = createBuildLog({ client: clients.logs, params: paramsOf(inputs, { id }), print })
       return buildLog
     },
   })

@@ -45,11 +45,16 @@ export function logGroup(title: string, lines: readonly string[]): void {
   group.close()
 }
 
-/** Creates a group of untrusted lines that starts with its first ones and ends when `close` is called. */
-export function createOpenGroup(title: string) {
+/** A group of untrusted lines that starts with its first ones and ends when `close` is called. */
+export interface OpenGroup {
+  print(lines: readonly string[]): void
+  close(): void
+}
+
+export function createOpenGroup(title: string): OpenGroup {
   let open = false
   return {
-    print(lines: readonly string[]): void {
+    print(lines) {
       if (!open) {
         startGroup(title)
         stopCommands()
@@ -57,7 +62,7 @@ export function createOpenGroup(title: string) {
       open = true
       info(lines.join('\n'))
     },
-    close(): void {
+    close() {
       if (open) {
         resumeCommands()
         endGroup()

@@ -3,7 +3,7 @@ import type { Progress } from './api/deploy.ts'
 import type { Deployment } from './api/outcome.ts'
 import { secretsIn } from './inputs/env-vars.ts'
 import type { Inputs } from './inputs/inputs.ts'
-import { logLine, withCommands } from './log.ts'
+import { logLine, type OpenGroup, withCommands } from './log.ts'
 import { states } from './states.ts'
 
 /** The inputs that progress and masks are made of. */
@@ -13,7 +13,7 @@ type ShownInputs = Pick<Inputs, 'apiUrl' | 'gitUrl' | 'name' | 'branch' | 'commi
 export function createProgress(
   inputs: ShownInputs,
   /** The group of the build log, closed before other lines. */
-  group: { close(): void },
+  group: Pick<OpenGroup, 'close'>,
   /** Returns the elapsed time, formatted. */
   took: () => string,
 ): Progress {
@@ -40,6 +40,22 @@ export function createProgress(
       }
       known = seen
     },
+  }
+}
+
+/** The line of the server's log that tells how many builds are ahead of one that waits. */
+const wait = /^Waiting for a build slot: \d+ builds? (is|are) ahead\.$/
+
+/** Prints the lines of a build log in their group, and what the build waits for before it: readers see the group folded. */
+export function createLogPrinter(group: OpenGroup, took: () => string): (lines: readonly string[]) => void {
+  return (lines) => {
+    const waited = lines.findLast((line) => wait.test(line))
+    const others = lines.filter((line) => !wait.test(line))
+    if (waited !== undefined) {
+      group.close()
+      logLine(`${waited} · ${took()}`)
+    }
+    if (others.length > 0) group.print(others)
   }
 }
 

@@ -142,7 +142,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     const [first = '', second = '', third = ''] = ids
     expect(await get(first)).toMatchObject({ builds_before: null })
     await expect.poll(() => get(third)).toMatchObject({ builds_before: 2 })
-    expect(await textOf(third)).toContain('Waiting for a build slot: 2 builds before this one.')
+    expect(await textOf(third)).toContain('Waiting for a build slot: 2 builds are ahead.')
     const stepNames = async () => (await get(third)).steps.map(({ name }) => name)
     await expect.poll(stepNames).toEqual(['queued', 'fetch', 'plan', 'queued'])
     await server.client.deployments.cancel({ params: { project_id, id: second } })

@@ -1,6 +1,8 @@
 import { describe, test } from 'vitest'
+import { createQueueNotes } from '../../../../server/src/deployments/job/progress/queue-notes.ts'
 import { commandsIn, run, running } from '../../../harness/action/step/run.ts'
 import { type Answer, APP, created, KEY, logOf, page, refusal, seen } from '../../../harness/action/support.ts'
+import { deploymentRow } from '../../../harness/deployment-row.ts'
 
 describe.concurrent('secrets', () => {
   test('are masked: the key first, long values once the address is known', async ({ expect, signal }) => {
@@ -36,6 +38,24 @@ describe.concurrent('the build’s log', () => {
     )
     expect(commandsIn(result.stdout)).toEqual([`::add-mask::${KEY}`, '::group::Build log', '::endgroup::'])
     expect(result.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'GET'])
+  })
+
+  test('has what the build waits for before it, outside the group', async ({ expect, signal }) => {
+    const lines: string[] = []
+    const output = { write: async (line: string) => void lines.push(line.trimEnd()) }
+    const notes = createQueueNotes({ waits: async () => undefined }, deploymentRow(), output as never)
+    notes.note(2)
+    notes.note(1)
+    await notes.settle()
+    const log = [logOf([...lines.slice(0, 1)], 'drop'), logOf([...lines.slice(1), 'installing'], 'end', 2)]
+    const polls = [seen('building'), seen('running')]
+    const { stdout } = await run({ create: created, log, polls }, { signal })
+    const shown = stdout.slice(stdout.indexOf('building'))
+    expect(shown.split('\n').slice(1, 4)).toEqual([
+      expect.stringMatching(/^Waiting for a build slot: 2 builds are ahead\. · \d+ s$/),
+      expect.stringMatching(/^Waiting for a build slot: 1 build is ahead\. · \d+ s$/),
+      '::group::Build log',
+    ])
   })
 
   test('is resumed where the connection broke', async ({ expect, signal }) => {

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import type { JobTransitions } from '../../state/job-transitions.ts'
 import type { DeploymentGeneration } from '../../state/tables.ts'
 
-/** Tells, in a build's log and in its row, how many builds come before it. */
+/** Tells, in a build's log and in its row, how many builds come before it. The action shows the line outside the log. */
 export interface QueueNotes {
   note(before: number): void
   /** Notes that it waits no more, if it has waited. */
@@ -28,8 +28,8 @@ export function createQueueNotes(
   }
   return {
     note(before) {
-      const builds = before === 1 ? '1 build' : `${before} builds`
-      add(() => output.write(`Waiting for a build slot: ${builds} before this one.\n`))
+      const ahead = before === 1 ? '1 build is' : `${before} builds are`
+      add(() => output.write(`Waiting for a build slot: ${ahead} ahead.\n`))
       add(() => jobs.waits(row, before))
     },
     async end() {
