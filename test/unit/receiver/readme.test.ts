@@ -34,28 +34,6 @@ describe('the README', () => {
     expect(runnable.length).toBeGreaterThanOrEqual(8)
   })
 
-  it('has programs that compile under strict settings', async () => {
-    await using directory = await project()
-    for (const [index, { code }] of snippets.entries()) {
-      await writeFile(join(directory.path, `snippet-${index}.ts`), `${code}\nexport {}\n`)
-    }
-    const compilerOptions = {
-      module: 'nodenext',
-      target: 'es2022',
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      noUncheckedIndexedAccess: true,
-      skipLibCheck: true,
-      noEmit: true,
-      types: ['node'],
-    }
-    await writeFile(join(directory.path, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
-    const { status, stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', directory.path], {
-      encoding: 'utf8',
-    })
-    expect([status, stdout]).toEqual([0, ''])
-  })
-
   it.each(runnable)('has a program that runs: $heading', async ({ code }) => {
     await using directory = await project()
     const program = join(directory.path, 'snippet.ts')
