@@ -44,12 +44,6 @@ const broken =
 const tooLarge = /Out of memory|malloc|mmap|cannot allocate|File too large|file size limit|fork.*unavailable/i
 const full = /No space left on device|Disk quota exceeded/i
 
-/** True when the remote, or the way to it, made a fetch fail: another try would fail, too. */
-export function isRemoteFailure(result: GitResult): boolean {
-  const patterns = [missing, refused, redirected, otherHostKey, ...obstacles.map(([pattern]) => pattern)]
-  return isTooLarge(result) || refusedObject(result) !== null || patterns.some((pattern) => pattern.test(result.stderr))
-}
-
 /** Returns the error for a reference or a commit's hash, `what`, that could not be fetched. */
 export function fetchError(result: GitResult, source: GitSource, what: string): SourceError {
   const { stderr } = result

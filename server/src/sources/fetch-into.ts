@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fetchError, isRemoteFailure, notCommit, succeed } from './fetch-errors.ts'
+import { fetchError, notCommit, succeed } from './fetch-errors.ts'
 import type { Git, GitResult } from './git.ts'
 import type { CacheFolder } from './git-cache.ts'
 import type { Remote } from './remote.ts'
@@ -24,12 +24,7 @@ export async function fetchInto(
   signal: AbortSignal,
 ): Promise<string> {
   const { ref, hash } = revision
-  let fetched = await fetchOnce(cache, remote, revision)
-  // A server that was killed leaves locks and half a pack. Nothing in a cache is worth a failure.
-  if (fetched.code !== 0 && cache.used && !isRemoteFailure(fetched)) {
-    await cache.clear()
-    fetched = await fetchOnce(cache, remote, revision)
-  }
+  const fetched = await fetchOnce(cache, remote, revision)
   if (fetched.code !== 0) throw fetchError(fetched, remote.source, ref ?? hash ?? '')
   const parse = [`--git-dir=${cache.path}`, 'rev-parse', `${kept}^{commit}`]
   const parsed = () => git.run(parse, { writable: [cache.path], signal })
@@ -43,7 +38,7 @@ export async function fetchInto(
   const commit = (await hashIn(join(cache.path, kept))) ?? (await succeed(parsed())).stdout.trim()
   if (hash !== null && commit !== hash) {
     // The branch moved between the question and the fetch.
-    return fetchInto(git, { ...cache, used: true }, remote, { ref: null, hash }, signal)
+    return fetchInto(git, cache, remote, { ref: null, hash }, signal)
   }
   return commit
 }

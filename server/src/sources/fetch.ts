@@ -4,7 +4,7 @@ import { type CheckOutOptions, checkOut, isEmptyFolderIn, type PinnedSubmodule }
 import type { CommitInfo } from './commit-info.ts'
 import { fetchInto, type Revision } from './fetch-into.ts'
 import type { Git } from './git.ts'
-import type { GitCache } from './git-cache.ts'
+import type { CacheFolder, GitCache } from './git-cache.ts'
 import type { FileRule } from './local-repository.ts'
 import { connect, noCredentials, type Remote, type RepositoryCredentials } from './remote.ts'
 import { namingSubmodule, SourceError } from './source-error.ts'
@@ -132,21 +132,45 @@ interface Tree extends Revision {
 async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<FetchedSource> {
   const { git, cache, projectId, signal } = context
   const cached = { url: remote.source.url, format: tree.hash?.length === 64 ? 'sha256' : 'sha1' } as const
-  const fetched = cache.use(projectId, cached, signal, async (folder) => {
-    const isNamed = tree.ref !== null || tree.hash !== null
-    const into = (revision: Revision) => fetchInto(git, folder, remote, revision, signal)
-    const source = isNamed ? { branch: null, commit: await into(tree) } : await fetchDefaultBranch(remote, into)
-    const { submodules, info } = await checkOut(git, folder, source.commit, tree.directory, {
-      ...context.checkOut,
-      signal,
-    })
-    return { source: { ...source, info }, submodules }
-  })
+  const fetched = cache.use(projectId, cached, signal, (given) =>
+    withEmptyAfterDamage(given, remote, async (folder) => {
+      const isNamed = tree.ref !== null || tree.hash !== null
+      const into = (revision: Revision) => fetchInto(git, folder, remote, revision, signal)
+      const source = isNamed ? { branch: null, commit: await into(tree) } : await fetchDefaultBranch(remote, into)
+      const { submodules, info } = await checkOut(git, folder, source.commit, tree.directory, {
+        ...context.checkOut,
+        signal,
+      })
+      return { source: { ...source, info }, submodules }
+    }),
+  )
   const { source, submodules } = await fetched.catch(namingSubmodule(tree.submodule))
   const parent = { url: remote.source.url, credentialsFor: remote.credentialsFor }
   for (const submodule of submodules) await fetchSubmodule(context, parent, tree, submodule)
   return source
 }
+
+/**
+ * Does work with a cache, and once more with an empty one when the used one may be damaged. Git says the same of both sides, so that
+ * its words do not tell: a remote that still answers is not at fault.
+ */
+async function withEmptyAfterDamage<T>(
+  folder: CacheFolder,
+  remote: Remote,
+  work: (folder: CacheFolder) => Promise<T>,
+): Promise<T> {
+  try {
+    return await work(folder)
+  } catch (error) {
+    if (!folder.used || !(error instanceof SourceError) || !ofEitherSide.has(error.code)) throw error
+    if (error.code !== 'checkout_failed' && !(await remote.answers())) throw error
+    await folder.clear()
+    return work({ ...folder, used: false })
+  }
+}
+
+/** The failures that a damaged cache causes, too. */
+const ofEitherSide = new Set(['repository_unreachable', 'repository_refused', 'checkout_failed'])
 
 /** Fetches the tip of the default branch while the remote is asked for its name. */
 async function fetchDefaultBranch(

@@ -75,7 +75,12 @@ export function createGitCache(options: {
           await clear()
         }
         const fill = (content: PackContent) => makeRepository(path, format, user, content)
-        return work({ path, used, clear, fill })
+        try {
+          return await work({ path, used, clear, fill })
+        } finally {
+          // A pack that did not become whole can be as large as git may write.
+          if ((await packsOf(path)).some(isUnfinished)) await clear()
+        }
       })
     },
     size: (projectId, enough) => sizeOf([folderOf(projectId)], enough),
@@ -90,13 +95,21 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
   return (await Promise.all((await inside(directory)).map(inside))).flat()
 }
 
-/** False for one that is missing, was made by another user, as older versions did as root, or has too many packs. */
+/**
+ * False for one that is missing, was made by another user, as older versions did as root, has too many packs, or half a pack of a
+ * server that was killed.
+ */
 async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
   const head = await lstat(join(path, 'HEAD')).catch(() => null)
   if (head === null || (user !== null && head.uid !== user.uid)) return false
-  const packs = await readdir(join(path, 'objects', 'pack')).catch(() => [])
-  return packs.filter((file) => file.endsWith('.pack')).length <= mostPacks
+  const packs = await packsOf(path)
+  return packs.filter((file) => file.endsWith('.pack')).length <= mostPacks && !packs.some(isUnfinished)
 }
+
+const packsOf = (path: string): Promise<string[]> => readdir(join(path, 'objects', 'pack')).catch(() => [])
+
+/** Git renames its files when they are whole. */
+const isUnfinished = (file: string): boolean => file.startsWith('tmp_')
 
 /** Makes a bare repository (gitrepository-layout(5)), by default an empty one, in place of whatever is there. */
 async function makeRepository(

@@ -19,6 +19,8 @@ export interface Remote {
   defaultBranch(): Promise<{ readonly name: string; readonly commit: string }>
   /** Returns the commit that a reference of the remote names; null when it has no such reference. */
   tipOf(ref: string): Promise<string | null>
+  /** True when the remote lists a reference, for which git uses no file of this machine. */
+  answers(): Promise<boolean>
   /** Returns the credentials for addresses of the very same origin, and none for others. */
   credentialsFor(url: string): RepositoryCredentials
   close(): Promise<void>
@@ -93,6 +95,8 @@ export async function connect(
       const lines = listed.stdout.split('\n').map((line) => line.split('\t'))
       return lines.find(([, name]) => name === ref)?.[0] ?? null
     },
+
+    answers: async () => (await list('--', url, 'HEAD')).code === 0,
 
     credentialsFor(address) {
       const other = parseGitUrl(address, { allowFile })

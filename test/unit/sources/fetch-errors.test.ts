@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { fetchError, isRemoteFailure, refusedObject } from '../../../server/src/sources/fetch-errors.ts'
+import { fetchError, refusedObject } from '../../../server/src/sources/fetch-errors.ts'
 import { harmlessFaults } from '../../../server/src/sources/git.ts'
 import { namingSubmodule } from '../../../server/src/sources/source-error.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
@@ -94,7 +94,6 @@ it.each<[string, readonly Entry[], string]>([
   expect(error?.problem).toContain(`: it has ${words}.`)
   expect(error?.message).toContain(`git log --all -t --find-object=${named}`)
   expect(fetchError(result, source, 'HEAD')).toEqual(error)
-  expect(isRemoteFailure(result)).toBe(true)
 })
 
 it.each<[string, (tree: string) => string, string]>([
