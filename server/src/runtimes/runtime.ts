@@ -311,6 +311,8 @@ export type RuntimeErrorCode =
   | 'no_terminal'
   | 'no_process'
   | 'not_running'
+  /** Another program has removed the container of a command, whose exit nobody knows. */
+  | 'container_removed'
   | 'no_sandbox'
   | 'tool_unavailable'
   | 'wrong_hash'

@@ -1,12 +1,13 @@
 import type { FileHandle } from 'node:fs/promises'
 import { rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
+import { Duplex, Readable, Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { freeBytesIn } from '../../../../server/src/platform/disk/free-space.ts'
 import { createContainers } from '../../../../server/src/runtimes/docker/calls/containers.ts'
 import type { Container } from '../../../../server/src/runtimes/docker/calls/types.ts'
 import { createFreeOfEngine } from '../../../../server/src/runtimes/docker/capabilities.ts'
+import { runInContainer } from '../../../../server/src/runtimes/docker/containers/attach.ts'
 import { endContainer } from '../../../../server/src/runtimes/docker/containers/end.ts'
 import { specificationOf } from '../../../../server/src/runtimes/docker/containers/specification.ts'
 import { createVolumes } from '../../../../server/src/runtimes/docker/containers/volumes.ts'
@@ -18,6 +19,7 @@ import { createPull } from '../../../../server/src/runtimes/docker/images/pull.t
 import { networkOfContainer } from '../../../../server/src/runtimes/docker/network/networks.ts'
 import { createReleaseStore } from '../../../../server/src/runtimes/docker/releases.ts'
 import type { Release } from '../../../../server/src/runtimes/runtime.ts'
+import { releaseOfRow } from '../../../harness/deployment-row.ts'
 import { isRoot, temporaryDirectory } from '../../../harness/temporary.ts'
 
 it('a container whose image names a signal that does not exist is ended', async () => {
@@ -36,6 +38,56 @@ it('a container whose image names a signal that does not exist is ended', async 
   }
   await endContainer(containers, 'c', { graceMs: 60_000 })
   expect(sent).toEqual(['SIGNONE', 'SIGKILL'])
+})
+
+/** An engine that makes containers as it is asked to, and answers the wait for one as `wait` does. */
+function engineWith(wait: () => Promise<unknown>): Engine {
+  let made: Record<string, unknown> = {}
+  return {
+    ...createEngine('/nonexistent/docker.sock'),
+    async call<T>({ path, body }: Parameters<Engine['call']>[0]) {
+      const verb = path.at(-1)
+      if (verb === 'create') made = body as typeof made
+      if (verb === 'create') return { Id: 'c' } as T
+      if (verb === 'json') return { ...made, Config: made, State: { Running: true } } as T
+      return (verb === 'wait' ? await wait() : null) as T
+    },
+    upgrade: async () => Duplex.from([]),
+  }
+}
+
+const unknownContainer = new EngineError('POST containers/c/wait', 404, 'No such container: c')
+
+it.each<[string, () => Promise<unknown>, unknown]>([
+  ['that tells a status has it', async () => ({ StatusCode: 3 }), { code: 3 }],
+  ['that is gone is no success', () => Promise.reject(unknownContainer), 'container_removed'],
+])('the command of a container %s', async (_, wait, expected) => {
+  const engine = engineWith(wait)
+  const parts = { server: 'server', engine, containers: createContainers(engine, 'server', () => undefined) }
+  const sink = () => new Writable({ write: (_chunk, _encoding, done) => done() })
+  const exit = runInContainer(
+    parts,
+    {
+      release: releaseOfRow,
+      command: { argv: ['migrate'] },
+      network: networkOfContainer('c', []),
+      image: 'shop',
+      config: null,
+      port: null,
+      labels: {},
+    },
+    {
+      argv: ['migrate'],
+      tty: null,
+      stdin: Readable.from([]),
+      stdout: sink(),
+      stderr: sink(),
+      signal: AbortSignal.timeout(60_000),
+    },
+    { graceMs: 0 },
+  )
+  if (typeof expected === 'string') await expect(exit).rejects.toMatchObject({ code: expected })
+  else expect(await exit).toMatchObject(expected as object)
 })
 
 it('the health check of an image is for web alone, since no other command would pass it', () => {

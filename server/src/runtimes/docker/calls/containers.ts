@@ -25,8 +25,8 @@ export interface Containers {
   start(id: string): Promise<void>
   /** Sends a signal; a container that has ended gets none. */
   signal(id: string, signal: string): Promise<void>
-  /** Resolves when it has ended, with its status. */
-  ended(id: string, signal?: AbortSignal): Promise<number>
+  /** Resolves when it has ended, with its status; null for one that was removed before it told it. */
+  ended(id: string, signal?: AbortSignal): Promise<number | null>
   /** Removes it with its own volumes, running or not. */
   remove(id: string): Promise<void>
 }
@@ -70,7 +70,7 @@ export function createContainers(engine: Engine, server: string, fence: () => vo
         timeoutMs: 0,
         ...(signal === undefined ? {} : { signal }),
       })
-      return (await unlessMissing(wait, { StatusCode: 0 })).StatusCode
+      return (await unlessMissing(wait, { StatusCode: null })).StatusCode
     },
     remove: (id) => unlessEnded(change('DELETE', at(id), { force: true, v: true })),
   }

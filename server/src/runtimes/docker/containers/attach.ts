@@ -15,6 +15,11 @@ import { assertConfined, imageFault } from './start.ts'
 import type { Volumes } from './volumes.ts'
 
 const stopGraceMs = 5_000
+/** The status of a command that SIGKILL has ended. */
+const killed = 137
+const removed =
+  'The container of the command was removed before it told how it ended, as docker container prune does: nobody knows whether it has ' +
+  'done its work. Try again, and ask the operator of the server if it happens again.'
 
 export interface AttachParts {
   readonly server: string
@@ -120,7 +125,10 @@ async function talk(
     await endedOrAborted(ended, signal).finally(disconnect)
     if (signal.aborted) await endContainer(containers, id, options)
     await endedOrAborted(output, signal)
-    return exitOf(await ended)
+    const status = await ended
+    if (status !== null) return exitOf(status)
+    if (signal.aborted) return exitOf(killed)
+    throw new RuntimeError('container_removed', removed)
   } finally {
     line.destroy()
   }
