@@ -30,8 +30,13 @@ it.each<[string, readonly string[], readonly string[]]>([
   ['!a\na', ['a'], []],
   ['**\n!keep\nkeep/*.log', ['a', 'keep/x.log'], ['keep', 'keep/x']],
   ['..', [], ['a']],
+  ['\ufeff.env', ['.env'], []],
+  ['voilà', ['voilà'], ['voil', 'voil\ufffd']],
+  ['voilà\u00a0\u0085', ['voilà'], []],
+  ['caf?\n🦊?', ['café', '🦊🦊'], ['caf', '🦊']],
+  ['[à-é]\n[🦊]x', ['é', '🦊x'], ['ê', 'Ã', '🦉x']],
 ])('.dockerignore with %j', (text, ignored, kept) => {
-  const rules = parseIgnoreFile(text)
+  const rules = parseIgnoreFile(Buffer.from(text))
   expect([...ignored, ...kept].filter(rules.isIgnored)).toEqual(ignored)
 })
 
@@ -48,6 +53,10 @@ it.each([
   ['ARG TAG=$TAG$TAG\nFROM node:$OTHER', []],
 ])('the images that a Dockerfile names are found, also by its arguments: %j', (dockerfile, names) => {
   expect([...imagesIn(dockerfile)]).toEqual(names.map(fullName))
+})
+
+it('a Dockerfile may name as many images as fit into it', () => {
+  expect(imagesIn(`RUN ${',from=a'.repeat(140_000)}`).size).toBe(1)
 })
 
 it('messages of BuildKit are read as they were written', () => {

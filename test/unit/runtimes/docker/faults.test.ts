@@ -159,7 +159,12 @@ it('the free space of an engine on a disk of its own is looked at, and not that 
 })
 
 it('a context that cannot be read fails with its reason, although nobody reads it yet', async () => {
-  const context = { folder: '/nonexistent', dockerfile: 'Dockerfile', text: '', rules: parseIgnoreFile('') }
+  const context = {
+    folder: '/nonexistent',
+    dockerfile: 'Dockerfile',
+    text: '',
+    rules: parseIgnoreFile(Buffer.alloc(0)),
+  }
   const archive = contextArchive(context, () => ['env'], new AbortController().signal)
   await new Promise((closed) => archive.once('close', closed))
   expect(archive.errored).toBeInstanceOf(Error)

@@ -73,7 +73,7 @@ async function* listPaths(
     for (const entry of await readdir(directory, { withFileTypes: true, encoding: 'latin1' })) {
       signal.throwIfAborted()
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`
-      const isIgnored = rules.isIgnored(path) && !kept.has(path)
+      const isIgnored = rules.isIgnored(Buffer.from(path, 'latin1').toString()) && !kept.has(path)
       // A rule may take a long time, and a folder may have many files.
       await nextTurn()
       if (entry.isDirectory() && (!isIgnored || rules.takesIn)) folders.push(path)

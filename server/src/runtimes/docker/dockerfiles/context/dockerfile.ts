@@ -41,9 +41,9 @@ export async function findContext(
     const found = await readOwn(folder, name, mostIgnoreCharacters)
     if (found === absent) continue
     if (typeof found === 'string') return refused('file', name, found)
-    return { ok: true, context: { folder, dockerfile, text, rules: parseIgnoreFile(found.toString('latin1')) } }
+    return { ok: true, context: { folder, dockerfile, text, rules: parseIgnoreFile(found) } }
   }
-  return { ok: true, context: { folder, dockerfile, text, rules: parseIgnoreFile('') } }
+  return { ok: true, context: { folder, dockerfile, text, rules: parseIgnoreFile(Buffer.alloc(0)) } }
 }
 
 const refused = (kind: string, path: string, why: string): FoundContext => ({

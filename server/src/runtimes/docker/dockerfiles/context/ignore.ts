@@ -26,17 +26,15 @@ interface Pattern {
 
 /** The rules of one file. */
 export interface IgnoreRules {
-  /** @param path from the top of the context, with slashes between its parts */
+  /** @param path from the top of the context, with slashes between its parts; bytes that are no UTF-8 are replaced as usual */
   isIgnored(path: string): boolean
   /** False where nothing in an ignored folder can be taken in again. */
   readonly takesIn: boolean
 }
 
-export function parseIgnoreFile(text: string): IgnoreRules {
-  const patterns = text
-    .replace(/^\ufeff/, '')
-    .split('\n')
-    .flatMap(parseLine)
+export function parseIgnoreFile(bytes: Buffer): IgnoreRules {
+  // Drops the mark of the byte order.
+  const patterns = new TextDecoder().decode(bytes).split('\n').flatMap(parseLine)
   return {
     isIgnored: (path) => patterns.findLast(({ tokens }) => matches(tokens, path))?.takesIn === false,
     takesIn: patterns.some(({ takesIn }) => takesIn),
@@ -45,11 +43,14 @@ export function parseIgnoreFile(text: string): IgnoreRules {
 
 function parseLine(line: string): Pattern[] {
   if (line.startsWith('#')) return []
-  const trimmed = line.trim()
+  const trimmed = trim(line)
   const takesIn = trimmed.startsWith('!')
-  const path = cleaned(takesIn ? trimmed.slice(1).trim() : trimmed)
+  const path = cleaned(takesIn ? trim(trimmed.slice(1)) : trimmed)
   return path === '' ? [] : [{ takesIn, tokens: tokensOf(path) }]
 }
+
+/** Takes off what is white space for Go, which Docker is written in. */
+const trim = (text: string): string => text.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '')
 
 /** Takes `.`, `..`, repeated slashes and those at both ends out of a pattern. */
 function cleaned(pattern: string): string {
@@ -73,7 +74,7 @@ function tokensOf(pattern: string): Token[] {
 }
 
 function tokenAt(pattern: string, at: number): { readonly token: Token; readonly length: number } {
-  const character = pattern[at] ?? ''
+  const character = characterAt(pattern, at)
   if (character === '*') {
     const stars = /^\*+/.exec(pattern.slice(at))?.[0].length ?? 1
     if (stars === 1) return { token: { kind: 'many' }, length: 1 }
@@ -83,16 +84,19 @@ function tokenAt(pattern: string, at: number): { readonly token: Token; readonly
   }
   if (character === '?') return { token: { kind: 'one' }, length: 1 }
   if (character === '\\' && at + 1 < pattern.length) {
-    return { token: { kind: 'literal', text: pattern[at + 1] ?? '' }, length: 2 }
+    const text = characterAt(pattern, at + 1)
+    return { token: { kind: 'literal', text }, length: 1 + text.length }
   }
-  const set = character === '[' ? /^\[(\^?)((?:\\.|[^\]\\])+)\]/s.exec(pattern.slice(at)) : null
-  if (set === null) return { token: { kind: 'literal', text: character }, length: 1 }
-  const ranges = [...(set[2] ?? '').matchAll(/(?:\\(.)|([^\\]))(?:-(?:\\(.)|([^\\])))?/gs)].map(([, a, b, c, d]) => {
+  const set = character === '[' ? /^\[(\^?)((?:\\.|[^\]\\])+)\]/su.exec(pattern.slice(at)) : null
+  if (set === null) return { token: { kind: 'literal', text: character }, length: character.length }
+  const ranges = [...(set[2] ?? '').matchAll(/(?:\\(.)|([^\\]))(?:-(?:\\(.)|([^\\])))?/gsu)].map(([, a, b, c, d]) => {
     const first = a ?? b ?? ''
     return [first, c ?? d ?? first] as const
   })
   return { token: { kind: 'set', ranges, negated: set[1] === '^' }, length: set[0].length }
 }
+
+const characterAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0)
 
 /**
  * True when the tokens match the path or a folder above it. All ways to match are followed side by side, so that no

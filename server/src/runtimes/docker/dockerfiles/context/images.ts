@@ -22,7 +22,8 @@ export function imagesIn(dockerfile: string): ReadonlySet<string> {
         names.push(words.find((word) => !word.startsWith('--')) ?? '')
         break
       default:
-        names.push(syntax.exec(line)?.[1] ?? '', ...[...line.matchAll(source)].map(([, name = '']) => name))
+        names.push(syntax.exec(line)?.[1] ?? '')
+        for (const [, name = ''] of line.matchAll(source)) names.push(name)
     }
   }
   return new Set(names.map((name) => fullName(expanded(name, values))).filter((name) => name !== null))
