@@ -1,3 +1,4 @@
+import { unlinkSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -68,6 +69,26 @@ describe('the source tree', () => {
     expect(files.list('nowhere')).toEqual([])
     expect(files.read('package.json')).toBe('{}')
     expect(files.read('Procfile')).toBeUndefined()
+  })
+
+  test('includes other folders than one with very many files', async () => {
+    const root = await write('pictures', { 'cmd/server/main.go': 'package main', 'b/c/main.go': '' })
+    await mkdir(join(root, 'assets'))
+    for (let at = 0; at < 20_001; at += 1) writeFileSync(join(root, 'assets', `${at}.png`), '')
+    const files = await readSourceTree(root, ['cmd/*/main.go'])
+    expect(files.read('cmd/server/main.go')).toBe('package main')
+    expect(files.has('assets')).toBe(true)
+    expect(files.list('assets')).toEqual([])
+    for (let at = 0; at < 15_000; at += 1) unlinkSync(join(root, 'assets', `${at}.png`))
+    const fewer = await read(root)
+    expect(fewer.list('assets')).toHaveLength(5_001)
+    expect(fewer.list('b/c')).toEqual(['main.go'])
+  })
+
+  test('has texts without the mark of the byte order', async () => {
+    const root = await write('mark', { 'requirements.txt': '\ufeffflask\n', 'go.sum': '\ufeffx' })
+    const files = await readSourceTree(root, ['requirements.txt', 'go.sum'])
+    expect([files.read('requirements.txt'), files.read('go.sum')]).toEqual(['flask\n', 'x'])
   })
 
   test('has the texts of all files that a pattern stands for, up to a number of them', async () => {

@@ -9,6 +9,8 @@ const isLockFile = (name: string): boolean => name.endsWith('.lock') || name ===
 
 /** No repository makes the server list or read for long: what lies beyond is unknown. */
 const mostNames = 20_000
+/** The number of names from which on a folder is large, as one of pictures is. */
+const largeFolder = 1_000
 const deepest = 4
 const mostMatches = 64
 const mostBytes = 16 * LARGEST_FILE
@@ -91,9 +93,13 @@ function asPattern(name: string): (path: string) => boolean {
   return (path) => pattern.test(path)
 }
 
-/** Lists a folder and those in it, the upper ones first, up to a depth and a number of names. Links are not entered. */
+/**
+ * Lists a folder and those in it, the upper ones first, up to a depth and a number of names. Large ones are listed last and not
+ * entered, so that they hide no others. Links are not entered.
+ */
 async function listFolders(root: string, top: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const listed = new Map<string, readonly string[]>()
+  const large = new Map<string, readonly string[]>()
   let left = mostNames
   let level = [top]
   for (let depth = 0; depth < deepest && level.length > 0; depth += 1) {
@@ -103,15 +109,26 @@ async function listFolders(root: string, top: string): Promise<ReadonlyMap<strin
         if (folder === top) throw error
         return []
       })
+      entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+      const names = entries.map(({ name }) => name)
       // The top is always listed whole.
-      if (entries.length > left && folder !== top) return listed
-      left -= entries.length
-      listed.set(folder, entries.map(({ name }) => name).sort())
+      if (names.length > largeFolder && folder !== top) {
+        large.set(folder, names)
+        continue
+      }
+      if (names.length > left && folder !== top) return listed
+      left -= names.length
+      listed.set(folder, names)
       for (const entry of entries) {
         if (entry.isDirectory() && !unlisted.has(entry.name)) next.push(inFolder(folder, entry.name))
       }
     }
     level = next
+  }
+  for (const [folder, names] of [...large].sort(([, a], [, b]) => a.length - b.length)) {
+    if (names.length > left) break
+    left -= names.length
+    listed.set(folder, names)
   }
   return listed
 }
@@ -139,10 +156,13 @@ async function readWithin(root: string, path: string): Promise<string | undefine
     if (isLockFile(basename(path))) {
       const size = Math.min(stats.size, LARGEST_FILE)
       const { buffer, bytesRead } = await file.read(Buffer.alloc(size), 0, size, 0)
-      return buffer.toString('utf8', 0, bytesRead)
+      return textOf(buffer.subarray(0, bytesRead))
     }
-    return stats.size <= LARGEST_FILE ? await file.readFile('utf8') : undefined
+    return stats.size <= LARGEST_FILE ? textOf(await file.readFile()) : undefined
   } finally {
     await file.close()
   }
 }
+
+/** Editors of Windows begin files with a mark of the byte order, which is no part of the text. */
+const textOf = (bytes: Buffer): string => new TextDecoder().decode(bytes)
