@@ -13,6 +13,7 @@ import {
   type HostCapabilities,
 } from '../../../server/src/runtimes/process/confinement/capabilities.ts'
 import { ownNamespaces, removeNetworks } from '../../../server/src/runtimes/process/network/namespaces.ts'
+import { tryNetworks } from '../../../server/src/runtimes/process/network/networks.ts'
 import type { Handle, Observation, Release, Runtime } from '../../../server/src/runtimes/runtime.ts'
 import { addressOf } from '../../harness/addresses.ts'
 import { processesOf } from '../../harness/deployments.ts'
@@ -23,6 +24,7 @@ import { releasePorts } from '../../harness/ports.ts'
 import { processesGone } from '../../harness/project.ts'
 
 import { type Bench, createBench, identities, untilState } from '../../harness/runtimes/support.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const why = await noNetworks()
 if (why !== null) skipped('networks of apps', why)
@@ -199,6 +201,34 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     if (first === undefined) return
     expect(await ask(`http://${first}:${portOf(echo)}/`)).toContain('host to')
     expect(await ask(`http://127.0.0.1:${portOf(echo)}/`)).toContain('none')
+  })
+
+  test('of two that start at once, the last free network has one, and loses it to no other', async () => {
+    await using directory = await temporaryDirectory()
+    const tools = (await findNetworkTools()) ?? expect.fail('no tools')
+    // Eight networks, at addresses that no other test has.
+    const range = { first: 0xc613_ff00, bits: 27 }
+    const networks = await tryNetworks({ tools, dataDirectory: directory.path, range, reach: noReach })
+    if (typeof networks === 'string') return expect.fail(networks)
+    const open = async (id: string) => {
+      const network = await networks.open({ id, kind: 'app' })
+      await network.ready
+      return network.address ?? expect.fail('no address')
+    }
+    const hosts = () =>
+      Object.values(networkInterfaces())
+        .flat()
+        .map((each) => each?.address)
+    try {
+      for (let count = 0; count < 7; count += 1) await open(`dep_${count}`)
+      const asked = await Promise.allSettled(['dep_a', 'dep_b', 'dep_c', 'dep_d'].map(open))
+      const had = asked.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+      expect(had).toHaveLength(1)
+      expect(hosts()).toContain(had[0]?.replace(/\d+$/, (last) => String(Number(last) - 1)))
+      expect((await ownNamespaces(namesOf(directory.path))).length).toBe(8)
+    } finally {
+      await networks.close()
+    }
   })
 
   test('servers beside each other do not meet: neither their apps, nor their cleaning', async () => {

@@ -107,7 +107,8 @@ export async function sweepNamespaces(tools: Pick<Tools, 'ip'>, names: Names): P
   const left: NamedNamespace[] = []
   for (const named of own) {
     if (used.has(interfaceName(names, named.kind, named.index))) left.push(named)
-    else await removeNamespace(tools, names, named)
+    // Its number may be another one's since.
+    else if (await exists(`${folder}/${named.name}`)) await removeNamespace(tools, names, named)
   }
   return left
 }

@@ -97,9 +97,12 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
   await restore()
   // All are used in turn, so that a late packet for an app that has ended reaches no other one.
   let next = randomInt(count)
-  const take = (): number => {
-    next = (next + 1) % count
-    return next
+  const numbers: Numbers = {
+    take() {
+      next = (next + 1) % count
+      return next
+    },
+    making: new Set(),
   }
 
   /** Resolvers change, and mirrors move. An app, which starts in a hurry, needs no names looked up. */
@@ -120,7 +123,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
     async open(owner) {
       await remove(owner)
       await refresh(owner.kind)
-      return makeNetwork({ tools, names, range, policy }, owner, take)
+      return makeNetwork({ tools, names, range, policy }, owner, numbers)
     },
 
     introduce: projects.introduce,
@@ -167,25 +170,38 @@ function createRemoval(
   }
 }
 
-/** @param take returns the number of another network of the range */
+interface Numbers {
+  /** Returns the number of another network of the range. */
+  take(): number
+  /** The numbers of networks that are being made. */
+  readonly making: Set<number>
+}
+
+/** A network that fails is removed by its number, so that nobody else may make one of that number meanwhile. */
 async function makeNetwork(
   { tools, names, range, policy }: Pick<NetworksOptions, 'tools' | 'range'> & { names: Names; policy: Policy },
   owner: Owner,
-  take: () => number,
+  { take, making }: Numbers,
 ): Promise<Network> {
-  const taken = new Set((await ownNamespaces(names)).map(({ index }) => index))
+  const takenNumbers = async () => new Set((await ownNamespaces(names)).map(({ index }) => index))
+  const taken = await takenNumbers()
   for (let tried = 0; tried < subnetCount(range); tried += 1) {
     const index = take()
-    if (taken.has(index)) continue
+    if (taken.has(index) || making.has(index)) continue
     const subnet = subnetAt(range, index)
     const name = namespaceName(names, owner, index)
     const link = interfaceName(names, owner.kind, index)
+    making.add(index)
     try {
+      // Another one may have been made since.
+      if ((await takenNumbers()).has(index)) continue
       const ready = await makeNamespace(tools, { name, link, subnet }, insideRules(link, subnet, policy))
       return { address: subnet.inside, forward: null, enter: enterNamespace(tools, name), ready: ready() }
     } catch (error) {
       await removeNamespace(tools, names, { name, index, ...owner })
       if (!(error instanceof ToolError && error.message.includes('File exists'))) throw error
+    } finally {
+      making.delete(index)
     }
   }
   throw new Error('no network is left for another app. Widen FAIRLEAD_APP_NETWORK.')
