@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { expect, it } from 'vitest'
 import {
   bytesField,
@@ -5,9 +6,11 @@ import {
   readFields,
   textOf,
 } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit/fields.ts'
+import { createProgress } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit/progress.ts'
 import { parseIgnoreFile } from '../../../../server/src/runtimes/docker/dockerfiles/context/ignore.ts'
 import { fullName, imagesIn } from '../../../../server/src/runtimes/docker/dockerfiles/context/images.ts'
 import { socketFilter } from '../../../../server/src/runtimes/docker/dockerfiles/daemon/filter.ts'
+import { readJsonLines } from '../../../../server/src/runtimes/docker/engine/streams.ts'
 
 it.each<[string, readonly string[], readonly string[]]>([
   ['*.log', ['a.log', '.log'], ['a/b.log', 'a.logs']],
@@ -57,6 +60,22 @@ it.each([
 
 it('a Dockerfile may name as many images as fit into it', () => {
   expect(imagesIn(`RUN ${',from=a'.repeat(140_000)}`).size).toBe(1)
+})
+
+it('a build may print as much at once as a message of BuildKit holds', async () => {
+  const printed = 'x'.repeat(16 * 1_048_576 - 100)
+  const log = bytesField(3, Buffer.concat([bytesField(1, Buffer.from('step')), bytesField(4, Buffer.from(printed))]))
+  const lines = Buffer.from(
+    `${JSON.stringify({ id: 'moby.buildkit.trace', aux: log.toString('base64') })}\n{"id":"ü"}\n`,
+  )
+  const chunks = Array.from({ length: Math.ceil(lines.length / 65_536) }, (_, at) =>
+    lines.subarray(at * 65_536, (at + 1) * 65_536),
+  )
+  const read = readJsonLines<{ readonly id: string; readonly aux?: string }>(Readable.from(chunks))
+  const [message, last] = await Readable.from(read).toArray()
+  expect(last).toEqual({ id: 'ü' })
+  const progress = createProgress()
+  expect(progress.read(Buffer.from(message?.aux ?? '', 'base64')).length).toBe(printed.length)
 })
 
 it('messages of BuildKit are read as they were written', () => {

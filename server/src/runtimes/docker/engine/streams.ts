@@ -41,18 +41,36 @@ export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]
   }
 }
 
-/** One line of JSON is at most this long; the engine's own are some hundred bytes. */
-const mostLineBytes = 1_048_576
+/**
+ * One line of JSON is at most this long. BuildKit's messages have up to 16 MiB, in base64, when several steps print much at once;
+ * the engine's own have some hundred bytes.
+ */
+const mostLineBytes = 24 * 1_048_576
 
-/** Reads values of JSON, one in a line: events, and the progress of images. */
+const newline = 10
+
+/** Reads values of JSON, one in a line: events, and the progress of images and builds. */
 export async function* readJsonLines<T>(from: Readable): AsyncGenerator<T> {
-  let rest = ''
-  from.setEncoding('utf8')
-  for await (const chunk of from) {
-    const lines = (rest + String(chunk)).split('\n')
-    rest = lines.pop() ?? ''
-    if (rest.length > mostLineBytes) throw new Error('the engine sent a line that is too long')
-    for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as T
+  let parts: Buffer[] = []
+  let length = 0
+  const take = (): string => {
+    const line = Buffer.concat(parts).toString()
+    parts = []
+    length = 0
+    return line
   }
-  if (rest.trim() !== '') yield JSON.parse(rest) as T
+  for await (const chunk of from) {
+    let rest = chunk as Buffer
+    for (let end = rest.indexOf(newline); end !== -1; end = rest.indexOf(newline)) {
+      parts.push(rest.subarray(0, end))
+      rest = rest.subarray(end + 1)
+      const line = take()
+      if (line.trim() !== '') yield JSON.parse(line) as T
+    }
+    parts.push(rest)
+    length += rest.length
+    if (length > mostLineBytes) throw new Error('the engine sent a line that is too long')
+  }
+  const line = take()
+  if (line.trim() !== '') yield JSON.parse(line) as T
 }
