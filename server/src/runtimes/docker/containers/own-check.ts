@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isRunning, startTimeOf } from '../../../platform/processes.ts'
 import type { Container, ContainerState } from '../calls/types.ts'
 import type { Engine } from '../engine/engine.ts'
 import { EngineError } from '../engine/error.ts'
@@ -32,10 +33,10 @@ export function createOwnCheck(engine: Engine, fence: () => void): OwnCheck {
   const asked = new Map<string, Asked>()
 
   const ask = (container: Container): Asked => {
-    const answer = run(engine, container).then(async (problem) => {
+    const answer = run(engine, container).then(({ problem, hung }) => {
       current.problem = problem
       // The next one who asks begins another check.
-      if (problem !== null) void sleep(pauseMs, undefined, { ref: false }).then(() => drop(container.Id, current))
+      if (problem !== null) void pauseAfter(engine, hung).then(() => drop(container.Id, current))
       return problem
     })
     const current: Asked = { answer, problem: notYet }
@@ -62,8 +63,14 @@ export function createOwnCheck(engine: Engine, fence: () => void): OwnCheck {
 
 const notYet = 'the HEALTHCHECK of its image has not ended yet'
 
+interface Result {
+  readonly problem: string | null
+  /** The id of a check that took too long; null for one that has ended. */
+  readonly hung: string | null
+}
+
 /** Runs the check once, as the engine runs it. */
-async function run(engine: Engine, { Id, Config }: Container): Promise<string | null> {
+async function run(engine: Engine, { Id, Config }: Container): Promise<Result> {
   const { Test, Timeout = 0 } = Config.Healthcheck ?? {}
   const [form, ...words] = Test ?? []
   const shell = Config.Shell ?? ['/bin/sh', '-c']
@@ -73,18 +80,49 @@ async function run(engine: Engine, { Id, Config }: Container): Promise<string | 
   }
   const timeoutMs = Timeout === 0 ? defaultTimeoutMs : Timeout / 1e6
   const signal = AbortSignal.timeout(timeoutMs)
+  let hung: string | null = null
   try {
     const path = ['containers', Id, 'exec']
     const { Id: id } = await engine.call<{ Id: string }>({ method: 'POST', path, body })
+    hung = id
     const output = await outputOf(engine, id, signal)
-    const { ExitCode } = await engine.call<{ ExitCode: number | null }>({ method: 'GET', path: ['exec', id, 'json'] })
-    return ExitCode === 0 ? null : failed(ExitCode, output)
+    // The output ends with the request, too.
+    signal.throwIfAborted()
+    const { ExitCode } = await stateOf(engine, id)
+    return { problem: ExitCode === 0 ? null : failed(ExitCode, output), hung: null }
   } catch (error) {
-    if (signal.aborted) return `the HEALTHCHECK of its image takes longer than ${timeoutMs / 1000} s`
+    if (signal.aborted) {
+      if (hung !== null) await end(engine, hung).catch(() => undefined)
+      return { problem: `the HEALTHCHECK of its image takes longer than ${timeoutMs / 1000} s`, hung }
+    }
     // There is no such program, or the container has ended.
-    if (error instanceof EngineError) return failed(null, error.detail)
+    if (error instanceof EngineError) return { problem: failed(null, error.detail), hung: null }
     throw error
   }
+}
+
+interface ExecState {
+  readonly Running: boolean
+  readonly ExitCode: number | null
+  readonly Pid: number
+}
+
+const stateOf = (engine: Engine, id: string): Promise<ExecState> =>
+  engine.call({ method: 'GET', path: ['exec', id, 'json'] })
+
+/** Ends a check with its children, which the engine itself does not: they have a session of their own. */
+async function end(engine: Engine, id: string): Promise<void> {
+  const { Pid: pid } = await stateOf(engine, id)
+  const startTime = startTimeOf(pid)
+  // While it runs, the number is no other process's.
+  if (startTime === null || pid <= 1 || !(await stateOf(engine, id)).Running) return
+  if (isRunning({ pid, startTime })) process.kill(-pid, 'SIGKILL')
+}
+
+/** Resolves when a check may begin again: not beside one that hangs and cannot be ended. */
+async function pauseAfter(engine: Engine, hung: string | null): Promise<void> {
+  do await sleep(pauseMs, undefined, { ref: false })
+  while (hung !== null && (await stateOf(engine, hung).catch(() => null))?.Running === true)
 }
 
 async function outputOf(engine: Engine, id: string, signal: AbortSignal): Promise<string> {
