@@ -41,6 +41,45 @@ describe('a Go app', () => {
     expect(planned(files)).toMatchObject({ kind: 'procfile', build })
   })
 
+  test.each([
+    ['//go:build mage', 'magefile.go'],
+    ['//go:build ignore\n// +build linux', 'gen.go'],
+    ['// Copyright\n\n//go:build windows || (darwin && !cgo)', 'a.go'],
+    ['//go:build !linux', 'a.go'],
+    ['//go:build go1.99', 'a.go'],
+    ['// +build ignore\n', 'gen.go'],
+    ['// +build linux,!unix darwin\n', 'a.go'],
+    ['// +build linux\n// +build windows\n', 'a.go'],
+    ['/* of\nseveral */ /* two */\n//go:build ignore', 'a.go'],
+    ['', 'a_windows.go'],
+    ['', 'a_linux_mips.go'],
+    ['', 'a_test.go'],
+    ['', '_a.go'],
+    ['/*\npackage main\n*/\npackage shop\n/*', 'doc.go'],
+  ])('a file at the top that go build leaves out is no program: %j in %s', (constraint, name) => {
+    const files = { 'go.mod': module(), [name]: `${constraint}\n\n${main}`, 'cmd/web/main.go': main }
+    const versions = new Map([['go', '1.19.8']])
+    expect(planOf(files, { versions })).toMatchObject({ plan: { start: { argv: ['bin/web'] } } })
+  })
+
+  test.each([
+    ['//go:build linux && (amd64 || arm64 || !cgo || unix) // all', 'a.go'],
+    ['//go:build go1.18 && !ignore', 'a.go'],
+    ['//go:build )(', 'a.go'],
+    ['// +build windows linux\n', 'a.go'],
+    ['// +build ignore', 'a.go'],
+    ['// +build ignore\n//go:build linux\n', 'a.go'],
+    ['', 'linux.go'],
+    ['', 'windows.go'],
+    ['', 'a_linux.go'],
+    ['', 'a_windows_more.go'],
+  ])('a file at the top that go build takes is one: %j in %s', (constraint, name) => {
+    const at = constraint === '// +build ignore' ? constraint : `${constraint}\n`
+    const files = { 'go.mod': module(), [name]: `${at}\n${main}`, 'cmd/web/main.go': main }
+    const versions = new Map([['go', '1.19.8']])
+    expect(planOf(files, { versions })).toMatchObject({ plan: { start: { argv: ['bin/shop'] } } })
+  })
+
   test('with several commands and a Procfile builds all of them', () => {
     const files = { Procfile: 'web: bin/b', 'go.mod': module(), 'cmd/a/main.go': main, 'cmd/b/main.go': main }
     expect(planned(files).build).toEqual(['go build -o bin/b ./cmd/b', 'go build -o bin/a ./cmd/a'])

@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
 import { unreadable } from '../source/result.ts'
-import type { SourceTree } from '../source/tree.ts'
 import { toolVersion, versionIn } from '../source/version-files.ts'
 import type { Detector, DetectorSource } from './detector.ts'
+import { builtPackage } from './go-constraints.ts'
 import { ownersProgram } from './procfile.ts'
 import { debianTool, noteVersion, noteVersionFiles, refuseVersion } from './tools.ts'
 
@@ -35,7 +35,7 @@ export const go: Detector = {
     if (!app.has('go.mod')) return null
     const text = app.read('go.mod')
     if (text === undefined) return unreadable('go.mod')
-    const mains = findMains(app, text)
+    const mains = findMains(source, text)
     const main = chooseMain(mains, moduleName(text))
     const target = main === undefined ? undefined : targetOf(main)
     return {
@@ -68,9 +68,11 @@ function planBuild(source: DetectorSource, mains: readonly Main[], main: Main | 
   return isPath ? [[named, meant.path], ...others] : others
 }
 
-function findMains(app: SourceTree, goMod: string): Main[] {
-  const isMain = (path: string) => /^package main\b/m.test(app.read(path) ?? '')
-  const top = app.list('.').filter((name) => name.endsWith('.go') && !name.endsWith('_test.go'))
+function findMains({ app, versions }: DetectorSource, goMod: string): Main[] {
+  const minor = /^1\.(\d+)/.exec(versions.get('go') ?? '')?.[1]
+  const isMain = (path: string) =>
+    builtPackage(path, app.read(path) ?? '', minor === undefined ? undefined : Number(minor)) === 'main'
+  const top = app.list('.').filter((name) => name.endsWith('.go'))
   const module = moduleName(goMod)
   const commands = app.list('cmd').filter((name) => isMain(`cmd/${name}/main.go`))
   const found = [
