@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { endedOrAborted } from '../platform/abort.ts'
 import { SYSTEM_FOLDERS } from '../platform/disk/folders.ts'
 import { programFile } from '../platform/machine/own-files.ts'
-import { killGroup, startProcess } from '../platform/processes.ts'
+import { killGroup, ShortageError, startProcess } from '../platform/processes.ts'
 import { createSlots } from '../platform/slots.ts'
 import type { PlanRequest } from './plan-request.ts'
 import { failed, type PlanResult } from './source/result.ts'
@@ -41,8 +41,13 @@ const waitingSeconds = 60
 const outOfMemoryScore = 700
 
 const prlimit = '/usr/bin/prlimit'
-/** The words that limit the time of the processor, where the machine has the program. */
-const cpuLimit = existsSync(prlimit) ? [prlimit, `--cpu=${mostCpuSeconds}`, '--'] : []
+/** The exit code of `timeout` for a command that SIGKILL has ended, unless it ends itself by that. */
+const killed = 137
+/**
+ * The words that limit the time of the processor, where the machine has the program. The limit is a signal of its own, so that SIGKILL
+ * comes from nobody but the kernel without memory.
+ */
+const cpuLimit = existsSync(prlimit) ? [prlimit, `--cpu=${mostCpuSeconds}:${mostCpuSeconds + 5}`, '--'] : []
 
 /**
  * Makes the plans of repositories. Their texts are chosen by others, and what reads them can be made to take hours or all
@@ -69,9 +74,12 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
       return {
         end,
         finish: (directory, request, signal) =>
-          slots.use(owner, signal, () => {
+          slots.use(owner, signal, async () => {
             if (ahead !== null && performance.now() - ahead.startedAt > waitingSeconds * 1000) end()
-            return planBy(take() ?? startPlanner(seconds), [directory, request], seconds, signal)
+            const plan = (planner: Planner) => planBy(planner, [directory, request], seconds, signal)
+            const planned = (await plan(take() ?? startPlanner(seconds))) ?? (await plan(startPlanner(seconds)))
+            if (planned === null) throw new ShortageError('the machine has no memory for a plan')
+            return planned
           }),
       }
     },
@@ -82,8 +90,13 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
 interface Planner {
   readonly startedAt: number
   readonly child: ChildProcess
-  /** Resolves with the exit code, standard output and standard error; rejects when it could not be started. */
-  readonly ended: Promise<readonly [number | null, string, string]>
+  /** Resolves at its end; rejects when it could not be started. */
+  readonly ended: Promise<{
+    readonly code: number | null
+    readonly signal: NodeJS.Signals | null
+    readonly output: string
+    readonly errors: string
+  }>
   kill(): void
 }
 
@@ -98,27 +111,34 @@ function startPlanner(seconds: number): Planner {
   if (child.pid !== undefined) lowerPriority(child.pid)
   // It may have ended before it has read.
   child.stdin?.on('error', () => undefined)
-  const closed = once(child, 'close') as Promise<[number | null]>
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
   const streams = [child.stdout, child.stderr].map((stream) => (stream === null ? '' : text(stream)))
-  const ended = Promise.all([closed, ...streams]).then(
-    ([[code], output = '', errors = '']) => [code, output, errors] as const,
-  )
+  const ended = Promise.all([closed, ...streams]).then(([[code, signal], output = '', errors = '']) => ({
+    ...{ code, signal, output, errors },
+  }))
   // Nobody waits for one that is not needed.
   ended.catch(() => undefined)
   return { startedAt: performance.now(), child, ended, kill: () => end(child) }
 }
 
+/** Resolves with null when the kernel has ended the process, of all the first, because the machine is out of memory. */
 async function planBy(
   { child, ended, kill }: Planner,
   input: readonly [directory: string, request: PlanRequest],
   seconds: number,
   signal: AbortSignal,
-): Promise<PlanResult> {
+): Promise<PlanResult | null> {
   child.stdin?.end(JSON.stringify(input))
   const stop = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)])
   await endedOrAborted(ended, stop).catch(() => undefined)
-  if (stop.aborted) kill()
-  const [code, output, errors] = await ended.catch((error: unknown) => {
+  const isStopped = stop.aborted
+  if (isStopped) kill()
+  const {
+    code,
+    signal: endedBy,
+    output,
+    errors,
+  } = await ended.catch((error: unknown) => {
     signal.throwIfAborted()
     throw error
   })
@@ -126,6 +146,7 @@ async function planBy(
   if (code === 0) return JSON.parse(output) as PlanResult
   // An error that nobody caught ends Node with 1; a limit does with the number of a signal.
   if (code === 1) throw new Error(`planning failed: ${errors.slice(0, 4_000)}`)
+  if (!isStopped && (endedBy === 'SIGKILL' || code === killed)) return null
   return failed(
     'plan_too_large',
     `Fairlead read the files that say how the app is built for ${seconds} s, for ${mostCpuSeconds} s of the processor, or until they took more than ${mostHeapMb} MB of memory, and was not done. Make them smaller, such as package.json, requirements.txt or a Procfile, or name the app's folder by root.`,

@@ -37,6 +37,18 @@ it('a repository that takes too long fails with a reason', async () => {
   })
 })
 
+it('a repository whose process the kernel ends for want of memory is planned by another one', async () => {
+  await using directory = await app()
+  const plans = createPlanApart()
+  const plan = plans.begin('acc')
+  const planner = () => childrenOf(process.pid).find(({ title }) => title.includes('planner.mjs'))
+  const work = () => childrenOf(planner()?.pid ?? 0)[0]
+  await expect.poll(work).toBeDefined()
+  process.kill(work()?.pid ?? 0, 'SIGKILL')
+  await expect.poll(planner).toBeUndefined()
+  expect(await plan.finish(directory.path, request, signal)).toMatchObject({ ok: true, plan: { kind: 'node' } })
+})
+
 it('a plan ends when its deployment is canceled, and a folder that is missing is an error of the server', async () => {
   await using directory = await app()
   const canceled = new AbortController()
