@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import {
   ask,
@@ -130,6 +131,55 @@ it('answers a client that ends its side after the request, for as long as the ap
   expect(await canceled.promise).toBe('/silent')
   expect(await silent.closed()).toBe('')
 }, 20_000)
+
+/** Uploads to an app that reads the head and the bytes with it, answers, and closes the connection in some way. */
+async function uploadTo(close: (socket: Socket) => void): Promise<{ status: number; body: string }[]> {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => close(socket.pause()))
+  })
+  const { port } = await startGateway(scope, { upstream })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  scope.defer(() => agent.destroy())
+  const answers: { status: number; body: string }[] = []
+  for (let i = 0; i < 10; i += 1) {
+    const { status, body } = await ask(port, { method: 'POST', body: 'x'.repeat(4_000_000), agent })
+    answers.push({ status, body })
+  }
+  return answers
+}
+
+it.each<[string, (socket: Socket) => void]>([
+  [
+    'resets the connection',
+    (socket) => {
+      socket.write('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig', () =>
+        socket.destroy(),
+      )
+    },
+  ],
+  [
+    'ends and then resets the connection, which ends the answer',
+    (socket) => {
+      socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\nbig', () => socket.destroy())
+    },
+  ],
+])('delivers the answer to an upload of an app that reads no more of it and %s', async (_, close) => {
+  expect(new Set((await uploadTo(close)).map(({ status, body }) => `${status} ${body}`))).toEqual(new Set(['413 big']))
+})
+
+it('cuts the client off when an answer without a length is reset during the upload', async () => {
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.once('data', () => {
+      socket.pause().write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf', () => socket.destroy())
+    })
+  })
+  const { port } = await startGateway(scope, { upstream })
+  for (let i = 0; i < 10; i += 1) {
+    const client = await rawClient(scope, port)
+    client.socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n${'x'.repeat(4_000_000)}`)
+    expect(await client.closed()).not.toContain('\r\n0\r\n\r\n')
+  }
+})
 
 it('cancels the work of the app when the client goes away', async () => {
   const started = Promise.withResolvers<void>()

@@ -1,6 +1,7 @@
 import type { ClientRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { request } from '../../platform/machine/http.ts'
+import { readLastBytes } from './last-bytes.ts'
 
 /**
  * The time for which an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and
@@ -55,7 +56,7 @@ export function createConnections({ host, port }: { host: string; port: number }
   const unused: Shared[] = []
   let closed = false
 
-  function open(): Socket {
+  function open(): { socket: Socket; isBroken: () => boolean } {
     const socket = connect({
       host,
       port,
@@ -70,11 +71,11 @@ export function createConnections({ host, port }: { host: string; port: number }
     })
     // A running request gets the error itself; between two requests it has no other listener.
     socket.on('error', () => {})
-    return socket
+    return { socket, isBroken: readLastBytes(socket) }
   }
 
   function openShared(): Socket {
-    const socket = open()
+    const { socket, isBroken } = open()
     const connection: Shared = { socket, free: false }
     const leave = () => {
       if (!connection.free) return
@@ -83,7 +84,7 @@ export function createConnections({ host, port }: { host: string; port: number }
       socket.destroy()
     }
     socket.on('free', () => {
-      if (closed || !socket.writable) {
+      if (closed || !socket.writable || isBroken()) {
         socket.destroy()
         return
       }
@@ -115,7 +116,7 @@ export function createConnections({ host, port }: { host: string; port: number }
   return {
     send({ method, path, headers }, { fresh, exclusive }) {
       const kept = fresh || exclusive ? null : take()
-      const socket = kept ?? (exclusive ? open() : openShared())
+      const socket = kept ?? (exclusive ? open().socket : openShared())
       const receivedBefore = socket.bytesRead
       let connected = kept !== null
       if (!connected) socket.once('connect', () => (connected = true))
