@@ -88,6 +88,76 @@ it.each(['\x01', '\x7f', '\x1b[0m'])('passes an answer with %j in its phrase on 
   expect(await provoke('plain', [answer])).toEqual({ interim: [], status: 201, whole: true, body: 'ok' })
 })
 
+const FIVE = 'Content-Length: 5\r\n\r\n'
+describe.each<[name: string, kind: Kind, head: string, rest: string]>([
+  ['the body of an answer to HEAD', 'head', `HTTP/1.1 200 OK\r\n${FIVE}`, 'hello'],
+  ['the body of an error to HEAD', 'head', `HTTP/1.1 404 Not Found\r\nConnection: close\r\n${FIVE}`, 'hello'],
+  ['chunks to HEAD', 'head', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+  ['a body of 204', 'plain', `HTTP/1.1 204 No Content\r\n${FIVE}`, 'hello'],
+  ['no chunks of 204', 'plain', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', '0\r\n\r\n'],
+  ['chunks of 204', 'body', 'HTTP/1.1 204 x\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+  ['a body of 304', 'plain', `HTTP/1.1 304 Not Modified\r\n${FIVE}`, 'hello'],
+  [
+    'an answer as the body of 304',
+    'plain',
+    `HTTP/1.1 304 x\r\n${FIVE}`,
+    'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
+  ],
+  ['more than the length', 'plain', `HTTP/1.1 200 OK\r\n${FIVE}hello`, ' world'],
+  ['more than the length to an upload', 'body', `HTTP/1.1 200 OK\r\n${FIVE}hello`, ' world'],
+  [
+    'bytes behind the last chunk',
+    'plain',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
+    'x',
+  ],
+])('delivers the whole answer of an app that sends %s', (_, kind, head, rest) => {
+  const status = Number(head.slice(9, 12))
+  const body = head.includes('hello') ? 'hello' : ''
+
+  it.each([
+    ['with it', [head + rest]],
+    ['after it', [head, rest]],
+  ])('%s', async (_, pieces) => {
+    const { provoke } = await startHostile()
+    expect(await provoke(kind, pieces)).toEqual({ interim: [], status, whole: true, body })
+  })
+})
+
+it.each([
+  ['HEAD', '200 OK'],
+  ['GET', '204 No Content'],
+  ['GET', '304 Not Modified'],
+])('gives no other request to the connection of an answer to %s with %s and a length', async (method, status) => {
+  const closed = Promise.withResolvers<void>()
+  const upstream = await startRawApp(scope, (socket) => {
+    socket.on('data', (request) => {
+      if (request.includes('/next')) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext')
+      else socket.write(`HTTP/1.1 ${status}\r\n${FIVE}`)
+    })
+    socket.on('close', () => closed.resolve())
+  })
+  const { port } = await startGateway(scope, { upstream })
+  expect((await ask(port, { method })).status).toBe(Number(status.slice(0, 3)))
+  await closed.promise
+  expect((await ask(port, { path: '/next' })).body).toBe('next')
+})
+
+it('sends a request again when bytes of the answer before are in the place of its answer', async () => {
+  let connections = 0
+  const upstream = await startRawApp(scope, (socket) => {
+    connections += 1
+    const [answer, next] = connections === 1 ? ['first', 'rest of first'] : ['second', '']
+    socket.on('data', (request) => {
+      if (request.includes('/next') && connections === 1) socket.write(next)
+      else socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${answer.length}\r\n\r\n${answer}`)
+    })
+  })
+  const { port } = await startGateway(scope, { upstream })
+  expect((await ask(port)).body).toBe('first')
+  expect((await ask(port, { path: '/next' })).body).toBe('second')
+})
+
 it('lives on when an app hangs up after any byte', async () => {
   const { provoke } = await startHostile()
   const answer =

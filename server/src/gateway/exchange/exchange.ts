@@ -54,7 +54,7 @@ export function beginExchange(request: ExchangeRequest): void {
     instance,
     outgoing: null,
     clientDone: false,
-    answered: false,
+    answer: null,
     resent: false,
     rerouted: false,
     unconnected: 0,
@@ -127,7 +127,7 @@ function listenTo(exchange: Exchange, request: ClientRequest): void {
     'close',
     guarded(() => {
       // Node reports an unrequested switch of protocols as neither an answer nor an error.
-      const isDone = exchange.answered || exchange.outgoing?.request !== request
+      const isDone = exchange.answer !== null || exchange.outgoing?.request !== request
       if (!isDone) onUpstreamError(exchange, new Error('closed without an answer'))
     }),
   )

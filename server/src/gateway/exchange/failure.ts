@@ -1,5 +1,6 @@
 import { answerBadGateway, answerUnavailable } from '../http1/answers.ts'
 import type { Backend } from '../upstream/backend.ts'
+import type { Outgoing } from '../upstream/connections.ts'
 import { faultOf } from './faults.ts'
 import { cut, type Exchange } from './state.ts'
 
@@ -20,21 +21,23 @@ export function onUpstreamError(exchange: Exchange, error: Error): void {
   // The client has all it will get, or has gone: then the gateway itself has ended the request.
   if (res.writableEnded || res.destroyed) return
   const { deploymentId } = backend.upstream
-  if (exchange.answered) {
+  if (exchange.answer !== null) {
+    // Bytes behind the whole answer, such as a body where none belongs, end the connection to the app and nothing else.
+    if (exchange.answer.complete) return
     log.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
     cut(exchange)
     return
   }
   if (outgoing?.unconnected() === true && faultOf(error).code === 'ECONNREFUSED') backend.refused(instance)
-  if (sendAgain(exchange)) return
+  if (sendAgain(exchange, error)) return
   log.warn({ fault: faultOf(error), deploymentId }, 'the app did not answer')
   answerBadGateway(res)
 }
 
 /** Returns true when the request is on its way again, or was answered because no upstream is left. */
-function sendAgain(exchange: Exchange): boolean {
+function sendAgain(exchange: Exchange, error: Error): boolean {
   const { outgoing, head, route } = exchange
-  if (outgoing === null || head.hasBody || !outgoing.unanswered()) return false
+  if (outgoing === null || head.hasBody || !(outgoing.unanswered() || isOfBefore(outgoing, error))) return false
   const current = route.backend
   if (outgoing.unconnected()) {
     if (!(head.method === 'GET' || head.method === 'HEAD') || !mayConnectElsewhere(exchange, current)) return false
@@ -48,6 +51,11 @@ function sendAgain(exchange: Exchange): boolean {
   if (current === null) answerUnavailable(exchange.res)
   else exchange.attempt(current)
   return true
+}
+
+/** True when bytes on a kept connection may belong to the answer before: they are no answer to this request. */
+function isOfBefore({ reused }: Outgoing, error: Error): boolean {
+  return reused && faultOf(error).code?.startsWith('HPE_') === true
 }
 
 /** Returns true when another attempt may get a connection: each instance is tried once, and one switch is followed. */

@@ -1,6 +1,13 @@
 import type { IncomingMessage, InformationEvent } from 'node:http'
 import { contentLength } from '../http1/raw-headers.ts'
-import { interimHeaders, rawHead, reasonPhrase, responseHead, trailerFields } from '../http1/response-head.ts'
+import {
+  interimHeaders,
+  mayHaveBody,
+  rawHead,
+  reasonPhrase,
+  responseHead,
+  trailerFields,
+} from '../http1/response-head.ts'
 import { hostnameOf, parseTarget } from '../http1/target.ts'
 import { endWith } from './end-with.ts'
 import { onUpstreamError, refuseAnswer } from './failure.ts'
@@ -33,11 +40,11 @@ export function onInformation(exchange: Exchange, { statusCode, statusMessage, r
 
 /** Passes the head of the app's answer on, and then its body. */
 export function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
-  const { res, route, startedAt } = exchange
+  const { res, route, startedAt, outgoing } = exchange
   const { statusCode: status = 0, statusMessage = '' } = incoming
   // Node has parsed already what stood behind a message that the gateway refused.
   if (isOver(exchange)) return
-  exchange.answered = true
+  exchange.answer = incoming
   if (route.closing || route.leaving) res.shouldKeepAlive = false
   let length: number | null
   try {
@@ -51,6 +58,7 @@ export function onResponse(exchange: Exchange, incoming: IncomingMessage): void 
     return
   }
   countTime(route.traffic, startedAt)
+  if (outgoing !== null && announcesBodyInVain(exchange, incoming)) outgoing.request.shouldKeepAlive = false
   relayBody(exchange, incoming, length)
 }
 
@@ -60,7 +68,7 @@ export function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMess
   const headers = responseHead({
     status,
     rawHeaders,
-    trailersPossible: req.httpVersion === '1.1' && head.method !== 'HEAD' && status !== 204 && status !== 304,
+    trailersPossible: req.httpVersion === '1.1' && mayHaveBody(head.method, status),
     deploymentId: backend.upstream.deploymentId,
     sharedSite: () => addressVisited(exchange),
   })
@@ -68,6 +76,15 @@ export function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMess
   const cookie = stickyCookie(exchange)
   if (cookie !== null) headers.push('Set-Cookie', cookie)
   return headers
+}
+
+/**
+ * True when an answer without a body states a length or a coding. Some apps do send the body, perhaps after the head: it must
+ * not become the answer to the next request on the connection.
+ */
+function announcesBodyInVain({ head }: Exchange, { statusCode = 0, headers }: IncomingMessage): boolean {
+  if (mayHaveBody(head.method, statusCode)) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** Returns the app's host name below the domain of the server, when the visitor has come by it. */

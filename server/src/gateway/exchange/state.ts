@@ -42,7 +42,8 @@ export interface Exchange {
   instance: Instance
   outgoing: Outgoing | null
   clientDone: boolean
-  answered: boolean
+  /** The head of the app's final answer, or of its switch of protocols; null until it is there. */
+  answer: IncomingMessage | null
   /** True after a second attempt because a kept connection had been closed. */
   resent: boolean
   /** True after an attempt on the release that a switch made current in the meantime. */

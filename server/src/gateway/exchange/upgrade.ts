@@ -20,7 +20,7 @@ export function onUpgrade(
     upstream.destroy()
     return
   }
-  exchange.answered = true
+  exchange.answer = incoming
   let switched: string
   try {
     const protocol = incoming.headers.upgrade ?? ''

@@ -66,6 +66,11 @@ export function responseHead(response: {
   return headers
 }
 
+/** False for answers that end with their head (RFC 9112 §6.3), whatever length they state. */
+export function mayHaveBody(method: string, status: number): boolean {
+  return method !== 'HEAD' && status !== 204 && status !== 304
+}
+
 /** Returns the app's reason phrase, or none when it has characters that may not be sent. */
 export function reasonPhrase(phrase: string): string {
   return REASON_PHRASE.test(phrase) ? phrase : ''
