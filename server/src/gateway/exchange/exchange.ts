@@ -4,7 +4,7 @@ import type { Log } from '../control/log.ts'
 import { answer } from '../http1/answers.ts'
 import type { Backend, Instance } from '../upstream/backend.ts'
 import type { OutgoingHead } from '../upstream/connections.ts'
-import { onUpstreamError } from './failure.ts'
+import { isRepeatable, onUpstreamError } from './failure.ts'
 import { createGuard, faultOf } from './faults.ts'
 import { onInformation, onResponse } from './relay-answer.ts'
 import { relayRequestBody } from './relay-request.ts'
@@ -12,6 +12,13 @@ import { answerFromSite } from './serve-site.ts'
 import { cut, type Exchange, isUploading, type Route, settle } from './state.ts'
 import { countAnswer } from './traffic.ts'
 import { onUpgrade } from './upgrade.ts'
+
+/**
+ * A request that cannot be sent again takes a kept connection only when it has just been used: an app may close any other in
+ * the moment in which the request is sent, and it is unknown then whether the app has worked on it. Under load all
+ * connections are as new as that.
+ */
+const MAX_IDLE_MS = 10
 
 export interface ExchangeRequest {
   readonly route: Route
@@ -98,7 +105,8 @@ function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly f
   const { res, head, upgradeHead } = exchange
   exchange.instance = instance
   try {
-    exchange.outgoing = instance.connections.send(head, { fresh, exclusive: upgradeHead !== null })
+    const maxIdleMs = fresh ? 0 : isRepeatable(head) ? Number.POSITIVE_INFINITY : MAX_IDLE_MS
+    exchange.outgoing = instance.connections.send(head, { maxIdleMs, exclusive: upgradeHead !== null })
   } catch {
     answer(res, 400, 'The request has a header or an address that cannot be passed on.')
     return

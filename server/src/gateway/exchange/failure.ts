@@ -7,6 +7,11 @@ import { cut, type Exchange } from './state.ts'
 /** Methods that may be sent again when it is unknown whether the app has worked on the request (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
+/** True for a request that may be sent a second time, and of which nothing was read from the client for the first. */
+export function isRepeatable({ method, hasBody }: Exchange['head']): boolean {
+  return !hasBody && IDEMPOTENT.has(method)
+}
+
 /** Answers with 502 to an answer of the app that cannot be passed on, and of which nothing was passed on. */
 export function refuseAnswer(exchange: Exchange, reason: string): void {
   const { log, backend, outgoing, res } = exchange

@@ -32,10 +32,10 @@ export interface OutgoingHead {
 
 export interface Connections {
   /**
-   * Starts a request; the caller ends it. `fresh` asks for a new connection, `exclusive` for one that is never used again.
-   * Throws when the head cannot be put on the wire.
+   * Starts a request; the caller ends it. A kept connection is used when it has been unused for less than `maxIdleMs`; 0 asks
+   * for a new one, `exclusive` for one that is never used again. Throws when the head cannot be put on the wire.
    */
-  send(head: OutgoingHead, options: { fresh: boolean; exclusive: boolean }): Outgoing
+  send(head: OutgoingHead, options: { maxIdleMs: number; exclusive: boolean }): Outgoing
   /** Closes the unused connections, and those in use as soon as they are free. */
   close(): void
 }
@@ -44,6 +44,8 @@ interface Shared {
   readonly socket: Socket
   /** True when no request uses it. */
   free: boolean
+  /** The time by `performance.now()` since which no request uses it. */
+  freeSince: number
 }
 
 /**
@@ -76,7 +78,7 @@ export function createConnections({ host, port }: { host: string; port: number }
 
   function openShared(): Socket {
     const { socket, isBroken } = open()
-    const connection: Shared = { socket, free: false }
+    const connection: Shared = { socket, free: false, freeSince: 0 }
     const leave = () => {
       if (!connection.free) return
       connection.free = false
@@ -89,6 +91,7 @@ export function createConnections({ host, port }: { host: string; port: number }
         return
       }
       connection.free = true
+      connection.freeSince = performance.now()
       unused.push(connection)
       socket.setTimeout(IDLE_MS)
     })
@@ -100,22 +103,26 @@ export function createConnections({ host, port }: { host: string; port: number }
     return socket
   }
 
-  function take(): Socket | null {
+  /** Returns the connection that was used last; one that is too old makes room for the new one. */
+  function take(maxIdleMs: number): Socket | null {
+    if (maxIdleMs === 0) return null
     for (let connection = unused.pop(); connection !== undefined; connection = unused.pop()) {
-      const { socket } = connection
+      const { socket, freeSince } = connection
       connection.free = false
-      if (socket.writable) {
+      const isOld = maxIdleMs < IDLE_MS && performance.now() - freeSince >= maxIdleMs
+      if (socket.writable && !isOld) {
         socket.setTimeout(0)
         return socket
       }
       socket.destroy()
+      if (isOld) return null
     }
     return null
   }
 
   return {
-    send({ method, path, headers }, { fresh, exclusive }) {
-      const kept = fresh || exclusive ? null : take()
+    send({ method, path, headers }, { maxIdleMs, exclusive }) {
+      const kept = exclusive ? null : take(maxIdleMs)
       const socket = kept ?? (exclusive ? open().socket : openShared())
       const receivedBefore = socket.bytesRead
       let connected = kept !== null
