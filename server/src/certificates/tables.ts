@@ -27,7 +27,7 @@ export type CertificateTables = {
     /** The attempts that failed since the last one that succeeded. */
     attempts: Generated<number>
     failure: ColumnType<CertificateFailure | null, string | null | undefined, string | null>
-    /** True while the leader works on it, and after a leader was killed at that. */
+    /** True while the leader works on it, and after it could not store the end, until the next sweep. */
     is_under_way: Generated<boolean>
     /** The unfinished order at the authority, and its key, encrypted: the next attempt resumes it. */
     order_url: string | null

@@ -1,6 +1,8 @@
 import type { Readable, Writable } from 'node:stream'
 import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Database, Transaction } from '../platform/database.ts'
+import { onceDatabaseIsBack } from '../platform/leadership/away.ts'
+import { createMarks, type Held } from '../platform/marks.ts'
 import {
   type AttachRequest,
   type Exit,
@@ -10,7 +12,7 @@ import {
   RuntimeError,
 } from '../runtimes/runtime.ts'
 import { Canceled } from './canceled.ts'
-import { beginRun, endRun, interruptedRuns, noteRelease, type Outcome } from './rows.ts'
+import { beginRun, endRun, noteRelease, type Outcome, runningRuns } from './rows.ts'
 import type { RunRow } from './tables.ts'
 import type { RunWatch } from './watch.ts'
 
@@ -31,8 +33,8 @@ export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {
 export interface Executor {
   /** Runs a command that waits, and stores its end. Never rejects because of the command. */
   execute(runId: string, streams: RunStreams): Promise<Outcome>
-  /** Ends the runs that an earlier leader had under way. */
-  endInterrupted(): Promise<void>
+  /** Ends the runs that nothing here works on: an earlier leader had them under way, or their end could not be stored. */
+  endLost(): Promise<void>
   /** Resolves when the commands that are under way have ended, and their ends are stored. */
   idle(): Promise<void>
 }
@@ -67,21 +69,29 @@ export function createExecutor(dependencies: ExecutorDependencies): Executor {
     database.transaction().execute(async (transaction) => {
       if (await endRun(transaction, run.id, outcome)) await onEnd(transaction, run, outcome)
     })
-  const carryOut = async (runId: string, streams: RunStreams): Promise<Outcome> => {
-    const run = await beginRun(database, runId)
+  const marks = createMarks({
+    marked: async () => (await runningRuns(database)).map(({ id }) => id),
+    async release(ids) {
+      const lost = (await runningRuns(database)).filter(({ id }) => ids.includes(id))
+      for (const run of lost) await end(run, failed('The server or its database was away when it ended.'))
+    },
+  })
+  const carryOut = async (held: Held, streams: RunStreams): Promise<Outcome> => {
+    const run = await beginRun(database, held)
     if (run === undefined) return failed('It was ended before it began.')
     const outcome = await dependencies.watch
       .during(run, (ending) =>
         attempt(dependencies, run, { ...streams, signal: AbortSignal.any([ending, streams.signal]) }),
       )
       .catch((error: unknown) => failed(error instanceof RuntimeError ? error.message : notStarted))
-    await end(run, outcome)
+    const store = () => end(run, outcome)
+    await store().catch(() => onceDatabaseIsBack(store, dependencies.stopping))
     return outcome
   }
   const underWay = new Set<Promise<Outcome>>()
   return {
     execute(runId, streams) {
-      const outcome = carryOut(runId, streams)
+      const outcome = marks.during(runId, (held) => carryOut(held, streams))
       underWay.add(outcome)
       return outcome.finally(() => underWay.delete(outcome))
     },
@@ -90,9 +100,7 @@ export function createExecutor(dependencies: ExecutorDependencies): Executor {
       await Promise.allSettled(underWay)
     },
 
-    async endInterrupted() {
-      for (const run of await interruptedRuns(database)) await end(run, failed('The server ended while it ran.'))
-    },
+    endLost: marks.sweep,
   }
 }
 

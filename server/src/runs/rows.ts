@@ -1,6 +1,7 @@
 import { type Insertable, sql } from 'kysely'
 import { type PageRequest, readPage } from '../http/page.ts'
 import type { Database, Transaction } from '../platform/database.ts'
+import type { Held } from '../platform/marks.ts'
 import type { ScheduleRow } from './schedule-rows.ts'
 import { type RunRow, type RunsTables, tablesOf } from './tables.ts'
 
@@ -65,7 +66,7 @@ export async function redeemTicket(database: Database, hash: Buffer): Promise<st
 }
 
 /** Begins a run that waits; `undefined` when it does not wait any more. */
-export function beginRun(database: Database, id: string): Promise<RunRow | undefined> {
+export function beginRun(database: Database, { id }: Held): Promise<RunRow | undefined> {
   return tablesOf(database)
     .updateTable('runs')
     .set({ status: 'running', started_at: sql<Date>`now()`, ticket_hash: null })
@@ -168,8 +169,8 @@ export function waitingOfSchedules(database: Database): Promise<RunRow[]> {
     .execute()
 }
 
-/** Returns the runs of a leader that is gone: those that were under way. */
-export function interruptedRuns(database: Database): Promise<RunRow[]> {
+/** Returns the runs that are marked as under way. */
+export function runningRuns(database: Database): Promise<RunRow[]> {
   return tablesOf(database).selectFrom('runs').selectAll().where('status', '=', 'running').execute()
 }
 

@@ -54,10 +54,11 @@ async function working(names: readonly string[], perDomain = 1000) {
   )
   for (const name of served) await insertAutomatic(db, name)
   const orders: Asked[] = []
+  const errors: string[] = []
   const worker = startWorker({
     database: db,
     secrets,
-    logger,
+    logger: pino({}, { write: (line: string) => void errors.push(JSON.parse(line).msg) }),
     operatorId,
     limits: { perDomain, perAccount: 1000 },
     servedNames: async () => served,
@@ -76,7 +77,7 @@ async function working(names: readonly string[], perDomain = 1000) {
       revoke: async () => undefined,
     },
   })
-  return { orders, worker, [Symbol.asyncDispose]: () => worker.stop() }
+  return { orders, errors, worker, [Symbol.asyncDispose]: () => worker.stop() }
 }
 
 interface Row {
@@ -87,6 +88,7 @@ interface Row {
   readonly chain: string | null
   readonly failure: { readonly code: string } | null
   readonly next_attempt_at: Date | null
+  readonly is_under_way: boolean
 }
 
 const rows = () => database.query<Row>('select *, names[1] as name from certificates order by names[1]')
@@ -134,6 +136,24 @@ describe('certificates that are due', () => {
     await using given = await working(['a.example.net'])
     await until(() => given.orders.length).toBe(1)
     expect(given.orders[0]).toMatchObject({ url, key: secrets.decrypt(key ?? Buffer.of(), orderKeyContext(id)) })
+  })
+
+  it('are tried again after the database was away when an attempt ended', async () => {
+    await using given = await working(['a.example.net'])
+    await until(() => given.orders.length).toBe(1)
+    await database.query(`create function refuse() returns trigger language plpgsql as $$
+      begin raise exception 'away'; end $$`)
+    await database.query(`create trigger refuse before update on certificates for each row execute function refuse()`)
+    given.orders[0]?.issue()
+    await until(() => given.errors).toContain('an attempt could not be concluded')
+    await database.query('drop function refuse cascade')
+    await until(async () => {
+      given.worker.wake()
+      return (await rows()).map(({ is_under_way }) => is_under_way)
+    }).toEqual([false])
+    await database.query('update certificates set next_attempt_at = now()')
+    given.worker.wake()
+    await until(() => given.orders.length).toBe(2)
   })
 
   it('wait half an hour where the authority allows no more below a domain, and others go on', async () => {

@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
+import { createMarks } from '../../../server/src/platform/marks.ts'
 import { beginRun, endRun, type Outcome } from '../../../server/src/runs/rows.ts'
 import { startScheduler } from '../../../server/src/runs/scheduler.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
@@ -17,19 +18,21 @@ const done: Outcome = { status: 'succeeded', exit_code: 0, signal: null, problem
 /** A leader with a clock of the test. A killed one finishes nothing that it has begun. */
 function leader(database: Database, clock: { now: number }, begun: string[]) {
   let killed = false
+  const marks = createMarks({ marked: async () => [], release: async () => undefined })
   const scheduler = startScheduler({
     database,
     logger,
     now: () => new Date(clock.now),
     mostRuns: async () => 1_000,
     executor: {
-      async execute(id) {
-        const run = killed ? undefined : await beginRun(database, id)
-        if (run === undefined) return done
-        begun.push(String(run.due_at?.toISOString()))
-        if (!killed) await endRun(database, id, done)
-        return done
-      },
+      execute: (id) =>
+        marks.during(id, async (held) => {
+          const run = killed ? undefined : await beginRun(database, held)
+          if (run === undefined) return done
+          begun.push(String(run.due_at?.toISOString()))
+          if (!killed) await endRun(database, id, done)
+          return done
+        }),
     },
   })
   return {

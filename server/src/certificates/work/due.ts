@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
 import type { Database } from '../../platform/database.ts'
+import type { Held } from '../../platform/marks.ts'
 import { type CertificateRow, tablesOf } from '../tables.ts'
 
 /** The longest wait for an attempt. A time further ahead was stored while the clock was wrong. */
@@ -29,11 +30,12 @@ export function dueCertificates(
     .execute()
 }
 
-/** Returns the milliseconds until the next one is due; null when none is. */
-export async function untilNextDue(database: Database): Promise<number | null> {
+/** Returns the milliseconds until the next one is due that is not among these; null when none is. */
+export async function untilNextDue(database: Database, without: readonly string[]): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('certificates')
     .select(sql<number | null>`extract(epoch from min(next_attempt_at) - now())::float8`.as('wait'))
+    .where('id', '<>', sql<string>`all(${[...without]}::text[])`)
     .executeTakeFirstOrThrow()
   return wait === null ? null : Math.max(0, wait * 1000)
 }
@@ -41,10 +43,9 @@ export async function untilNextDue(database: Database): Promise<number | null> {
 /**
  * Notes that an attempt begins. Returns false when the certificate is not due any more, or gone.
  *
- * @param ifFailed the time of the next attempt, until the end of this one sets another. An attempt that a leader could not finish is
- *   taken up by the next one at once (`takeUpInterrupted`)
+ * @param ifFailed the time of the next attempt, until the end of this one sets another, or `releaseInterrupted`
  */
-export async function claim(database: Database, id: string, now: Date, ifFailed: Date): Promise<boolean> {
+export async function claim(database: Database, { id }: Held, now: Date, ifFailed: Date): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(database)
     .updateTable('certificates')
     .set({ is_under_way: true, attempted_at: now, next_attempt_at: ifFailed })
@@ -55,11 +56,22 @@ export async function claim(database: Database, id: string, now: Date, ifFailed:
   return numUpdatedRows === 1n
 }
 
-/** Makes the attempts due at once that an earlier leader has not finished. Those with an order resume it. */
-export async function takeUpInterrupted(database: Database): Promise<void> {
+/** Returns the ids of the certificates that have the mark of an attempt. */
+export async function markedCertificates(database: Database): Promise<string[]> {
+  const rows = await tablesOf(database)
+    .selectFrom('certificates')
+    .select('id')
+    .where('is_under_way', '=', true)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Makes attempts due in `waitMs` whose end was not stored. Those with an order resume it. */
+export async function releaseInterrupted(database: Database, ids: readonly string[], waitMs: number): Promise<void> {
   await tablesOf(database)
     .updateTable('certificates')
-    .set({ is_under_way: false, next_attempt_at: sql<Date>`now()` })
+    .set({ is_under_way: false, next_attempt_at: sql<Date>`now() + make_interval(secs => ${waitMs / 1000}::float8)` })
+    .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
     .where('is_under_way', '=', true)
     .execute()
 }

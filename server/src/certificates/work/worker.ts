@@ -1,4 +1,5 @@
 import type { Logger } from '../../platform/logger.ts'
+import { createMarks, type Held } from '../../platform/marks.ts'
 import { type Repeated, startRepeated } from '../../platform/periodic.ts'
 import { nextAttemptAt } from '../renewal/due.ts'
 import type { AuthorityLimits } from '../renewal/limits.ts'
@@ -6,7 +7,7 @@ import { among, insertAutomatic, isReplacement, servedNameOf } from '../rows.ts'
 import type { ServedName } from '../serving/selection.ts'
 import type { CertificateRow } from '../tables.ts'
 import { type AttemptDependencies, obtain, revoke } from './attempt.ts'
-import { claim, dueCertificates, postpone, rest, takeUpInterrupted, untilNextDue } from './due.ts'
+import { claim, dueCertificates, markedCertificates, postpone, releaseInterrupted, rest, untilNextDue } from './due.ts'
 import { currentPauses, limitReached, type Pause } from './history.ts'
 
 export interface WorkerDependencies extends AttemptDependencies {
@@ -22,7 +23,7 @@ export interface WorkerDependencies extends AttemptDependencies {
 
 /** The longest time between two looks, in case that a notification was missed. */
 const lookMs = 30_000
-/** The shortest time between two looks: a certificate may still count as due when its attempt has just begun. */
+/** The shortest time between two looks. */
 const shortestMs = 50
 /** The most orders under way at once: others use the authority, too. */
 const atOnce = 4
@@ -34,6 +35,8 @@ const replacementMs = 2_000
 const afterPauseMs = 10_000
 /** The time until a limit is looked at again. */
 const limitMs = 30 * 60_000
+/** The wait after an attempt whose end could not be stored. The first look takes up at once what an earlier leader has left. */
+const interruptedMs = 60_000
 
 type Work = 'obtain' | 'renew' | 'revoke'
 
@@ -42,42 +45,41 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
   const { database, logger } = dependencies
   const stopping = new AbortController()
   const underWay = new Map<string, Promise<void>>()
+  let isFirst = true
+  const marks = createMarks({
+    marked: () => markedCertificates(database),
+    release: (ids) => releaseInterrupted(database, ids, isFirst ? 0 : interruptedMs),
+  })
 
-  const begin = async (row: CertificateRow, how: Work): Promise<void> => {
-    const now = new Date()
-    if (!(await claim(database, row.id, now, nextAttemptAt(row.attempts + 1, 0, now, Math.random())))) return
-    const ended = attempt(dependencies, row, how, stopping.signal).finally(() => {
-      underWay.delete(row.id)
-      repeated.wake()
-    })
+  const begin = (row: CertificateRow, how: Work): void => {
+    const ended = marks
+      .during(row.id, (held) => attempt(dependencies, held, row, how, stopping.signal))
+      .finally(() => {
+        underWay.delete(row.id)
+        repeated.wake()
+      })
     underWay.set(row.id, ended)
   }
 
   const look = async (): Promise<number> => {
+    await marks.sweep()
+    isFirst = false
     const due = await dueCertificates(database, [...underWay.keys()], mostAtOnce)
     const decide = await createDecision(dependencies, due)
     for (const row of due) {
       if (underWay.size >= atOnce || stopping.signal.aborted) break
       const how = await decide(row)
-      if (how !== null) await begin(row, how)
+      if (how !== null) begin(row, how)
     }
     // The end of one that is under way is another reason to look.
     if (underWay.size >= atOnce) return lookMs
-    return Math.min(Math.max((await untilNextDue(database)) ?? lookMs, shortestMs), lookMs)
+    return Math.min(Math.max((await untilNextDue(database, [...underWay.keys()])) ?? lookMs, shortestMs), lookMs)
   }
 
-  let isFirst = true
-  const repeated = startRepeated(
-    async () => {
-      if (isFirst) await takeUpInterrupted(database)
-      isFirst = false
-      return look()
-    },
-    (error) => {
-      logger.error({ err: error }, 'certificates that are due cannot be looked for')
-      return lookMs
-    },
-  )
+  const repeated = startRepeated(look, (error) => {
+    logger.error({ err: error }, 'certificates that are due cannot be looked for')
+    return lookMs
+  })
   return {
     wake: repeated.wake,
     async stop() {
@@ -91,11 +93,15 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
 /** Never rejects. */
 async function attempt(
   dependencies: WorkerDependencies,
+  held: Held,
   row: CertificateRow,
   how: Work,
   signal: AbortSignal,
 ): Promise<void> {
   try {
+    const now = new Date()
+    const ifFailed = nextAttemptAt(row.attempts + 1, 0, now, Math.random())
+    if (!(await claim(dependencies.database, held, now, ifFailed))) return
     if (how === 'revoke') await revoke(dependencies, row, signal)
     else await obtain(dependencies, row, how === 'renew', signal)
   } catch (error) {

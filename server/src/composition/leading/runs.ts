@@ -2,6 +2,7 @@ import { validCredentials } from '../../accounts/valid-credentials.ts'
 import type { FindCommandTarget } from '../../deployments/attach/target.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { Transaction } from '../../platform/database.ts'
+import { startPeriodic } from '../../platform/periodic.ts'
 import type { Totals } from '../../platform/plans/totals.ts'
 import type { RunConnections } from '../../runs/connections.ts'
 import { createExecutor } from '../../runs/executor.ts'
@@ -12,6 +13,9 @@ import type { RunRow } from '../../runs/tables.ts'
 import { createRunWatch } from '../../runs/watch.ts'
 import { announce } from '../../webhooks/outbox.ts'
 import type { Composition } from '../composition.ts'
+
+/** The time between two searches for commands whose end could not be stored. */
+const lostEveryMs = 10_000
 
 /** Runs the commands of apps and follows their schedules, as long as this server leads. */
 export async function leadRuns(
@@ -37,7 +41,12 @@ export async function leadRuns(
     onEnd: announceFailure,
     stopping: stack.signal,
   })
-  await executor.endInterrupted()
+  await executor.endLost()
+  const { stop } = startPeriodic({
+    ...{ name: 'ending commands that nothing works on', everyMs: lostEveryMs, logger },
+    work: executor.endLost,
+  })
+  stack.defer('commands that nothing works on', stop)
   const close = connections.open(executor)
   stack.defer('commands of apps', async () => {
     close()

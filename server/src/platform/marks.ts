@@ -1,0 +1,69 @@
+/*
+ * Marks of work under way, in rows outside the job queue: "this certificate is being renewed", "this command runs". The leader is
+ * the only process that sets them. The write that clears a mark can fail, so each kind of mark is swept: what is marked in the
+ * database, and held by no work here, is released.
+ */
+
+declare const held: unique symbol
+
+/** Shows that work of this leader holds the mark of a row. Functions that set a mark ask for it, and only `during` makes it. */
+export interface Held {
+  readonly id: string
+  readonly [held]: true
+}
+
+export interface Marks {
+  /** Does work that sets the mark of a row, and clears it at its end. */
+  during<Result>(id: string, work: (held: Held) => Promise<Result>): Promise<Result>
+  /** Releases the marks that no work holds. Sweeps do not overlap. */
+  sweep(): Promise<void>
+}
+
+/**
+ * @param kind.marked returns the ids of the rows that have a mark
+ * @param kind.release clears the marks of these rows
+ */
+export function createMarks(kind: {
+  readonly marked: () => Promise<readonly string[]>
+  readonly release: (ids: readonly string[]) => Promise<void>
+}): Marks {
+  const underWay = new Map<string, number>()
+  /** The rows that work has held at any time of the current search. */
+  let seen: Set<string> | null = null
+  let releasing: Promise<void> = Promise.resolve()
+
+  const sweep = async (): Promise<void> => {
+    seen = new Set(underWay.keys())
+    const marked = await kind.marked().catch((error: unknown) => {
+      seen = null
+      throw error
+    })
+    const lost = marked.filter((id) => seen?.has(id) === false)
+    seen = null
+    if (lost.length === 0) return
+    const release = kind.release(lost)
+    releasing = release.catch(() => undefined)
+    await release
+  }
+  let sweeping: Promise<void> = Promise.resolve()
+
+  return {
+    async during(id, work) {
+      // A mark that is set now must not be the one that is released.
+      await releasing
+      seen?.add(id)
+      underWay.set(id, (underWay.get(id) ?? 0) + 1)
+      try {
+        return await work({ id } as Held)
+      } finally {
+        const others = (underWay.get(id) ?? 1) - 1
+        if (others === 0) underWay.delete(id)
+        else underWay.set(id, others)
+      }
+    },
+    sweep() {
+      sweeping = sweeping.then(sweep, sweep)
+      return sweeping
+    },
+  }
+}
