@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { ApiError, invalidRequest } from '../contract/errors.ts'
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { PublicAddress } from '../gateway/client.ts'
 import { type PageRequest, readPage } from '../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
@@ -42,8 +42,12 @@ export interface Apps {
   ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
   /** The apps of some projects, newest first. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
-  /** One app within a project. */
+  /** One app within a project. It may be deleted at any time: what is made for the app comes after `keep` or `hold`. */
   find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
+  /** Keeps an app of a project from being deleted until the transaction ends. Throws `not_found`. */
+  keep(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>
+  /** Locks an app of a project as `lock` does. Throws `not_found`. */
+  hold(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>
   /** Throws `invalid_request` when another app of the project has the name. */
   rename(
     transaction: Transaction,
@@ -52,7 +56,7 @@ export interface Apps {
   ): Promise<void>
   /** Locks the app until the transaction ends, so that changes of several of its deployments run one after the other. */
   lock(transaction: Transaction, id: string): Promise<void>
-  /** Counts the app's generation up, under its lock, and returns it. */
+  /** Counts the app's generation up, under its lock, and returns it. Throws `not_found`. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
   /**
    * Gives the apps other addresses that have none of this configuration: ports where apps have host names now, host names where they
@@ -109,6 +113,12 @@ export function createApps(dependencies: AppsDependencies): Apps {
 
     find,
 
+    keep: async (transaction, projectId, id) =>
+      existing(await ofId(transaction, projectId, id).forKeyShare().executeTakeFirst()),
+
+    hold: async (transaction, projectId, id) =>
+      existing(await ofId(transaction, projectId, id).forUpdate().executeTakeFirst()),
+
     rename,
 
     async lock(transaction, id) {
@@ -141,10 +151,17 @@ async function pageOf(database: Database, projectId: string, page: PageRequest) 
   return { apps: rows.map(ownedAppOf), next }
 }
 
+const ofId = (on: Database | Transaction, projectId: string, id: string) =>
+  tablesOf(on).selectFrom('apps').select(ownedFields).where('project_id', '=', projectId).where('id', '=', id)
+
 async function find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined> {
-  const ofProject = tablesOf(on).selectFrom('apps').select(ownedFields).where('project_id', '=', projectId)
-  const row = await ofProject.where('id', '=', id).executeTakeFirst()
+  const row = await ofId(on, projectId, id).executeTakeFirst()
   return row && ownedAppOf(row)
+}
+
+function existing(row: OwnedAppRow | undefined): OwnedApp {
+  if (row === undefined) throw notFound()
+  return ownedAppOf(row)
 }
 
 async function rename(
@@ -187,13 +204,14 @@ async function create(
 }
 
 async function nextGeneration(transaction: Transaction, id: string): Promise<number> {
-  const { generation } = await tablesOf(transaction)
+  const counted = await tablesOf(transaction)
     .updateTable('apps')
     .set({ generation: sql`generation + 1` })
     .where('id', '=', id)
     .returning('generation')
-    .executeTakeFirstOrThrow()
-  return generation
+    .executeTakeFirst()
+  if (counted === undefined) throw notFound()
+  return counted.generation
 }
 
 /** Makes the app at this address; returns `undefined` when another app has the address. */
@@ -226,7 +244,11 @@ interface AppRow {
   readonly hostname: string | null
 }
 
-const ownedAppOf = (row: AppRow & { readonly created_at: Date }): OwnedApp => ({
+interface OwnedAppRow extends AppRow {
+  readonly created_at: Date
+}
+
+const ownedAppOf = (row: OwnedAppRow): OwnedApp => ({
   ...appOf(row),
   createdAt: row.created_at,
 })

@@ -28,6 +28,7 @@ import { volumeHandlers } from '../deployments/volumes/handlers.ts'
 import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
+import type { Transaction } from '../platform/database.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../platform/disk/volumes.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
@@ -74,7 +75,7 @@ export interface DeploymentsFeature {
   >
   /** Links databases to apps. */
   readonly links: DatabaseLinks
-  /** Throws `not_found` unless the project has the app. */
+  /** Throws `not_found` unless the project has the app, which a transaction keeps from being deleted until it ends. */
   readonly assertApp: AssertApp
   /** Counts the deployments of a project. */
   readonly count: (projectId: string) => Promise<number>
@@ -143,7 +144,8 @@ export async function composeDeployments(
       ...composeUploads(composition, { totals, holdProject: tenancy.hold }),
     },
     async assertApp(on, projectId, appId) {
-      if ((await apps.apps.find(on, projectId, appId)) === undefined) throw notFound()
+      if (on.isTransaction) await apps.apps.keep(on as Transaction, projectId, appId)
+      else if ((await apps.apps.find(on, projectId, appId)) === undefined) throw notFound()
     },
     count: store.ofProjects.count,
     ofAccount: store.ofProjects,

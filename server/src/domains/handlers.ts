@@ -14,13 +14,13 @@ import { type DomainCertificate, domainView } from './presentation.ts'
 import { electPrimary, setPrimary } from './primary.ts'
 import { countDomains, findDomain, insertDomain, ofAccount, pageOfDomains } from './rows.ts'
 import type { RunCheck } from './run-check.ts'
-import type { LockApp } from './settle.ts'
 import { type DomainRecord, type DomainRow, tablesOf } from './tables.ts'
 
 export interface DomainHandlerDependencies {
   readonly database: Database
   readonly findApp: (on: Database | Transaction, projectId: string, appId: string) => Promise<object | undefined>
-  readonly lockApp: LockApp
+  /** Locks an app of a project until the transaction ends. Throws `not_found`. */
+  readonly holdApp: (transaction: Transaction, projectId: string, appId: string) => Promise<unknown>
   readonly totals: Pick<Totals, 'assertRoom'>
   readonly plans: Plans
   readonly names: DomainNames
@@ -52,7 +52,7 @@ const checkLimit: AttemptLimit = { name: 'domains.check', most: 6, windowMs: 60_
 
 /** The domains of apps as their owners read and change them. */
 export function domainHandlers(dependencies: DomainHandlerDependencies): HandlersOf<'domains'> {
-  const { database, lockApp } = dependencies
+  const { database, holdApp } = dependencies
   const limiter = createAttemptLimiter(database, checkLimit)
   const { assertApp, found, held } = accessTo(dependencies)
   const view = async (on: Database | Transaction, row: DomainRow) => onlyOne(await viewsOf(dependencies, on, [row]))
@@ -68,10 +68,7 @@ export function domainHandlers(dependencies: DomainHandlerDependencies): Handler
     'domains.get': async ({ project, params }) => view(database, await found(database, project, params)),
 
     async 'domains.create'({ transaction, project, params, body, note }) {
-      await assertApp(transaction, project, params.app_id)
-      await lockApp(transaction, params.app_id)
-      // Deleted before the lock.
-      await assertApp(transaction, project, params.app_id)
+      await holdApp(transaction, project.id, params.app_id)
       const row = await create(dependencies, transaction, { project, appId: params.app_id, ...body })
       note({ app_id: params.app_id, name: row.name })
       return view(transaction, row)
@@ -108,7 +105,7 @@ export function domainHandlers(dependencies: DomainHandlerDependencies): Handler
 type Params = Readonly<Record<'app_id' | 'id', string>>
 
 /** Finds the domains of a project. All throw `not_found`. */
-function accessTo({ findApp, lockApp }: Pick<DomainHandlerDependencies, 'findApp' | 'lockApp'>) {
+function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp' | 'holdApp'>) {
   const assertApp = async (on: Database | Transaction, project: TenantProject, appId: string): Promise<void> => {
     if ((await findApp(on, project.id, appId)) === undefined) throw notFound()
   }
@@ -121,8 +118,7 @@ function accessTo({ findApp, lockApp }: Pick<DomainHandlerDependencies, 'findApp
     found,
     /** Finds a domain, and locks its app, as every change of its domains must. */
     async held(transaction: Transaction, project: TenantProject, params: Params): Promise<DomainRow> {
-      await assertApp(transaction, project, params.app_id)
-      await lockApp(transaction, params.app_id)
+      await holdApp(transaction, project.id, params.app_id)
       return existing(await findDomain(transaction, params.app_id, params.id))
     },
   }

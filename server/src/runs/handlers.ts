@@ -12,7 +12,7 @@ import { cancelRun, countUnfinished, findRun, insertRun, pageOfRuns } from './ro
 /** The time in which a client connects to the run that it has made. */
 const ticketLifeMs = 60_000
 
-/** Throws `not_found` unless the project has the app. */
+/** Throws `not_found` unless the project has the app, which a transaction keeps from being deleted until it ends. */
 export type AssertApp = (on: Database | Transaction, projectId: string, appId: string) => Promise<void>
 
 export interface RunHandlerDependencies {

@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import type { Totals } from '../platform/plans/totals.ts'
 import { announcePing, dueChannel } from './outbox.ts'
 import type { WebhooksTables } from './tables.ts'
-import { findWebhook } from './visible.ts'
+import { findWebhook, keepWebhook } from './visible.ts'
 
 /** The deliveries of an account's webhooks. Those that the principal may not see are `not_found`. */
 export interface Deliveries {
@@ -100,7 +100,7 @@ export function createDeliveries(dependencies: {
 }
 
 async function requireEnabled(transaction: Transaction, principal: Principal, webhookId: string) {
-  const webhook = await findWebhook(transaction, principal, webhookId)
+  const webhook = await keepWebhook(transaction, principal, webhookId)
   if (webhook.status === 'enabled') return webhook
   throw invalidRequest({ field: 'status', message: 'the webhook is disabled; set its status to enabled first' })
 }

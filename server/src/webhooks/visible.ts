@@ -17,13 +17,24 @@ export function visible(database: Database | Transaction, principal: Principal) 
   return principal.projectIds === null ? rows : rows.where('project_id', 'in', [...principal.projectIds])
 }
 
-/** Returns a webhook that the principal may see. Throws `not_found`. */
+/** Returns a webhook that the principal may see. It may be deleted at any time, unless `keepWebhook` reads it. Throws `not_found`. */
 export async function findWebhook(
   database: Database | Transaction,
   principal: Principal,
   id: string,
 ): Promise<Pick<Selectable<WebhooksTables['webhooks']>, (typeof fields)[number]>> {
   const row = await visible(database, principal).where('id', '=', id).executeTakeFirst()
+  if (row === undefined) throw notFound()
+  return row
+}
+
+/** The same, and keeps the webhook from being deleted until the transaction ends. */
+export async function keepWebhook(
+  transaction: Transaction,
+  principal: Principal,
+  id: string,
+): ReturnType<typeof findWebhook> {
+  const row = await visible(transaction, principal).where('id', '=', id).forKeyShare().executeTakeFirst()
   if (row === undefined) throw notFound()
   return row
 }

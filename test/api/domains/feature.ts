@@ -34,7 +34,7 @@ export async function domainsOnDatabase(look: LookAtDns) {
   const dependencies: DomainHandlerDependencies = {
     database,
     findApp: apps.find,
-    lockApp: apps.lock,
+    holdApp: apps.hold,
     totals: { assertRoom: async () => undefined },
     plans: { free: { ...shippedPlans.free, domains: 1000 } },
     names: {

@@ -28,7 +28,7 @@ export function composeDomains(
     handlers: domainHandlers({
       database,
       findApp: apps.find,
-      lockApp: apps.lock,
+      holdApp: apps.hold,
       totals,
       plans: config.plans,
       names,

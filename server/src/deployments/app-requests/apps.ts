@@ -4,7 +4,7 @@ import type { Page, PageRequest } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { UrlOf } from '../state/announce.ts'
-import type { AppRows, OwnedApp, OwnedApps } from '../state/apps.ts'
+import type { OwnedApp, OwnedApps } from '../state/apps.ts'
 import { notifyChange } from '../state/changes.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import { appView, releaseOf } from './presentation.ts'
@@ -34,7 +34,7 @@ export interface AppRequests {
 export interface AppRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases' | 'requests'>
-  readonly apps: OwnedApps & Pick<AppRows, 'lock'>
+  readonly apps: OwnedApps
   readonly urlOf: UrlOf
   /** Returns the names that lead to apps, by the ids of the apps. */
   readonly domainsOf: DomainsOf
@@ -66,12 +66,7 @@ export function createAppRequests(dependencies: AppRequestDependencies): AppRequ
       return { body: { apps: await viewsOf(dependencies, database, listed) }, next }
     },
 
-    async hold(transaction, project, id) {
-      const { id: appId } = await found(transaction, project, id)
-      await apps.lock(transaction, appId)
-      // Deleted before the lock.
-      return found(transaction, project, id)
-    },
+    hold: (transaction, project, id) => apps.hold(transaction, project.id, id),
 
     get: (project, id) => view(database, project, id),
 

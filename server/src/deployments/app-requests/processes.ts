@@ -5,7 +5,7 @@ import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
 import { commandLine } from '../../runtimes/command-line.ts'
-import type { AppRows, OwnedApps } from '../state/apps.ts'
+import type { OwnedApps } from '../state/apps.ts'
 import { notifyChange } from '../state/changes.ts'
 import {
   type DesiredProcess,
@@ -22,7 +22,7 @@ import type { DeploymentRow, InstanceRow } from '../state/tables.ts'
 export interface ProcessRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases' | 'instances' | 'scales'>
-  readonly apps: Pick<OwnedApps, 'find'> & Pick<AppRows, 'lock'>
+  readonly apps: Pick<OwnedApps, 'find' | 'hold'>
   readonly plans: Plans
   /** Reads the latest measurement of an app's instances; those of another release may be among them. */
   readonly latestUsage: (on: Database | Transaction, appId: string) => Promise<LatestUsage | undefined>
@@ -61,8 +61,7 @@ async function scale(
   appId: string,
   { processes }: BodyOutput<'processes.update'>,
 ): Promise<void> {
-  if ((await apps.find(transaction, project.id, appId)) === undefined) throw notFound()
-  await apps.lock(transaction, appId)
+  await apps.hold(transaction, project.id, appId)
   const [serving] = await store.releases.serving(transaction, [appId])
   const [latest] = await store.releases.latest(transaction, [appId])
   const known = processesOf(serving ?? latest, new Map()).map(({ type }) => type)

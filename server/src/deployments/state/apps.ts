@@ -13,7 +13,7 @@ export interface App {
 /** Reads and locks of apps that a change of a deployment's state needs; the apps feature has them. */
 export interface AppRows {
   lock(transaction: Transaction, id: string): Promise<void>
-  /** Counts the app's generation up, under its lock, and returns it. */
+  /** Counts the app's generation up, under its lock, and returns it. Throws `not_found`. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
@@ -32,6 +32,8 @@ export interface OwnedApps {
     page: PageRequest,
   ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
   find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
+  /** Locks an app until the transaction ends. Throws `not_found`. */
+  hold(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>
   /** Throws `invalid_request` when another app of the project has the name. */
   rename(
     transaction: Transaction,

@@ -6,7 +6,7 @@ import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
 import { limitsOf } from '../../runtimes/limits.ts'
-import type { AppRows, OwnedApps } from '../state/apps.ts'
+import type { OwnedApps } from '../state/apps.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 import type { VolumePaths } from './rows.ts'
@@ -14,7 +14,7 @@ import type { VolumePaths } from './rows.ts'
 export interface VolumeRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases'>
-  readonly apps: Pick<OwnedApps, 'find'> & Pick<AppRows, 'lock'>
+  readonly apps: Pick<OwnedApps, 'find' | 'hold'>
   /** The folders of volumes in the data directory. */
   readonly folders: {
     /** The names of an app's volumes. */
@@ -47,8 +47,7 @@ async function remove(
   appId: string,
   names: readonly string[],
 ): Promise<void> {
-  if ((await apps.find(transaction, project.id, appId)) === undefined) throw notFound()
-  await apps.lock(transaction, appId)
+  await apps.hold(transaction, project.id, appId)
   const rows = await newestOf(store, transaction, appId)
   if (rows.some(({ status }) => status === 'building')) {
     throw invalidRequest({

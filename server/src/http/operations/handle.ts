@@ -12,6 +12,7 @@ import { isAuthorized, type Principal, type TenantProject } from '../principal.t
 import { parseBody, parseQuery } from '../validation.ts'
 import { type Answer, renderAnswer, sendAnswer } from './answer.ts'
 import type { Changes } from './changes.ts'
+import { isParentGone } from './gone-parent.ts'
 import { claimOf } from './idempotency.ts'
 
 export interface OperationDependencies {
@@ -93,7 +94,10 @@ export async function handleOperation(
     if (transaction !== undefined) await record(transaction, resourceIdOf(ctx.params, result))
     return renderAnswer(operation, result, { path, params: ctx.params, query: ctx.query, strict })
   }
-  const answer = isChange(operation) ? await changes({ id: requestId, claim }, call) : await call(undefined)
+  const answered = isChange(operation) ? changes({ id: requestId, claim }, call) : call(undefined)
+  const answer = await answered.catch((error: unknown) => {
+    throw operation.method !== 'DELETE' && isParentGone(error) ? notFound() : error
+  })
   for (const callback of afterCommit) await callback()
   sendAnswer(ctx, answer)
 }

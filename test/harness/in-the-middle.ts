@@ -1,0 +1,33 @@
+import { expect } from 'vitest'
+import { openTestDatabase, type TestDatabase } from './database.ts'
+
+/**
+ * Changes rows in a transaction of the test, begins requests, and commits as soon as each of them has ended, or waits for the
+ * transaction or for another of them. So all have begun before the change, and those that need the rows go on after it.
+ */
+export async function inTheMiddle<Result>(
+  database: Pick<TestDatabase, 'url'>,
+  change: (own: TestDatabase) => Promise<unknown>,
+  requests: () => readonly Promise<Result>[],
+): Promise<Result[]> {
+  await using own = await openTestDatabase(database.url)
+  await using looking = await openTestDatabase(database.url)
+  await own.query('begin')
+  await change(own)
+  const [holder] = await own.query<{ pid: number }>('select pg_backend_pid() as pid')
+  const waiting = () =>
+    looking.query(
+      `with recursive waiting (pid) as (
+         select $1::int
+         union
+         select activity.pid from pg_stat_activity activity join waiting on waiting.pid = any(pg_blocking_pids(activity.pid))
+         where activity.datname = current_database()
+       ) select pid from waiting where pid <> $1`,
+      [holder?.pid],
+    )
+  let ended = 0
+  const begun = requests().map((request) => request.finally(() => ended++))
+  await expect.poll(async () => ended + (await waiting()).length, { timeout: 20_000 }).toBe(begun.length)
+  await own.query('commit')
+  return Promise.all(begun)
+}
