@@ -38,7 +38,8 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const storage = await composeStorage(composition, tenancy, totals)
   const databases = composeDatabases(composition, accounts, tenancy, shared)
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy })
-  const runs = composeRuns(composition, { connections: runConnections, totals, assertApp: deployments.assertApp })
+  const { assertApp, holdApp } = deployments
+  const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
   const domains = composeDomains(composition, totals)
   const projects = composeProjects(composition, {
     tierOf: accounts.tierOf,

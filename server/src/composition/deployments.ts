@@ -77,6 +77,8 @@ export interface DeploymentsFeature {
   readonly links: DatabaseLinks
   /** Throws `not_found` unless the project has the app, which a transaction keeps from being deleted until it ends. */
   readonly assertApp: AssertApp
+  /** Locks an app until the transaction ends. Throws `not_found`. */
+  readonly holdApp: Apps['hold']
   /** Counts the deployments of a project. */
   readonly count: (projectId: string) => Promise<number>
   readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
@@ -147,6 +149,7 @@ export async function composeDeployments(
       if (on.isTransaction) await apps.apps.keep(on as Transaction, projectId, appId)
       else if ((await apps.apps.find(on, projectId, appId)) === undefined) throw notFound()
     },
+    holdApp: apps.apps.hold,
     count: store.ofProjects.count,
     ofAccount: store.ofProjects,
     appsOfProjects: apps.apps.ofProjects,

@@ -82,19 +82,22 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
 
     get: (project) => describe(dependencies, project),
 
-    async update(transaction, principal, project, changes) {
+    async update(transaction, principal, project, { name, ...changes }) {
       const plan =
         changes.plan === undefined
-          ? project.plan
+          ? undefined
           : await checkPlan(dependencies, transaction, principal.accountId, changes.plan)
-      const name = changes.name ?? project.name
-      await transaction
+      // Only what is named: a change of the other field may be under way.
+      const changed = await transaction
         .withTables<ProjectsTables>()
         .updateTable('projects')
-        .set({ name, plan })
+        .set(({ ref }) => ({ name: name ?? ref('name'), plan: plan ?? ref('plan') }))
         .where('id', '=', project.id)
-        .execute()
-      return describe(dependencies, { ...project, name, plan })
+        .where('status', '=', 'active')
+        .returning(['name', 'plan'])
+        .executeTakeFirst()
+      if (changed === undefined) throw notFound()
+      return describe(dependencies, { ...project, ...changed })
     },
 
     delete: (transaction, project) => deleteProject(dependencies.counts, transaction, project.id),

@@ -19,7 +19,14 @@ import {
 
 const shownTimes = 5
 
-export function scheduleHandlers({ database, totals, assertApp }: RunHandlerDependencies): HandlersOf<'schedules'> {
+export interface ScheduleHandlerDependencies extends RunHandlerDependencies {
+  /** Locks an app until the transaction ends. Throws `not_found`. */
+  readonly holdApp: (transaction: Transaction, projectId: string, appId: string) => Promise<unknown>
+}
+
+/** The schedules of an app as its owner reads and changes them. Its lock keeps names apart, and one change from another. */
+export function scheduleHandlers(dependencies: ScheduleHandlerDependencies): HandlersOf<'schedules'> {
+  const { database, totals, assertApp, holdApp } = dependencies
   return {
     async 'schedules.list'({ project, params, page }) {
       await assertApp(database, project.id, params.app_id)
@@ -34,7 +41,7 @@ export function scheduleHandlers({ database, totals, assertApp }: RunHandlerDepe
 
     async 'schedules.create'({ transaction, project, params, body, note }) {
       const { id: project_id, accountId: account_id } = project
-      await assertApp(transaction, project_id, params.app_id)
+      await holdApp(transaction, project_id, params.app_id)
       const next_at = firstTime(body)
       await totals.assertRoom(transaction, account_id, 'schedules', () => countSchedules(transaction, account_id))
       await assertName(transaction, { app_id: params.app_id, name: body.name })
@@ -47,7 +54,7 @@ export function scheduleHandlers({ database, totals, assertApp }: RunHandlerDepe
     },
 
     async 'schedules.update'({ transaction, project, params, body, note }) {
-      await assertApp(transaction, project.id, params.app_id)
+      await holdApp(transaction, project.id, params.app_id)
       const before = existing(await findSchedule(transaction, params.app_id, params.id))
       const { command, ...fields } = body
       const wanted = {

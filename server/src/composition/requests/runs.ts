@@ -1,11 +1,10 @@
 import type { ConnectRun } from '../../http/application/upgrades.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import { controlsOf } from '../../platform/control/client.ts'
-import type { Totals } from '../../platform/plans/totals.ts'
 import { createConnectRun } from '../../runs/connect.ts'
 import { createRunConnections, type RunConnections } from '../../runs/connections.ts'
-import { type AssertApp, runHandlers } from '../../runs/handlers.ts'
-import { scheduleHandlers } from '../../runs/schedule-handlers.ts'
+import { runHandlers } from '../../runs/handlers.ts'
+import { type ScheduleHandlerDependencies, scheduleHandlers } from '../../runs/schedule-handlers.ts'
 import type { Composition } from '../composition.ts'
 
 /** Makes the connections of clients to commands of apps, which the server that leads runs. */
@@ -36,7 +35,7 @@ async function findLeader(folder: string): Promise<string | undefined> {
 /** Makes the operations of runs, and the function that connects their clients. */
 export function composeRuns(
   { state }: Pick<Composition, 'state'>,
-  given: { readonly connections: RunConnections; readonly totals: Totals; readonly assertApp: AssertApp },
+  given: Omit<ScheduleHandlerDependencies, 'database'> & { readonly connections: RunConnections },
 ): { readonly handlers: HandlersOf<'runs' | 'schedules'>; readonly connect: ConnectRun } {
   const database = state.db
   return {
