@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import { Agent, type RequestListener } from 'node:http'
 import { createServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import type { Gateway, RefusedEndpoint, Upstream } from '../../../server/src/gateway/client.ts'
@@ -67,12 +67,34 @@ it('answers from the other endpoints while one refuses connections, and reports 
   await expect.poll(() => refused.length).toBe(2)
 })
 
-it('sends no request with a body to a second endpoint', async () => {
-  const alive = await named('alive')
-  const dead = { host: HOST, port: await freePort() }
-  const upstream = { deploymentId: 'dep_1', endpoints: [dead, alive.upstream.endpoints[0]] } as const
+it.each([
+  ['GET', ''],
+  ['OPTIONS', ''],
+  ['DELETE', 'x'],
+  ['PUT', 'x'.repeat(1_000_000)],
+  ['PATCH', 'x'],
+  ['POST', ''],
+  ['POST', 'x'.repeat(1_000_000)],
+])('sends %s with its body to another endpoint when one refuses the connection', async (method, body) => {
+  const echo = await startApp(scope, (req, res) => {
+    res.write(`${req.method} `)
+    req.pipe(res)
+  })
+  const upstream = upstreamAt(await freePort(), await freePort(), portOf(echo.upstream))
   const { port } = await startGateway(scope, { upstream })
-  expect((await ask(port, { method: 'POST', body: 'x' })).status).toBe(502)
+  for (let request = 0; request < 3; request += 1) {
+    const answer = await ask(port, { method, body, headers: { 'Content-Length': String(body.length) } })
+    expect([answer.status, answer.body]).toEqual([200, `${method} ${body}`])
+  }
+})
+
+it('answers an upload with 502 when all refuse the connection, and reads the rest of it', async () => {
+  const { port } = await startGateway(scope, { upstream: upstreamAt(await freePort(), await freePort()) })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  scope.defer(() => agent.destroy())
+  for (let request = 0; request < 3; request += 1) {
+    expect((await ask(port, { method: 'POST', body: 'x'.repeat(1_000_000), agent })).status).toBe(502)
+  }
 })
 
 it('tries every endpoint of a release for a GET before it answers 502', async () => {

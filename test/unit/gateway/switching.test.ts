@@ -1,10 +1,13 @@
 import { Agent } from 'node:http'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { ask, createScope, startApp, startGateway, startRawApp, upstreamAt } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'
 
 const scope = createScope()
-afterEach(() => scope.end())
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await scope.end()
+})
 
 it('loses no request over twenty switches under load, and keeps the connections of its clients', async () => {
   const startRelease = () =>
@@ -135,8 +138,8 @@ it('can go back to a release that is still draining', async () => {
   expect((await slow).body).toBe('slow')
 })
 
-it('sends a GET again on the current release when the old one has gone before it was reached', async () => {
-  const next = await startApp(scope, (_, res) => res.end('new'))
+it('sends a request again on the current release when the old one has gone before it was reached', async () => {
+  const next = await startApp(scope, (req, res) => req.pipe(res))
   const dead = upstreamAt(await freePort())
   let onRequest = () => {}
   const { gateway, port } = await startGateway(scope, {
@@ -147,20 +150,21 @@ it('sends a GET again on the current release when the old one has gone before it
     },
   })
   onRequest = () => gateway.route('app', next.upstream)
-  for (const [method, status] of [
-    ['GET', 200],
-    ['HEAD', 200],
-    ['POST', 502],
-  ] as const) {
+  for (const method of ['GET', 'HEAD', 'POST']) {
     await gateway.route('app', dead)
-    expect((await ask(port, { method })).status).toBe(status)
+    expect((await ask(port, { method })).status).toBe(200)
   }
+  await gateway.route('app', dead)
+  expect((await ask(port, { method: 'POST', body: 'an upload' })).body).toBe('an upload')
   onRequest = () => gateway.route('app', null)
   await gateway.route('app', dead)
   expect((await ask(port)).status).toBe(503)
 })
 
 it('sends a request again that met a connection which the app was just closing, if that does no harm', async () => {
+  // All connections have just been used.
+  const now = performance.now()
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
   // Every connection serves one request and dies at the next one without a byte.
   let attempts = 0
   const upstream = await startRawApp(scope, (socket) => {

@@ -111,9 +111,10 @@ function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly f
     answer(res, 400, 'The request has a header or an address that cannot be passed on.')
     return
   }
-  const { request } = exchange.outgoing
+  const { request, whenConnected } = exchange.outgoing
   listenTo(exchange, request)
-  if (head.hasBody) relayRequestBody(exchange, request)
+  // Until then the request may go elsewhere, with its body.
+  if (head.hasBody) whenConnected(exchange.guarded(() => relayRequestBody(exchange, request)))
   else request.end()
 }
 
@@ -137,6 +138,7 @@ function listenTo(exchange: Exchange, request: ClientRequest): void {
       // Node reports an unrequested switch of protocols as neither an answer nor an error.
       const isDone = exchange.answer !== null || exchange.outgoing?.request !== request
       if (!isDone) onUpstreamError(exchange, new Error('closed without an answer'))
+      settle(exchange)
     }),
   )
   if (upgradeHead === null) return

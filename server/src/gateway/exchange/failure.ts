@@ -42,15 +42,16 @@ export function onUpstreamError(exchange: Exchange, error: Error): void {
 /** Returns true when the request is on its way again, or was answered because no upstream is left. */
 function sendAgain(exchange: Exchange, error: Error): boolean {
   const { outgoing, head, route } = exchange
-  if (outgoing === null || head.hasBody || !(outgoing.unanswered() || isOfBefore(outgoing, error))) return false
+  if (outgoing === null) return false
   const current = route.backend
   if (outgoing.unconnected()) {
-    if (!(head.method === 'GET' || head.method === 'HEAD') || !mayConnectElsewhere(exchange, current)) return false
+    if (!mayConnectElsewhere(exchange, current)) return false
   } else {
     // The app may close an unused connection in the moment in which it is used again. An instance that ends may still take a
     // connection that it never reads from: then another one is asked.
     const another = current !== exchange.backend || current.size > 1
-    if (exchange.resent || !(outgoing.reused || another) || !IDEMPOTENT.has(head.method)) return false
+    if (exchange.resent || !(outgoing.reused || another) || !isRepeatable(head)) return false
+    if (!outgoing.unanswered() && !isOfBefore(outgoing, error)) return false
     exchange.resent = true
   }
   if (current === null) answerUnavailable(exchange.res)
@@ -63,7 +64,10 @@ function isOfBefore({ reused }: Outgoing, error: Error): boolean {
   return reused && faultOf(error).code?.startsWith('HPE_') === true
 }
 
-/** Returns true when another attempt may get a connection: each instance is tried once, and one switch is followed. */
+/**
+ * Returns true when another attempt may get a connection: nothing was sent, and nothing of a body was read. Each instance is
+ * tried once, and one switch is followed.
+ */
 function mayConnectElsewhere(exchange: Exchange, current: Backend | null): boolean {
   if (current === exchange.backend) {
     exchange.unconnected += 1

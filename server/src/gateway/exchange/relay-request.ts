@@ -15,7 +15,6 @@ export function relayRequestBody(exchange: Exchange, request: ClientRequest): vo
   request.on('finish', onEnd)
   // The rest of the body is not needed, but the client may read the answer only after it has sent all of it.
   request.on('close', resume)
-  request.on('close', onEnd)
   req.on(
     'data',
     guarded((chunk: Buffer) => {

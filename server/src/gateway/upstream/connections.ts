@@ -19,6 +19,8 @@ export interface Outgoing {
   readonly reused: boolean
   /** True when no connection to the app was established. */
   unconnected(): boolean
+  /** Calls back as soon as the connection is established, at once when it is. */
+  whenConnected(callback: () => void): void
   /** True when not one byte has come back for this request. */
   unanswered(): boolean
 }
@@ -141,6 +143,10 @@ export function createConnections({ host, port }: { host: string; port: number }
           request: outgoing,
           reused: kept !== null,
           unconnected: () => !connected,
+          whenConnected(callback) {
+            if (connected) callback()
+            else socket.once('connect', callback)
+          },
           unanswered: () => socket.bytesRead === receivedBefore,
         }
       } catch (error) {
