@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import type { ByteRange } from '../platform/conditional-requests.ts'
 
 /**
  * Keeps the bytes of files under keys that the caller chooses (file ids). A store knows nothing of the database: which
@@ -14,12 +15,6 @@ export interface FileStore {
    * is no such file, so it may be repeated.
    */
   remove(key: string): Promise<void>
-}
-
-/** Offsets of the first and the last byte, both included. `end` is `start - 1` for no bytes. */
-export interface ByteRange {
-  readonly start: number
-  readonly end: number
 }
 
 export interface FileWriter {

@@ -1,4 +1,16 @@
-import { cp, mkdir, mkdtemp, readdir, realpath, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises'
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +22,7 @@ import {
   startApp,
   startGateway,
   type TestGateway,
+  textOf,
   upstreamAt,
 } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'
@@ -128,6 +141,35 @@ describe('a file that the visitor has', () => {
     ).toBe(200)
     expect((await ask('/missing', { 'if-none-match': '*' })).status).toBe(404)
   })
+
+  test('is sent again after a rollback, where it is older than the copy', async () => {
+    const { headers } = await ask('/digits.txt')
+    const later = new Date(Date.parse(String(headers['last-modified'])) + 3_600_000).toUTCString()
+    expect((await ask('/digits.txt', { 'if-modified-since': later })).body).toBe('0123456789\n')
+  })
+
+  test('is told apart from that of another release by its content, not by its size and time', async () => {
+    const packed = new Date('1985-10-26T08:15:00Z')
+    const [first, second] = [join(directory, 'first'), join(directory, 'second')]
+    for (const folder of [first, second]) {
+      await mkdir(folder)
+      await writeFile(join(folder, 'lib.js'), `var a = ${folder === first ? 1 : 2}`)
+      await utimes(join(folder, 'lib.js'), packed, packed)
+    }
+    const own = await openSiteApp('versions', first)
+    const { etag } = (await begin('/lib.js', own)).resume().headers
+    const asking = async (headers: Record<string, string>) => {
+      const answer = await begin('/lib.js', own, headers)
+      return [answer.statusCode, await textOf(answer)]
+    }
+    expect(await asking({ 'if-none-match': String(etag) })).toEqual([304, ''])
+    await gateway.route('versions', siteIn(second, 'dep_second'))
+    expect(await asking({ 'if-none-match': String(etag) })).toEqual([200, 'var a = 2'])
+    expect(await asking({ range: 'bytes=4-', 'if-range': String(etag) })).toEqual([200, 'var a = 2'])
+    expect(await asking({ range: 'bytes=4-', 'if-match': String(etag) })).toEqual([412, 'Precondition Failed\n'])
+    await gateway.route('versions', siteIn(first, 'dep_first'))
+    expect(await asking({ 'if-none-match': String(etag) })).toEqual([304, ''])
+  })
 })
 
 describe('a range', () => {
@@ -150,6 +192,12 @@ describe('a range', () => {
     expect(answer.headers['content-range']).toBe(contentRange)
   })
 
+  test('counts for GET alone', async () => {
+    const answer = await ask('/digits.txt', { range: 'bytes=0-3' }, 'HEAD')
+    expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '11' } })
+    expect(answer.headers['content-range']).toBeUndefined()
+  })
+
   test('counts only for the version that the visitor has a part of', async () => {
     const { headers } = await ask('/digits.txt')
     const range = 'bytes=0-3'
@@ -168,9 +216,9 @@ async function openSiteApp(appId: string, folder: string): Promise<number> {
 }
 
 /** Requests a path, and resolves with the answer whose body nothing reads yet. */
-const begin = (path: string, on = port): Promise<IncomingMessage> =>
+const begin = (path: string, on = port, headers: Record<string, string> = {}): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    get({ host: '127.0.0.1', port: on, path, agent: false }, resolve).on('error', reject)
+    get({ host: '127.0.0.1', port: on, path, headers, agent: false }, resolve).on('error', reject)
   })
 
 test('names the release that answers, and counts requests and errors', async () => {

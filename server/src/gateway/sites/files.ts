@@ -6,7 +6,13 @@ export interface FoundFile {
   readonly file: FileHandle
   readonly path: string
   readonly size: number
-  readonly modified: Date
+  /**
+   * A strong ETag, with its quotes. No other file has both the inode and the time of its last change, so that it names the
+   * content over all releases. The time of modification does not: package managers and builds set it.
+   */
+  readonly etag: string
+  /** The time of the last change, as it is put into `Last-Modified`. */
+  readonly changed: Date
 }
 
 /** Decodes the segments of a path. Returns `null` when it is malformed. */
@@ -65,7 +71,7 @@ export async function openFile(root: string, path: string): Promise<FoundFile | 
   try {
     const stats = await file.stat()
     if (stats.isFile() && (await isAt(file, actual)) && (await isOwn(root, stats))) {
-      return { file, path: actual, size: stats.size, modified: stats.mtime }
+      return { file, path: actual, size: stats.size, etag: etagOf(stats), changed: stats.ctime }
     }
   } catch (error) {
     await file.close()
@@ -73,6 +79,10 @@ export async function openFile(root: string, path: string): Promise<FoundFile | 
   }
   await file.close()
   return null
+}
+
+function etagOf({ ino, size, ctimeMs }: Stats): string {
+  return `"${[ino, size, Math.round(ctimeMs * 1000)].map((part) => part.toString(36)).join('-')}"`
 }
 
 /** False when a folder of the path was exchanged for a link while the file was opened. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { extname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { mimes } from 'mrmime'
-import { isCurrent, parseRange } from './conditional.ts'
+import { outcome } from '../../platform/conditional-requests.ts'
 import type { FoundFile } from './files.ts'
 
 /** Up to this size a file is read at once, and sent in one piece with the head of its answer. */
@@ -20,30 +20,36 @@ export async function sendFile(
   status: 200 | 404,
 ): Promise<void> {
   try {
-    const etag = `"${found.size.toString(16)}-${found.modified.getTime().toString(16)}"`
-    const modified = found.modified.toUTCString()
+    const { etag, size } = found
+    const modified = found.changed.toUTCString()
     response.setHeader('etag', etag)
     response.setHeader('last-modified', modified)
     response.setHeader('cache-control', 'no-cache')
     response.setHeader('accept-ranges', 'bytes')
     response.setHeader('content-type', typeOf(found.path))
-    if (status === 200 && isCurrent(request, etag, found.modified)) {
+    const { method = 'GET', headers } = request
+    // After a rollback the file is older than the copy of the visitor, and another one: only the same time counts.
+    const since = headers['if-modified-since'] === modified ? modified : undefined
+    const given = { ...headers, 'if-modified-since': since }
+    const answer = status === 200 ? outcome(method, given, { etag, lastModified: found.changed, size }) : { status }
+    if (answer.status === 304) {
       response.writeHead(304).end()
       return
     }
-    const { 'if-range': ifRange, range: wanted } = request.headers
-    const allowed = status === 200 && (ifRange === undefined || ifRange === etag || ifRange === modified)
-    const range = allowed && wanted !== undefined ? parseRange(wanted, found.size) : null
-    if (range === 'unsatisfiable') {
-      response.setHeader('content-range', `bytes */${found.size}`)
+    if (answer.status === 412) {
+      sendText(response, 412, 'Precondition Failed')
+      return
+    }
+    if (answer.status === 416) {
+      response.setHeader('content-range', `bytes */${size}`)
       sendText(response, 416, 'Range Not Satisfiable')
       return
     }
-    const { start, end } = range ?? { start: 0, end: found.size - 1 }
-    if (range !== null) response.setHeader('content-range', `bytes ${start}-${end}/${found.size}`)
+    const { start, end } = answer.status === 206 ? answer.range : { start: 0, end: size - 1 }
+    if (answer.status === 206) response.setHeader('content-range', `bytes ${start}-${end}/${size}`)
     response.setHeader('content-length', end - start + 1)
-    response.writeHead(range === null ? status : 206)
-    if (request.method === 'HEAD' || found.size === 0) response.end()
+    response.writeHead(answer.status)
+    if (method === 'HEAD' || size === 0) response.end()
     else await sendBytes(response, found, start, end)
   } finally {
     await found.file.close()

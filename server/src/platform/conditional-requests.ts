@@ -1,5 +1,3 @@
-import type { ByteRange } from './store.ts'
-
 /** The header fields of conditional and range requests, by their lower-case names. */
 export interface Conditions {
   readonly 'if-match'?: string | undefined
@@ -17,6 +15,12 @@ export interface Representation {
   readonly lastModified: Date
   /** Bytes. */
   readonly size: number
+}
+
+/** Offsets of the first and the last byte, both included. `end` is `start - 1` for no bytes. */
+export interface ByteRange {
+  readonly start: number
+  readonly end: number
 }
 
 export type Outcome = { readonly status: 200 | 304 | 412 | 416 } | { readonly status: 206; readonly range: ByteRange }
