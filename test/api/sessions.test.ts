@@ -1,6 +1,7 @@
 import { createDashboardClient } from '@fairlead/server/dashboard-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { browser } from '../harness/browser.ts'
+import { inTheMiddle } from '../harness/in-the-middle.ts'
 import { type OwnServer, ownServer } from '../harness/server.ts'
 
 let server: OwnServer
@@ -393,6 +394,39 @@ describe('changing the password', () => {
       })
     }
     await expect(change(user.password)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  })
+
+  it('happens once for one current password, whoever else knows it', async () => {
+    const user = await server.signIn()
+    const other = browser(server.url)
+    await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
+    const asked = [
+      { by: user, password: 'another horse, another battery' },
+      { by: other, password: 'a third horse, a third battery' },
+    ]
+    const changed = await inTheMiddle(
+      server.database,
+      (own) => own.query('select from users where id = $1 for update', [user.userId]),
+      () =>
+        asked.map(({ by, password }) =>
+          by.dashboard.password.change({ body: { current_password: user.password, new_password: password } }).then(
+            () => 'changed',
+            ({ code }: { code: string }) => code,
+          ),
+        ),
+    )
+    expect([...changed].sort()).toEqual(['changed', 'invalid_request'])
+    const works = await Promise.all(
+      asked.map(({ password }) =>
+        browser(server.url)
+          .dashboard.session.create({ body: { email: user.email, password } })
+          .then(
+            () => 'changed',
+            () => 'invalid_request',
+          ),
+      ),
+    )
+    expect(works).toEqual(changed)
   })
 
   it('accepts a password in any Unicode normalisation', async () => {

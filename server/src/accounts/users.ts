@@ -24,7 +24,12 @@ export interface Users extends SetupLinks {
   ): Promise<User | 'taken'>
   /** True when the password still has this hash. Locks the row until the end of the transaction. */
   hasPassword(transaction: Transaction, id: string, passwordHash: string): Promise<boolean>
-  setPassword(transaction: Transaction, id: string, passwordHash: string): Promise<void>
+  /** Changes a password that still has the hash `from`; false when it has not. */
+  changePassword(
+    transaction: Transaction,
+    id: string,
+    hashes: { readonly from: string; readonly to: string },
+  ): Promise<boolean>
   /** Deletes a user with all sessions. Returns the user, or `undefined` when there is none. */
   delete(transaction: Transaction, id: string): Promise<User | undefined>
 }
@@ -70,8 +75,14 @@ export function createUsers({ database }: { database: Database }): Users {
       return row !== undefined
     },
 
-    async setPassword(transaction, id, passwordHash) {
-      await tables(transaction).updateTable('users').set({ password_hash: passwordHash }).where('id', '=', id).execute()
+    async changePassword(transaction, id, { from, to }) {
+      const { numUpdatedRows } = await tables(transaction)
+        .updateTable('users')
+        .set({ password_hash: to })
+        .where('id', '=', id)
+        .where('password_hash', '=', from)
+        .executeTakeFirst()
+      return numUpdatedRows === 1n
     },
 
     delete: (transaction, id) =>

@@ -10,7 +10,7 @@ import { type RecordEntry, userOf } from './record.ts'
 
 export interface PasswordDependencies {
   readonly database: Database
-  readonly users: Pick<Users, 'byEmail' | 'setPassword'>
+  readonly users: Pick<Users, 'byEmail' | 'changePassword'>
   readonly sessions: Pick<Sessions, 'endOthers'>
   readonly passwords: Passwords
   readonly attempts: Pick<Attempts, 'changePassword'>
@@ -34,19 +34,22 @@ export function passwordHandlers({
       const user = userOf(signedIn)
       const giveBack = await attempts.changePassword(call, user.id)
       const stored = await users.byEmail(user.email)
-      if (stored === undefined || !(await passwords.verify(body.current_password, stored.passwordHash))) {
+      const refuse = async (): Promise<never> => {
         await recordFailure(request, 'password.change_failed', stored)
         throw invalidRequest({ field: 'current_password', message: 'is wrong' })
       }
+      if (stored === undefined || !(await passwords.verify(body.current_password, stored.passwordHash))) return refuse()
       await giveBack()
-      const passwordHash = await passwords.hash(body.new_password)
-      await database.transaction().execute(async (transaction) => {
-        await users.setPassword(transaction, user.id, passwordHash)
+      const hashes = { from: stored.passwordHash, to: await passwords.hash(body.new_password) }
+      const isChanged = await database.transaction().execute(async (transaction) => {
+        // Another change may have been made since the check.
+        if (!(await users.changePassword(transaction, user.id, hashes))) return false
         await sessions.endOthers(transaction, user.id, signedIn.sessionId)
         const entry = { operation: 'password.change', accountId: user.accountId, user, resourceId: user.id }
         await record(transaction, request, entry)
+        return true
       })
-      return undefined
+      return isChanged ? undefined : refuse()
     },
   }
 }
