@@ -3,7 +3,7 @@ import type { Transaction } from '../../platform/database.ts'
 import { accountLimits, planNamed } from '../../platform/plans.ts'
 import { enqueueDrop, enqueueReconcile } from '../job-queue.ts'
 import type { DatabasesTables } from '../tables.ts'
-import type { QuotaDependencies } from './quota.ts'
+import { lockAccount, type QuotaDependencies } from './quota.ts'
 import { lockDatabase } from './rows.ts'
 
 export interface DeletionDependencies extends QuotaDependencies {
@@ -18,6 +18,7 @@ export async function deleteDatabase(
   project: TenantProject,
   id: string,
 ): Promise<void> {
+  await lockAccount(transaction, project)
   const row = await lockDatabase(transaction, project, id)
   if (row.status === 'deleting') return
   // A database that was never usable holds nothing to restore.
@@ -59,7 +60,12 @@ async function dropSurplus(
     ...(await deletedBut(await projectsOf(transaction, project.accountId), databases)),
   ]
   for (const id of new Set(surplus.map((row) => row.id))) {
-    await trx.updateTable('databases').set({ drop_at: new Date() }).where('id', '=', id).execute()
+    await trx
+      .updateTable('databases')
+      .set({ drop_at: new Date() })
+      .where('id', '=', id)
+      .where('status', '=', 'deleting')
+      .execute()
     await enqueueDrop(transaction, id, new Date())
   }
 }

@@ -37,8 +37,11 @@ export interface QuotaDependencies {
   readonly projectsOf: (transaction: Transaction, accountId: string) => Promise<readonly string[]>
 }
 
-/** Transactions of one account run one after the other from here on, so that two cannot both take the last of a limit. */
-async function lockAccount(transaction: Transaction, { accountId }: TenantProject): Promise<void> {
+/**
+ * Transactions of one account run one after the other from here on, so that two cannot both take the last of a limit. Comes before
+ * the lock of a database, because a deletion locks several databases.
+ */
+export async function lockAccount(transaction: Transaction, { accountId }: TenantProject): Promise<void> {
   await lockByName(transaction, `databases of ${accountId}`)
 }
 

@@ -5,7 +5,7 @@ import type { Engine } from '../engines/engine.ts'
 import { enqueueReconcile } from '../job-queue.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { type Detail, detailOf } from './presentation.ts'
-import { checkQuota, type QuotaDependencies } from './quota.ts'
+import { checkQuota, lockAccount, type QuotaDependencies } from './quota.ts'
 import { lockDatabase } from './rows.ts'
 
 /** Takes back the deletion of a database that was not removed yet. */
@@ -15,6 +15,7 @@ export async function restoreDatabase(
   project: TenantProject,
   id: string,
 ): Promise<Detail> {
+  await lockAccount(transaction, project)
   const row = await lockDatabase(transaction, project, id)
   if (row.status !== 'deleting' || row.drop_at === null || row.drop_at <= new Date()) {
     throw invalidRequest({ field: 'id', message: 'this database is not deleted, or is gone for good' })

@@ -8,7 +8,7 @@ import { newId } from '../../platform/ids.ts'
 import { newEngineName } from '../credentials.ts'
 import { enqueueReconcile, enqueueSnapshot } from '../job-queue.ts'
 import type { DatabasesTables, SnapshotRow } from '../tables.ts'
-import { checkSnapshotQuota, type QuotaDependencies } from './quota.ts'
+import { checkSnapshotQuota, lockAccount, type QuotaDependencies } from './quota.ts'
 import { findDatabase, lockDatabase, notAvailable } from './rows.ts'
 
 type Snapshot = ResponseBody<'snapshots.get'>
@@ -36,6 +36,7 @@ export function createSnapshots(dependencies: QuotaDependencies & { readonly dat
     },
 
     async create(transaction, project, databaseId) {
+      await lockAccount(transaction, project)
       // The lock keeps others from starting a snapshot at the same time.
       const { status } = await lockDatabase(transaction, project, databaseId)
       if (status !== 'available') throw notAvailable()
