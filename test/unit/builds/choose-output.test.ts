@@ -226,6 +226,20 @@ describe('the output of', () => {
     expect(await startOf(app('@strapi/strapi'), ['dist/build/index.html'])).toBe('strapi start')
   })
 
+  test.each(['next start', 'next start -p $PORT', 'npx next start', 'npm run serve'])(
+    'Next that was exported is served where the script for its server is %j',
+    async (start) => {
+      const scripts = { build: 'next build', start, serve: 'NODE_ENV=production next start' }
+      const files = { 'package.json': { scripts, dependencies: { next: '16' } } }
+      expect(await startOf(files, ['.next/BUILD_ID', 'out/index.html', 'out/_next/a.js'])).toBe('fairlead-static out')
+      expect(await startOf(files, ['.next/BUILD_ID', 'docs/index.html', 'docs/_next/a.js'])).toBe(
+        'fairlead-static docs',
+      )
+      const stale = { ...files, 'out/index.html': '' }
+      expect(await startOf(stale, ['.next/BUILD_ID', 'storybook-static/index.html'])).toBe('npm start')
+    },
+  )
+
   test('packages, caches, reports and other platforms is no output', async () => {
     const others = ['node_modules/a', '.svelte-kit/output/prerendered/pages', '.vercel/output/static', 'coverage']
     for (const folder of others)

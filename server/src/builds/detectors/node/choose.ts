@@ -56,7 +56,27 @@ export function chooseStart(tree: SourceTree, node: NodeApp, builds: boolean): N
   const development = findDevelopmentServer(programsOf(script, scripts))
   if (development !== undefined) return insteadOf(choice, development)
   const { start, notes } = withoutEnvFile(script, scripts, tree) === null ? plain(choice) : planLine(choice, script)
-  return { start: withEnv(start, framework?.env), ...buildEnvOf(choice), ...(notes.length === 0 ? {} : { notes }) }
+  const own = withEnv(start, framework?.env)
+  const outputs = framework === undefined ? [] : exportsOf(choice, framework, script)
+  return {
+    start: own,
+    ...(outputs.length === 0 ? {} : { outputs: [{ paths: ['package.json'], start: own }, ...outputs] }),
+    ...buildEnvOf(choice),
+    ...(notes.length === 0 ? {} : { notes }),
+  }
+}
+
+/**
+ * Returns the sites that the build may export where the script starts the framework's own server, as templates do: `next start` refuses
+ * a site that was exported.
+ */
+function exportsOf(choice: Choice, framework: Framework, script: string): StartOutput[] {
+  const [only, ...more] = programsOf(script, choice.node.package.scripts)
+  if (!choice.builds || only === undefined || more.length > 0) return []
+  const outputs = framework.outputs(choice.app)
+  const isOwn = outputs.some((output) => 'file' in output && output.start.join(' ') === `${only.name} ${only.args[0]}`)
+  const exported = outputs.filter((output) => !('file' in output) && output.beside !== undefined)
+  return isOwn ? exported.map((output) => planOutput(choice, framework, output)) : []
 }
 
 const plain = ({ tree, node }: Choice): Line => ({ start: planScript(tree, node, 'start'), notes: [] })
