@@ -1,3 +1,4 @@
+import type { FileHandle } from 'node:fs/promises'
 import { Readable, Writable } from 'node:stream'
 import { createKeyedLock } from '../../platform/keyed-lock.ts'
 import type { Builder, Release } from '../runtime.ts'
@@ -67,12 +68,12 @@ async function runCommand(
   parts: BuilderParts,
   release: Release,
   command: Parameters<Parameters<Parameters<Builder['build']>[2]>[0]>[0],
-  output: { write(bytes: Buffer): Promise<unknown> },
+  output: Pick<FileHandle, 'appendFile'>,
   signal: AbortSignal,
 ) {
   signal.throwIfAborted()
   const target = new Writable({
-    write: (chunk: Buffer, _, done) => void output.write(chunk).then(() => done(), done),
+    write: (chunk: Buffer, _, done) => void output.appendFile(chunk).then(() => done(), done),
   })
   const request = { argv: command.argv, tty: null, stdin: Readable.from([]), stdout: target, stderr: target, signal }
   const image = imageOf(parts.server, release)

@@ -180,7 +180,7 @@ async function make(
       secrets: { ...environment, ...release.variables },
       credentialsFor,
     },
-    (text) => output.write(text),
+    (text) => output.appendFile(text),
     signal,
   )
   if (!outcome.ok) return outcome

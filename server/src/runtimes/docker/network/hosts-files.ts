@@ -54,7 +54,9 @@ export function createHostsFiles(
  */
 async function overwrite(file: FileHandle, text: string): Promise<void> {
   const { size } = await file.stat()
-  await file.write(text.padEnd(size, '\n'), 0)
+  const whole = Buffer.from(text.padEnd(size, '\n'))
+  const { bytesWritten } = await file.write(whole, 0, whole.length, 0)
+  if (bytesWritten < whole.length) throw new Error('the names of a project were not written whole')
   await file.truncate(text.length)
 }
 

@@ -158,7 +158,7 @@ async function begin(
       await record.close()
       await log.close()
     })
-  return { ended, note: (line) => inTurn(async () => void (await log.write(`${line}\n`))) }
+  return { ended, note: (line) => inTurn(async () => log.appendFile(`${line}\n`)) }
 }
 
 /** Another server writes from now on, also the output of all other containers. */

@@ -43,7 +43,8 @@ export async function openRecord(path: string, log: FileHandle): Promise<OutputR
   const note = async (noted: Omit<Noted, 'writer'>): Promise<void> => {
     const text = JSON.stringify({ writer, ...noted })
     if (text.length > noteBytes) throw new Error('a note about output is too long')
-    await file.write(text.padEnd(noteBytes), 0)
+    const { bytesWritten } = await file.write(text.padEnd(noteBytes), 0)
+    if (bytesWritten < noteBytes) throw new Error('a note about output was not written whole')
   }
   let position = await positionOf(await readNote(file), log)
   await note({ before: position, after: position, piece: null })
@@ -55,7 +56,14 @@ export async function openRecord(path: string, log: FileHandle): Promise<OutputR
       if ((await readNote(file))?.writer !== writer) throw new OutputTakenOver('another server writes this output')
       const { size: at } = await log.stat()
       await note({ before: position, after, piece: { at, bytes: bytes.length, hash: hashOf(bytes) } })
-      await log.write(bytes)
+      try {
+        // `write` may write less on a disk that becomes full, and does not fail.
+        await log.appendFile(bytes)
+      } catch (error) {
+        // It is read again, as a whole.
+        await log.truncate(at)
+        throw error
+      }
       position = after
     },
     close: () => file.close(),
