@@ -13,8 +13,8 @@ export interface Remote {
   readonly source: GitSource
   /** The address for git. */
   readonly url: string
-  /** Runs git with the connection's settings and folders that it may write. */
-  git(args: readonly string[], writable: readonly string[]): Promise<GitResult>
+  /** Runs git with the connection's settings and folders that it may write, and `onOutput` as in `GitRun`. */
+  git(args: readonly string[], writable: readonly string[], onOutput?: (chunk: Buffer) => void): Promise<GitResult>
   /** Returns the name of the default branch, and the commit at its tip. */
   defaultBranch(): Promise<{ readonly name: string; readonly commit: string }>
   /** Returns the commit that a reference of the remote names; null when it has no such reference. */
@@ -67,9 +67,16 @@ export async function connect(
   if (typeof opened === 'string') throw refused(request, opened)
   const { credentials } = request
   const access = { pin, credentials: credentialsFor(source, credentials.token), opened, ssh: sshOf(source, request) }
-  const git: Remote['git'] = (args, writable) => dependencies.git.run(args, { writable, signal, remote: access })
+  const git: Remote['git'] = (args, writable, onOutput) =>
+    dependencies.git.run(args, { writable, signal, remote: access, ...(onOutput !== undefined && { onOutput }) })
   const url = opened === null ? source.url : dependencies.git.urlOf(opened)
-  const list = (...args: string[]) => git(['ls-remote', ...args], [])
+  /** Returns what the remote says of a reference alone: git lists all whose names end as this one. */
+  const list = async (ref: string, ...options: string[]) => {
+    const lines = createLineFilter(Buffer.from(`\t${ref}`).toString('latin1'))
+    const { code, ...result } = await git(['ls-remote', ...options, '--', url, ref], [], lines.read)
+    if (code !== 0) throw fetchError({ ...result, code }, source, ref)
+    return lines.kept
+  }
 
   return {
     source,
@@ -78,10 +85,9 @@ export async function connect(
     close: async () => opened?.folder.close(),
 
     async defaultBranch() {
-      const listed = await list('--symref', '--', url, 'HEAD')
-      if (listed.code !== 0) throw fetchError(listed, source, 'HEAD')
-      const name = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed.stdout)?.[1]
-      const commit = /^([0-9a-f]+)\tHEAD$/m.exec(listed.stdout)?.[1]
+      const listed = (await list('HEAD', '--symref')).join('\n')
+      const name = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(listed)?.[1]
+      const commit = /^([0-9a-f]+)\tHEAD$/m.exec(listed)?.[1]
       if (name !== undefined && commit !== undefined) return { name, commit }
       throw new SourceError(
         'no_default_branch',
@@ -90,17 +96,43 @@ export async function connect(
     },
 
     async tipOf(ref) {
-      const listed = await list('--', url, ref)
-      if (listed.code !== 0) throw fetchError(listed, source, ref)
-      const lines = listed.stdout.split('\n').map((line) => line.split('\t'))
-      return lines.find(([, name]) => name === ref)?.[0] ?? null
+      const [line] = await list(ref)
+      return line?.split('\t')[0] ?? null
     },
 
-    answers: async () => (await list('--', url, 'HEAD')).code === 0,
+    answers: () =>
+      list('HEAD').then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof SourceError) return false
+          throw error
+        },
+      ),
 
     credentialsFor(address) {
       const other = parseGitUrl(address, { allowFile })
       return !('field' in other) && originOf(other) === originOf(source) ? credentials : noCredentials
+    },
+  }
+}
+
+/** Longer than any line that is of interest. */
+const mostLine = 10_000
+/** The remote says two things of a reference at most. */
+const mostLines = 2
+
+/** Keeps the first lines with this end of an output that may be of any length. A character stands for a byte. */
+function createLineFilter(end: string) {
+  const kept: string[] = []
+  let rest = ''
+  return {
+    kept,
+    read(chunk: Buffer): void {
+      const lines = (rest + chunk.toString('latin1')).split('\n')
+      rest = lines.pop()?.slice(0, mostLine) ?? ''
+      for (const line of lines) {
+        if (kept.length < mostLines && line.endsWith(end)) kept.push(Buffer.from(line, 'latin1').toString())
+      }
     },
   }
 }

@@ -23,7 +23,8 @@ const confined: Confined = {
     const outputs = [onOutput === undefined ? buffer(child.stdout) : Buffer.alloc(0), buffer(child.stderr)]
     const code = new Promise<number | null>((done) => child.once('close', done))
     const [stdout, stderr] = (await Promise.all(outputs)).map(String)
-    return { code: await code, stdout: stdout ?? '', stderr: stderr ?? '', exceeded: false }
+    const end = (text = '') => text.slice(-65_536)
+    return { code: await code, stdout: end(stdout), stderr: end(stderr), exceeded: false }
   },
 }
 
@@ -49,14 +50,15 @@ async function fetcher() {
       const [name = ''] = await readdir(inside('caches/proj_1'))
       return inside(`caches/proj_1/${name}`)
     },
-    /** Fetches the branch `main`, and returns a file of it. */
-    async fetch({ url }: Pick<Repository, 'url'>, file = 'server.js') {
+    /** Fetches the branch `main`, or another revision, and returns a file of it. */
+    async fetch({ url }: Pick<Repository, 'url'>, revision: { branch?: string | null; commit?: string } = {}) {
       await rm(inside('files'), { recursive: true, force: true })
       const request = {
         projectId: 'proj_1',
         gitUrl: url,
         branch: 'main',
         commit: null,
+        ...revision,
         credentials: { token: null, sshKey: null },
         hostKeys: { keyOf: async () => null, keep: async () => true },
         files: { everywhere: true, below: [], dataDirectory: inside('git') },
@@ -64,7 +66,7 @@ async function fetcher() {
         directory: inside('files'),
       }
       await fetchSource(dependencies, request, AbortSignal.timeout(60_000))
-      return readFile(inside(`files/${file}`), 'utf8')
+      return readFile(inside('files/server.js'), 'utf8')
     },
   }
 }
@@ -75,6 +77,20 @@ const damages: Readonly<Record<string, (path: string, size: number) => Promise<v
   'is zeros': (path, size) => writeFile(path, Buffer.alloc(size)),
   'is half': (path, size) => truncate(path, Math.floor(size / 2)),
 }
+
+it('the default branch is found among any number of references that end as its name', async () => {
+  await using source = await repository({ 'server.js': 'one' })
+  const commit = await source.git('rev-parse', 'HEAD')
+  await writeFile(
+    join(source.path, '.git/packed-refs'),
+    Array.from({ length: 2_000 }, (_, at) => `${commit} refs/x/${String(at).padStart(30, '0')}/HEAD\n`).join(''),
+  )
+  await using first = await fetcher()
+  expect(await first.fetch(source, { branch: null })).toBe('one')
+  expect(await first.fetch(source, { branch: null, commit })).toBe('one')
+  await source.git('branch', 'grün')
+  expect(await first.fetch(source, { branch: 'grün', commit })).toBe('one')
+})
 
 it('a damaged cache is made anew, whatever is damaged', async () => {
   await using source = await repository({ 'server.js': 'one', same: 'x'.repeat(1000) })
