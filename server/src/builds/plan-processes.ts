@@ -26,11 +26,11 @@ export function planProcesses(
   const lines = parseProcfile(app.read('Procfile') ?? '')
   const ofProcfile = [...lines].filter(([type]) => !notTypes.has(type) && typePattern.test(type))
   if (ofProcfile.length > mostTypes) return failed('invalid_procfile', tooMany('The Procfile', ofProcfile.length))
-  const planned: Record<string, ProcessPlan> = {}
-  for (const [type, line] of ofProcfile) planned[type] = { command: prepare(shellLine(line)) }
+  const planned = new Map<string, ProcessPlan>()
+  for (const [type, line] of ofProcfile) planned.set(type, { command: prepare(shellLine(line)) })
   for (const [type, settings] of Object.entries(given)) {
     const { command } = settings
-    const own = command === undefined || type === 'web' ? planned[type] : { command: prepare({ argv: command }) }
+    const own = command === undefined || type === 'web' ? planned.get(type) : { command: prepare({ argv: command }) }
     if (own === undefined && type !== 'web') {
       return failed(
         'invalid_fairlead_json',
@@ -43,11 +43,11 @@ export function planProcesses(
         `In fairlead.json: ${quote(`processes.${type}.sticky`)} is for "web" alone, which takes requests.`,
       )
     }
-    planned[type] = { ...own, ...sizesOf(settings), ...(settings.sticky === true && { sticky: true }) }
+    planned.set(type, { ...own, ...sizesOf(settings), ...(settings.sticky === true && { sticky: true }) })
   }
-  const count = Object.keys(planned).length
+  const count = planned.size
   if (count > mostTypes) return failed('invalid_fairlead_json', tooMany('With those of fairlead.json, the app', count))
-  return { ok: true, value: count === 0 ? {} : { processes: planned } }
+  return { ok: true, value: count === 0 ? {} : { processes: Object.fromEntries(planned) } }
 }
 
 const tooMany = (subject: string, count: number): string =>

@@ -58,6 +58,7 @@ describe('a fairlead.json', () => {
       { port: 80 },
       '"port" is not known (known are $schema, root, build, start, health, processes, cron, builder, dockerfile, read_only, volumes)',
     ],
+    [{ start: ['a'], processes: { constructor: {} } }, '"processes.constructor" has no "command"'],
     [{ volumes: ['/data'] }, '"volumes" must be paths by names'],
     [{ volumes: { data: 1 } }, '"volumes.data" must be an absolute path'],
     [{ volumes: { 'My Data': '/data' } }, '"volumes.My Data" has a name that is not of lower-case letters'],

@@ -88,6 +88,14 @@ describe('an error of the authority', () => {
     expect(facts.toTenants).not.toContain('www.example.com')
   })
 
+  it.each(['constructor', '__proto__', 'toString'])(
+    'of a kind that no object has is one of an unknown kind: %s',
+    (type) => {
+      expect(failed(400, type, 'no').failure.code).toBe('authority_error')
+      expect(failed(500, type, 'no').failure.code).toBe('authority_error')
+    },
+  )
+
   it('in the proof of a name, which its owner can provoke, makes nobody else wait', () => {
     const detail = 'Remote PerformValidation RPC failed'
     expect(explainChallenge({ type: 'serverInternal', detail }).facts.pauses).toBeUndefined()

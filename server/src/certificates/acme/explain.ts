@@ -106,6 +106,9 @@ const unknown = [
   'The certificate authority refused the request. The server tries again automatically.',
 ] as const
 
+/** The authority chooses the name. */
+const meaningOf = (type: string) => (Object.hasOwn(meanings, type) ? meanings[type] : undefined) ?? unknown
+
 function explainProblem(error: AcmeError, problem: AcmeProblem): AttemptError {
   return isItsOwn(error, problem) ? failed(error, problem) : refused(error, problem)
 }
@@ -116,7 +119,7 @@ const isItsOwn = ({ status }: AcmeError, { type, detail }: AcmeProblem): boolean
 
 function failed(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
   const { retryAfterMs } = error
-  const [code, toTenants] = meanings[type] ?? unknown
+  const [code, toTenants] = meaningOf(type)
   const facts = { retryAfterMs, pauses: 'all', keepsOrder: true, toTenants } as const
   return new AttemptError(code, `${toTenants} It said: ${quoted(detail)}`, facts, { cause: error })
 }
@@ -127,7 +130,7 @@ function refused(error: AcmeError, { type, detail }: AcmeProblem): AttemptError 
   if (type === 'rateLimited') {
     return rateLimited(quoted(detail), { retryAfterMs, pauses: scopeOfLimit(detail) }, options)
   }
-  const [code, meaning] = meanings[type] ?? unknown
+  const [code, meaning] = meaningOf(type)
   return new AttemptError(code, `${meaning} It said: ${quoted(detail)}`, { retryAfterMs }, options)
 }
 

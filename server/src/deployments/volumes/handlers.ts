@@ -80,7 +80,11 @@ async function view(
   const volumes: ResponseBody<'volumes.list'>['volumes'] = []
   for (const name of await folders.names(appId)) {
     const bytes = await folders.bytesOf(appId, name)
-    volumes.push({ name, path: used[name] ?? null, bytes: Number.isFinite(bytes) ? bytes : null })
+    volumes.push({
+      name,
+      path: Object.hasOwn(used, name) ? (used[name] ?? null) : null,
+      bytes: Number.isFinite(bytes) ? bytes : null,
+    })
   }
   return { max_bytes: limitsOf(planNamed(plans, project.plan)).diskBytes, volumes }
 }

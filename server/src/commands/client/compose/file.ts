@@ -204,7 +204,11 @@ function fromEnvironment(
         name,
         value === null ? undefined : String(value),
       ])
-  return definedOf(Object.fromEntries(pairs.map(([name, value]) => [name, value ?? outer[name]])))
+  return definedOf(
+    Object.fromEntries(
+      pairs.map(([name, value]) => [name, value ?? (Object.hasOwn(outer, name) ? outer[name] : undefined)]),
+    ),
+  )
 }
 
 /** Returns the names of the services that a service starts after. */
