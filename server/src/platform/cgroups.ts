@@ -14,6 +14,7 @@ import { killGroup, listingFolder, processesOf, removeGroup } from './cgroups/ki
 import { type Layout, makeLayout } from './cgroups/layout.ts'
 import { counterFiles, counterIn, type Exceeded, type GroupLimits, limitFiles } from './cgroups/limits.ts'
 import { openYielding, type Yielding, type YieldingPlace } from './cgroups/yielding.ts'
+import { unlessShort } from './processes/shortage.ts'
 
 /*
  * Control groups of Linux, of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group of
@@ -74,7 +75,7 @@ function createCgroups(layout: Layout, yielding: Yielding | null): Cgroups {
   const inEachBase = (name: string): string[] => bases.map((base) => join(base, name))
 
   const names = async (): Promise<string[]> => {
-    const entries = await readdir(listingFolder(layout), { withFileTypes: true }).catch(() => [])
+    const entries = await readdir(listingFolder(layout), { withFileTypes: true }).catch(unlessShort([]))
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   }
 
@@ -129,7 +130,7 @@ async function exceededLimit({ version, folders }: Layout, name: string): Promis
   for (const { controller, file, name: counter, exceeded } of counterFiles(version)) {
     const folder = folders.get(controller)
     if (folder === undefined) continue
-    const text = await readFile(join(folder, name, file), 'utf8').catch(() => '')
+    const text = await readFile(join(folder, name, file), 'utf8').catch(unlessShort(''))
     if (counterIn(text, counter) > 0) return exceeded
   }
   return null

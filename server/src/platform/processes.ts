@@ -16,7 +16,7 @@ export {
   parseProcessMemory,
 } from './processes/memory.ts'
 export { memoryFolders } from './processes/shared-memory.ts'
-export { isBeyondQuota, isShortage, ShortageError } from './processes/shortage.ts'
+export { isBeyondQuota, isShortage, ShortageError, unlessShort } from './processes/shortage.ts'
 export {
   type ListeningSocket,
   listeningPorts,

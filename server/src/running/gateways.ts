@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { gatewayHome } from '../gateway/supervision/place.ts'
 import { readOptional } from '../platform/files.ts'
-import { bootId, isRunning, killAll, userOf } from '../platform/processes.ts'
+import { bootId, isRunning, killAll, unlessShort, userOf } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
 const record = z.object({
@@ -24,7 +24,7 @@ export interface GatewayRecord extends Readonly<z.output<typeof record>> {
 export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promise<readonly GatewayRecord[]> {
   const { folder } = gatewayHome(root)
   const owner = (await stat(folder).catch(() => null))?.uid
-  const names = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
+  const names = (await readdir(folder).catch(unlessShort([]))).filter((name) => name.endsWith('.json'))
   const found = await Promise.all(
     names.map((name) => readOptional(join(folder, name)).then((text) => parseRecord(text, owner))),
   )

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, symlink } from 'node:fs/promises'
@@ -213,4 +213,25 @@ test('descriptors that a process was left are closed before its children could h
   started.push(child)
   const [output] = (await once(child.stdout, 'data')) as [Buffer]
   expect(JSON.parse(output.toString())).toEqual([true, false])
+})
+
+test('a process without free descriptors does not take what it cannot read for gone', () => {
+  const of = (path: string) => new URL(`../../../server/src/${path}`, import.meta.url).href
+  const script = `
+import { openSync, writeFileSync } from 'node:fs'
+import { processesOf } from '${of('platform/cgroups/kill.ts')}'
+import { listeningSockets } from '${of('platform/processes.ts')}'
+import { isServed } from '${of('runtimes/process/sites/record.ts')}'
+const seen = []
+try { for (;;) openSync('/', 'r') } catch {}
+const layout = { folders: new Map([['pids', '/proc']]) }
+for (const read of [
+  () => listeningSockets(),
+  () => isServed({ id: 'a', record: '/etc/hostname', folder: '/' }),
+  () => processesOf(layout, 'self'),
+]) seen.push(await read().then(() => 'read', (error) => error.code))
+process.stdout.write(seen.join())`
+  const argv = ['-c', 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', process.execPath, script]
+  const { stdout } = spawnSync('/bin/sh', argv, { encoding: 'utf8' })
+  expect(stdout).toBe('EMFILE,EMFILE,EMFILE')
 })

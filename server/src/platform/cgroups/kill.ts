@@ -1,6 +1,7 @@
 import { readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { growingPause } from '../abort.ts'
+import { unlessShort } from '../processes/shortage.ts'
 import { isCode, type Layout } from './layout.ts'
 
 /** Processes that are killed are mostly gone within a millisecond or two, which a deployment waits for several times. */
@@ -19,7 +20,7 @@ export function listingFolder({ folders }: Layout): string {
 
 /** Returns the pids of a group's processes; none when there is no such group. */
 export async function processesOf(layout: Layout, name: string): Promise<number[]> {
-  const text = await readFile(join(listingFolder(layout), name, 'cgroup.procs'), 'utf8').catch(() => '')
+  const text = await readFile(join(listingFolder(layout), name, 'cgroup.procs'), 'utf8').catch(unlessShort(''))
   return text.split('\n').filter(Boolean).map(Number)
 }
 
@@ -75,7 +76,7 @@ export async function removeGroup(folder: string): Promise<void> {
 
 /** Returns the names of the groups in a folder; none when it does not exist. */
 export async function foldersIn(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const entries = await readdir(folder, { withFileTypes: true }).catch(unlessShort([]))
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
 }
 

@@ -16,6 +16,17 @@ export function isShortage(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (codes.includes(error.code) || isBeyondQuota(error))
 }
 
+/**
+ * Returns a handler for reads that decide whether something lives: an error that tells of a lack of the machine is thrown on, because it
+ * says nothing about what is read; any other error means that there is nothing, and becomes `value`.
+ */
+export function unlessShort<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isShortage(error)) throw error
+    return value
+  }
+}
+
 /** True for the error of a file system's quota (EDQUOT), for which Node has a number and no name. */
 export function isBeyondQuota(error: unknown): boolean {
   return error instanceof Error && 'errno' in error && error.errno === -constants.errno.EDQUOT

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { SocketAddress } from 'node:net'
 import { list, readLink } from './proc-files.ts'
+import { unlessShort } from './shortage.ts'
 import { takingTurns } from './turns.ts'
 
 /** A TCP socket in LISTEN state. */
@@ -82,7 +83,7 @@ function parseAddress(hex: string): string {
 
 /** Yields the lines of a file, reading it only as far as they are consumed. */
 async function* linesOf(path: string): AsyncGenerator<string> {
-  const file = await open(path).catch(() => null)
+  const file = await open(path).catch(unlessShort(null))
   if (file === null) return
   try {
     let rest = ''

@@ -1,6 +1,7 @@
 import { readdir, readFile, readlink, realpath, rename, rm, stat, symlink } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { makePassableDirectory } from '../machine/reach.ts'
+import { unlessShort } from '../processes/shortage.ts'
 
 /** The package of the server, installed somewhere on this machine. */
 export interface InstalledVersion {
@@ -103,9 +104,9 @@ async function isYoungInstall(path: string, name: string): Promise<boolean> {
 
 /** Returns the command lines of all processes, links in them resolved; `null` where the system does not tell. */
 async function commandLines(): Promise<string[] | null> {
-  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
+  const pids = (await readdir('/proc').catch(unlessShort([]))).filter((name) => /^\d+$/.test(name))
   if (pids.length === 0) return null
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(unlessShort(''))))
   const parts = [...new Set(lines.flatMap((line) => line.split('\0')))].filter((part) => part.startsWith('/'))
   const resolved = await Promise.all(parts.map((part) => realpath(part).catch(() => part)))
   const links = await Promise.all(pids.map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => '')))

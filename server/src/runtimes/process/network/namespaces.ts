@@ -1,4 +1,5 @@
 import { readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises'
+import { unlessShort } from '../../../platform/processes.ts'
 import {
   interfaceName,
   ipv6Of,
@@ -85,7 +86,7 @@ export const enterNamespace = ({ nsenter }: Pick<Tools, 'nsenter'>, name: string
 
 /** Lists the namespaces of this server. */
 export async function ownNamespaces(names: Names): Promise<NamedNamespace[]> {
-  const all = await readdir(folder).catch(() => [])
+  const all = await readdir(folder).catch(unlessShort([]))
   return all.flatMap((name) => {
     const parsed = parseNamespace(names, name)
     return parsed === null ? [] : [{ name, ...parsed }]
@@ -138,7 +139,7 @@ async function linksInUse({ interfaces }: Names): Promise<Set<string>> {
     const namespace = await readlink(`/proc/${pid}/ns/net`).catch(() => '')
     // Of a process that has ended, or that even root may not look into.
     if (namespace === '') continue
-    if (!seen.has(namespace)) seen.set(namespace, await readFile(`/proc/${pid}/net/dev`, 'utf8').catch(() => ''))
+    if (!seen.has(namespace)) seen.set(namespace, await readFile(`/proc/${pid}/net/dev`, 'utf8').catch(unlessShort('')))
   }
   seen.delete(await readlink('/proc/self/ns/net'))
   const names = [...seen.values()].flatMap((table) => table.match(/^\s*[^\s:]+(?=:)/gm) ?? [])

@@ -1,5 +1,6 @@
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { unlessShort } from '../../../platform/processes.ts'
 import { hostsLine, type ProjectContainers } from '../../network/neighbours.ts'
 
 /** An app's network among those of its project. */
@@ -66,8 +67,8 @@ export async function openProjectFiles(folder: string, exists: (address: string)
     await rename(`${path}.new`, path)
   }
 
-  for (const projectId of await readdir(folder).catch(() => [])) {
-    const written = await readFile(join(folderOf(projectId), 'hosts'), 'utf8').catch(() => '')
+  for (const projectId of await readdir(folder).catch(unlessShort([]))) {
+    const written = await readFile(join(folderOf(projectId), 'hosts'), 'utf8').catch(unlessShort(''))
     const known = containersIn(written)
     if (known !== null) containers.set(projectId, known)
     await set(

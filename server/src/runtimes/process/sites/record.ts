@@ -1,6 +1,7 @@
 import { lstat, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readOptional } from '../../../platform/files.ts'
+import { unlessShort } from '../../../platform/processes.ts'
 import type { ReleasePaths } from '../release/layout.ts'
 import type { LocalSite } from '../release/local-instance.ts'
 
@@ -19,13 +20,13 @@ export async function writeRecord(paths: ReleasePaths, id: string): Promise<stri
 
 /** True while the instance is the one that its release serves, and its folder is there. */
 export async function isServed({ id, record, folder }: LocalSite): Promise<boolean> {
-  if ((await readOptional(record).catch(() => undefined)) !== id) return false
-  return (await lstat(folder).catch(() => null))?.isDirectory() === true
+  if ((await readOptional(record).catch(unlessShort(undefined))) !== id) return false
+  return (await lstat(folder).catch(unlessShort(null)))?.isDirectory() === true
 }
 
 /** Ends an instance, unless another one has taken its place. */
 export async function removeRecord({ id, record }: Pick<LocalSite, 'id' | 'record'>): Promise<void> {
-  const found = await readFile(record, 'utf8').catch(() => undefined)
+  const found = await readFile(record, 'utf8').catch(unlessShort(undefined))
   if (found === id) await rm(record, { force: true })
 }
 
@@ -35,5 +36,5 @@ export async function removeAnyRecord(paths: Pick<ReleasePaths, 'directory'>): P
 }
 
 export async function hasRecord(paths: Pick<ReleasePaths, 'directory'>): Promise<boolean> {
-  return (await lstat(recordOf(paths)).catch(() => null)) !== null
+  return (await lstat(recordOf(paths)).catch(unlessShort(null))) !== null
 }

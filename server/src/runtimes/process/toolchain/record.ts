@@ -2,6 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import valid from 'semver/functions/valid.js'
 import { exists, readOptional } from '../../../platform/files.ts'
+import { unlessShort } from '../../../platform/processes.ts'
 import type { ToolName } from '../../../platform/toolchain.ts'
 import { listApps, pathsOf, type ReleasePaths } from '../release/layout.ts'
 import { titles } from './packages.ts'
@@ -38,7 +39,7 @@ export async function toolsOfReleases(apps: string): Promise<ReadonlySet<string>
   const found = new Set<string>()
   for (const { id: appId } of await listApps(apps)) {
     const folder = dirname(pathsOf(apps, { id: '', appId }).toolchain)
-    for (const file of await readdir(folder).catch(() => [])) {
+    for (const file of await readdir(folder).catch(unlessShort([]))) {
       const paths = pathsOf(apps, { id: file.replace(/\.json$/, ''), appId })
       if (!(await exists(paths.directory))) continue
       for (const [tool, version] of Object.entries(await readTools(paths))) {
@@ -51,13 +52,13 @@ export async function toolsOfReleases(apps: string): Promise<ReadonlySet<string>
 
 /** Lists the folders of downloaded tools. */
 export async function toolFolders(directory: string): Promise<string[]> {
-  const entries = await readdir(directory).catch(() => [])
+  const entries = await readdir(directory).catch(unlessShort([]))
   return entries.filter((name) => names.some((tool) => isOf(tool, name))).map((name) => join(directory, name))
 }
 
 /** Lists the versions of a tool that were downloaded. */
 export async function downloadedVersions(directory: string, tool: ToolName): Promise<string[]> {
-  const entries = await readdir(directory).catch(() => [])
+  const entries = await readdir(directory).catch(unlessShort([]))
   return entries.filter((name) => isOf(tool, name)).map((name) => name.slice(tool.length + 1))
 }
 
