@@ -1,4 +1,4 @@
-import { lstat, readdir, realpath, stat } from 'node:fs/promises'
+import { lstat, readdir, readFile, realpath } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Command } from '../platform/command.ts'
 import { folderRunnerName, staticFallbackFlag, staticServerName } from '../platform/toolchain.ts'
@@ -49,47 +49,52 @@ async function stateOf(root: string, { paths }: StartOutput, since: number): Pro
   for (const path of paths) {
     const target = await resolveWithin(root, path)
     if (target === null) continue
-    if ((await stat(target)).ctimeMs >= since) return 'written'
+    if (await isWritten(target, since)) return 'written'
     state = 'kept'
   }
   return state
 }
 
-/** Folders that hold no output: packages, caches, reports, and what other platforms run. */
+const isWritten = async (path: string, since: number): Promise<boolean> =>
+  ((await lstat(path).catch(() => null))?.ctimeMs ?? 0) >= since
+
+/** Returns the files that the build wrote. */
+async function written(root: string, files: readonly string[], since: number): Promise<string[]> {
+  const marked = await Promise.all(
+    files.map(async (file) => ((await isWritten(join(root, file), since)) ? [file] : [])),
+  )
+  return marked.flat()
+}
+
+/** Folders that hold no output: packages, caches and reports. */
 const skipped =
-  /^(?:node_modules|bower_components|jspm_packages|vendor|venv|__pycache__|coverage|(?:test|playwright)-(?:results|report)|-.*|.*[\p{C}\\].*)$/u
+  /^(?:node_modules|bower_components|jspm_packages|vendor|venv|__pycache__|target|deps|_build|coverage|(?:test|playwright)-(?:results|report)|-.*|.*[\p{C}\\].*)$/u
 /** Of the folders whose names begin with a dot, the ones that a site or a server is built into. */
 const hidden = /^\.(?:vitepress|vuepress|output|dist|build|out|site|www|public)$/
 const deepest = 8
-const mostFiles = 50_000
+const mostNames = 50_000
 
 /** Lists the files in which an output may lie, the upper ones first, up to a depth and a number. Links are not followed. */
 async function filesIn(root: string): Promise<readonly string[]> {
   const found: string[] = []
   let level = ['.']
+  let left = mostNames
   for (let depth = 0; depth <= deepest && level.length > 0; depth += 1) {
     const next: string[] = []
     for (const folder of level) {
-      if (found.length > mostFiles) return found
-      for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])) {
+      const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(() => [])
+      left -= entries.length
+      if (left < 0) return found
+      for (const entry of entries) {
         const { name } = entry
-        const path = posix.join(folder, name)
         if (skipped.test(name) || (name.startsWith('.') && !hidden.test(name))) continue
-        if (entry.isDirectory()) next.push(path)
-        else if (entry.isFile()) found.push(path)
+        if (entry.isDirectory()) next.push(posix.join(folder, name))
+        else if (entry.isFile()) found.push(posix.join(folder, name))
       }
     }
     level = next
   }
   return found
-}
-
-const isWritten = async (root: string, path: string, since: number): Promise<boolean> =>
-  ((await lstat(join(root, path)).catch(() => null))?.ctimeMs ?? 0) >= since
-
-async function written(root: string, paths: readonly string[], since: number): Promise<string[]> {
-  const marked = await Promise.all(paths.map(async (path) => ((await isWritten(root, path, since)) ? [path] : [])))
-  return marked.flat()
 }
 
 /** Returns the folders that hold an output which the build wrote elsewhere: the outermost ones, of the app's folder if there are any. */
@@ -113,7 +118,7 @@ async function placesOf(
       beside === undefined || (await resolveWithin(root, posix.join(folder, beside))) !== null ? [folder] : [],
     ),
   )
-  // All files of the app are no output.
+  // A folder with all files of the app is no output.
   const places = known.flat().filter((folder) => !isIn(moves.root, folder))
   const own = places.filter((folder) => isIn(folder, moves.root))
   return outermost(own.length === 0 ? places : own)
@@ -122,8 +127,14 @@ async function placesOf(
 const isIn = (path: string, folder: string): boolean =>
   folder === '.' || path === folder || path.startsWith(`${folder}/`)
 
-const outermost = (folders: readonly string[]): string[] =>
-  [...new Set(folders)].filter((folder) => !folders.some((other) => other !== folder && isIn(folder, other)))
+/** Returns the folders above a path, `.` for the top. */
+const above = (path: string): string[] =>
+  path === '.' ? [] : ['.', ...path.split('/').map((_, at, names) => names.slice(0, at).join('/'))].filter(Boolean)
+
+function outermost(folders: readonly string[]): string[] {
+  const all = new Set(folders)
+  return [...all].filter((folder) => !above(folder).some((each) => all.has(each)))
+}
 
 /** Returns the start of an output with another folder in place of its usual one. */
 function startIn(place: string, { start, moves }: StartOutput): Command {
@@ -164,12 +175,8 @@ async function isStartMissing(root: string, plan: BuildPlan): Promise<boolean> {
 async function misses(root: string, plan: BuildPlan, since: number): Promise<Result<BuildPlan>> {
   const { outputs = [] } = plan
   const looked = outputs.length === 0 ? pathsOf(plan) : outputs.flatMap(({ paths }) => paths.slice(0, 1))
-  const app = rootOf(plan)
   const advice = [...new Set(outputs.flatMap((output) => output.advice ?? []))]
-  const files = await filesIn(root)
-  const starts = [plan.start, ...outputs.map(({ start }) => start)]
-  const isRouted = starts.some(({ argv }) => argv.includes(staticFallbackFlag))
-  const next = await nextStep(root, { files, since, app, isRouted })
+  const next = await nextStep(root, plan, await filesIn(root), since)
   return failed(
     'no_build_output',
     [
@@ -188,37 +195,53 @@ const serverNames = /^(?:server|main|index|app|entry)\.[cm]?js$/
 /** Names the folder that has a page or the file that may be a server; null when the build wrote neither. */
 async function nextStep(
   root: string,
-  {
-    files,
-    since,
-    app,
-    isRouted,
-  }: {
-    readonly files: readonly string[]
-    readonly since: number
-    readonly app: string
-    readonly isRouted: boolean
-  },
+  plan: BuildPlan,
+  files: readonly string[],
+  since: number,
 ): Promise<string | null> {
-  const fresh = await written(root, files, since)
+  const app = rootOf(plan)
+  const starts = [plan.start, ...(plan.outputs ?? []).map((output) => output.start)]
+  const flags = starts.some(({ argv }) => argv.includes(staticFallbackFlag)) ? [staticFallbackFlag] : []
   const name = (path: string) => posix.relative(app, path) || '.'
   const start = (...words: readonly string[]) => `"start": [${words.map(quote).join(', ')}] in fairlead.json`
-  const serve = (folder: string) => start(staticServerName, ...(isRouted ? [staticFallbackFlag] : []), name(folder))
-  // A page of the repository is one, too, where the build wrote what it loads.
-  const pages = files.filter((file) => posix.basename(file) === 'index.html').map((file) => posix.dirname(file))
-  const own = pages.filter((folder) => fresh.some((file) => file === posix.join(folder, 'index.html')))
-  const sites = outermost(own.length > 0 ? own : pages.filter((folder) => fresh.some((file) => isIn(file, folder))))
+  const serve = (folder: string) => start(staticServerName, ...flags, name(folder))
+  const fresh = await written(root, files, since)
+
+  const sites = await sitesIn(root, files, fresh)
   const [site] = sites
-  if (site !== undefined)
+  if (site !== undefined) {
     return `There is an index.html in ${listed(sites.map(name))}. To serve it, write ${serve(site)}.`
+  }
   const servers = fresh.filter((file) => serverNames.test(posix.basename(file)))
   const [server] = servers
   if (server !== undefined) {
     return `The build wrote ${listed(servers.map(name))}. If that is the server, write ${start('node', name(server))}.`
   }
-  const [page] = fresh.filter((file) => file.endsWith('.html'))
+  const page = fresh.find((file) => file.endsWith('.html'))
   if (page === undefined) return null
   return `The build wrote ${quote(name(page))}, but no index.html, with which a site begins. Name it so, or write ${serve(posix.dirname(page))}.`
+}
+
+/** More pages, files and bytes are not compared. */
+const mostCompared = 200
+const mostOfPage = 64 * 1024
+
+/** Returns the folders whose page the build wrote; without any, the ones whose page loads something that it wrote there. */
+async function sitesIn(root: string, files: readonly string[], fresh: readonly string[]): Promise<string[]> {
+  const pages = files.filter((file) => posix.basename(file) === 'index.html')
+  const all = new Set(fresh)
+  const own = pages.filter((file) => all.has(file)).map((file) => posix.dirname(file))
+  if (own.length > 0) return outermost(own)
+  const found: string[] = []
+  for (const page of pages.slice(0, mostCompared)) {
+    const folder = posix.dirname(page)
+    const loaded = fresh.filter((file) => isIn(file, folder)).slice(0, mostCompared)
+    const path = loaded.length === 0 ? null : await resolveWithin(root, page)
+    const size = path === null ? 0 : (await lstat(path)).size
+    const text = path === null || size > mostOfPage ? '' : await readFile(path, 'utf8')
+    if (loaded.some((file) => text.includes(posix.basename(file)))) found.push(folder)
+  }
+  return outermost(found)
 }
 
 const listed = (names: readonly string[]): string => {

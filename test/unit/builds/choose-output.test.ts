@@ -256,13 +256,13 @@ describe('a build whose output is not certain', () => {
     ['a page with another name', app([]), ['docs/home.html'], 'fairlead-static docs'],
     [
       'a bundle for the page at the top',
-      { ...app('webpack'), 'index.html': '' },
+      { ...app('webpack'), 'index.html': '<script src=bundle/main.js>' },
       ['bundle/main.js'],
       'fairlead-static .',
     ],
     [
       'a bundle for a page of the repository',
-      { ...app([]), 'www/index.html': '' },
+      { ...app([]), 'www/index.html': '<script src="js/a.js">' },
       ['www/js/a.js'],
       'fairlead-static www',
     ],
