@@ -359,7 +359,7 @@ describe('the version of Python', () => {
       { versions: new Map([...bookworm, ['uv', '0.9.2']]) },
     )
     expect(withUv.ok && withUv.plan.build.map(({ argv }) => argv.join(' '))).toEqual([
-      `/bin/sh -c UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${brought} .venv`,
+      `/bin/sh -c UV_PYTHON_PREFERENCE=only-managed UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${brought} .venv`,
       '.venv/bin/python -m ensurepip',
       '.venv/bin/python -m pip install --no-input -r requirements.txt',
     ])

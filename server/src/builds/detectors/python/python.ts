@@ -128,7 +128,9 @@ function install(
 
 /** Makes the environment with a Python that uv downloads, in the app's folder: it belongs to the release, like its packages. */
 const bringPython = (version: string): Command =>
-  shellLine(`UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${version} .venv`)
+  shellLine(
+    `UV_PYTHON_PREFERENCE=only-managed UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${version} .venv`,
+  )
 
 /** Reads the files in TOML. Their errors end the plan, since an app without its packages would fail later. */
 function readTables(app: SourceTree): Result<{ readonly pyproject: unknown; readonly pipfile: unknown }> {
