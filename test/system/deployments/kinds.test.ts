@@ -109,15 +109,6 @@ describe('a static site', () => {
     const missing = await fetch(new URL('/src/main.js', url))
     expect([missing.status, await missing.text()]).toEqual([404, '<p>not here</p>\n'])
   })
-
-  it('fails and names the folders that were searched when its build makes no page', async () => {
-    const { failure } = await deployed({
-      'package.json': JSON.stringify({ scripts: { build: 'node build.js' } }),
-      'build.js': '',
-    })
-    expect(failure).toMatchObject({ stage: 'start', code: 'app_exited' })
-    expect(failure?.message).toContain('The build made no index.html in dist/, build/, out/, public/')
-  })
 })
 
 describe('a Python app', () => {

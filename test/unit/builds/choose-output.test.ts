@@ -316,6 +316,12 @@ describe('a build whose output is not certain', () => {
   })
 })
 
+test('a build that made nothing is told the places that were looked at, and no folder that is not there', async () => {
+  const message = await startOf(app([]), ['notes.txt'])
+  expect(message).toContain('there is none of dist/index.html, build/index.html, out/index.html, public/index.html.')
+  expect(message).not.toContain('fairlead-static')
+})
+
 test('nothing outside of the sources is an output', async () => {
   await using directory = await temporaryDirectory()
   await symlink('/etc', join(directory.path, 'dist'))
