@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { sayAlive } from '../server/src/platform/alive.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -25,7 +26,7 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
       const start = performance.now()
       const time = () => paint('dim', `${Math.round(performance.now() - start)} ms`.padStart(9))
       try {
-        const result = await task()
+        const result = await sayAlive({ what: `at this step: ${title}`, say: (text) => line(`    ${text}`) }, task)
         line(`${paint('green', '  ✓')} ${title.padEnd(34)} ${time()}   ${describe(result)}`)
         return result
       } catch (error) {

@@ -1,7 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { sayAlive } from '../server/src/platform/alive.ts'
 import { packCommand } from './command-package.ts'
 
 /**
@@ -13,22 +15,28 @@ import { packCommand } from './command-package.ts'
 const maximumScriptBytes = 200_000
 const serverOnly = process.argv[2] === 'server'
 
-// Nothing else is printed meanwhile.
 const isFirst = !existsSync('server/dist/programs/cli.mjs')
-process.stdout.write(
-  isFirst ? 'Building, which takes a minute or two the first time …\n' : 'Building what has changed …\n',
+process.stdout.write(`Building what has changed${isFirst ? ', which takes a minute or two the first time' : ''}:\n`)
+await step('compiling the sources', () =>
+  run('tsc', ['-b', ...(serverOnly ? ['server', 'cli'] : ['receiver', 'server', 'action', 'cli'])]),
 )
-run('tsc', ['-b', ...(serverOnly ? ['server', 'cli'] : ['receiver', 'server', 'action', 'cli'])])
 await buildPrograms()
-buildDashboard()
+await buildDashboard()
 await buildCommand()
 if (!serverOnly) {
-  bundle({
+  await bundle('the action', {
     entry: 'action/lib/main.js',
     inputs: ['action/lib', 'server/dist/contract', 'package-lock.json'],
     directory: 'action/dist',
     options: ['--license', '[name].licenses.txt'],
   })
+}
+process.stdout.write(`Built after ${(performance.now() / 1000).toFixed(1)} s.\n`)
+
+/** Does one part of the build, and prints what it is. */
+function step(what: string, work: () => Promise<void>): Promise<void> {
+  process.stdout.write(`  ${what} …\n`)
+  return sayAlive({ what, say: (line) => process.stdout.write(`  ${line}\n`) }, work)
 }
 
 /** Bundles the programs of the server, which its command starts. */
@@ -37,8 +45,10 @@ async function buildPrograms(): Promise<void> {
   const folder = 'server/dist/programs'
   // Written last.
   if (isFresh(join(folder, 'licenses.txt'), inputs)) return
-  const { bundlePrograms } = await import('./programs/bundle.ts')
-  await bundlePrograms(folder)
+  await step('bundling the programs of the server', async () => {
+    const { bundlePrograms } = await import('./programs/bundle.ts')
+    await bundlePrograms(folder)
+  })
 }
 
 /** Bundles the command of users and the typed client, and packs their package into the server, which serves it. */
@@ -48,35 +58,42 @@ async function buildCommand(): Promise<void> {
   )
   const inputs = ['cli/lib', 'cli/package.json', ...parts, 'package-lock.json']
   const options = ['--license', 'licenses.txt']
-  bundle({ entry: 'cli/lib/main.js', inputs, directory: 'cli/dist', options })
+  await bundle('the command', { entry: 'cli/lib/main.js', inputs, directory: 'cli/dist', options })
   const client = 'cli/dist/client'
   const clientInputs = ['server/dist/contract', 'server/dist/http/reference', 'scripts/client-types.ts']
-  if (bundle({ entry: 'server/dist/contract/client.js', inputs: clientInputs, directory: client })) {
+  if (
+    await bundle('the client', { entry: 'server/dist/contract/client.js', inputs: clientInputs, directory: client })
+  ) {
     const { writeClientTypes } = await import('./client-types.ts')
     writeClientTypes(client)
   }
   const output = 'server/dist/cli.tgz'
   if (isFresh(output, ['cli/dist', 'cli/bin', 'cli/commonjs', 'cli/package.json', 'cli/README.md'])) return
-  packCommand(output)
+  await step('packing the command', async () => packCommand(output))
 }
 
 /** Returns false when the bundle was fresh. */
-function bundle(request: { entry: string; inputs: string[]; directory: string; options?: string[] }): boolean {
+async function bundle(
+  name: string,
+  request: { entry: string; inputs: string[]; directory: string; options?: string[] },
+): Promise<boolean> {
   const output = join(request.directory, 'index.js')
   if (isFresh(output, request.inputs)) return false
   // The names of chunks change with their content, and the bundler leaves old ones there.
   rmSync(request.directory, { recursive: true, force: true })
-  run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])])
+  await step(`bundling ${name}`, () =>
+    run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])]),
+  )
   return true
 }
 
 /** Builds the dashboard's static files and compresses them, so that the server does not do that for every request. */
-function buildDashboard(): void {
+async function buildDashboard(): Promise<void> {
   const directory = 'server/dist/dashboard'
   const inputs = ['server/dashboard/src', 'server/dashboard/index.html', 'server/dashboard/vite.config.ts']
   const output = join(directory, 'index.html')
   if (isFresh(output, [...inputs, 'server/dist/contract', 'package-lock.json'])) return
-  run('vite', ['build', '--logLevel', 'warn', 'server/dashboard'])
+  await step('building the dashboard', () => run('vite', ['build', '--logLevel', 'warn', 'server/dashboard']))
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
     if (!/\.(js|css|svg)$/.test(name)) continue
     const path = join(directory, name)
@@ -125,7 +142,7 @@ function newest(path: string): number {
   return Math.max(0, ...readdirSync(path).map((name) => newest(join(path, name))))
 }
 
-function run(program: string, args: readonly string[]): void {
-  const { status } = spawnSync(`node_modules/.bin/${program}`, args, { stdio: 'inherit' })
+async function run(program: string, args: readonly string[]): Promise<void> {
+  const [status] = await once(spawn(`node_modules/.bin/${program}`, args, { stdio: 'inherit' }), 'exit')
   if (status !== 0) process.exit(status ?? 1)
 }

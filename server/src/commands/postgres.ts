@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger } from '../platform/logger.ts'
+import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
@@ -18,7 +19,9 @@ export function postgresCommand(): Command {
       const stop = new AbortController()
       for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
       const { installBinaries } = await import('../administration.ts')
-      const version = await installBinaries({ config, logger, signal: stop.signal }, major)
+      const version = await telling(`installing PostgreSQL ${major}`, () =>
+        installBinaries({ config, logger, signal: stop.signal }, major),
+      )
       process.stdout.write(`PostgreSQL ${version} is installed\n`)
     })
   return postgres

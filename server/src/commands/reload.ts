@@ -4,6 +4,7 @@ import { loadConfig } from '../platform/config.ts'
 import { controlsOf, type ServerControl } from '../platform/control/client.ts'
 import type { ServerStatus } from '../platform/control/protocol.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
 
@@ -22,7 +23,7 @@ export function reloadCommand(): Command {
       const servers = await serversOf(flags)
       if (servers.length === 0)
         throw new CommandError('No server runs on this data directory; start it with: fairlead serve')
-      for (const { pid, version } of await handOver(flags)) {
+      for (const { pid, version } of await telling('handing over', () => handOver(flags))) {
         process.stdout.write(`The server is version ${version} now (pid ${pid})\n`)
       }
     })

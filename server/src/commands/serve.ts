@@ -5,6 +5,7 @@ import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { finishTransfersMs } from '../composition/composition.ts'
+import { sayAlive } from '../platform/alive.ts'
 import { loadConfig } from '../platform/config.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
@@ -78,23 +79,27 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   // Imported here, so that no other command waits for all of the server's modules.
   const { startServer } = await import('../server.ts')
 
-  const server = await startServer({
-    config,
-    logger,
-    lostLogLines: lost,
-    signal: stop.signal,
-    onStopRequest: (scope) => {
-      logger.info({ scope }, 'a command asks the server to stop')
-      stop.abort(new StopRequest(scope, 'stopped by a command'))
-    },
-    onHandoverRequest: requestHandover,
-    ...(takeover === undefined ? {} : { takeover }),
-    onFatal: (error) => {
-      logger.fatal({ err: error }, 'the server cannot continue')
-      process.exitCode = 1
-      stop.abort(error)
-    },
-  }).catch(serviceManager.failed)
+  const start = () =>
+    startServer({
+      config,
+      logger,
+      lostLogLines: lost,
+      signal: stop.signal,
+      onStopRequest: (scope) => {
+        logger.info({ scope }, 'a command asks the server to stop')
+        stop.abort(new StopRequest(scope, 'stopped by a command'))
+      },
+      onHandoverRequest: requestHandover,
+      ...(takeover === undefined ? {} : { takeover }),
+      onFatal: (error) => {
+        logger.fatal({ err: error }, 'the server cannot continue')
+        process.exitCode = 1
+        stop.abort(error)
+      },
+    })
+  const server = await sayAlive({ what: 'starting', say: (line) => logger.info(line) }, start).catch(
+    serviceManager.failed,
+  )
   await serviceManager.ready(server.url)
   // Only now: the former server ends as soon as it has nothing left to do, and a service manager that does not know its next
   // main process by then takes that for the end of the service.

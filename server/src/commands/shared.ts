@@ -8,6 +8,7 @@ import type { Transaction } from '../platform/database.ts'
 import { createLogger } from '../platform/logger.ts'
 import { dataDirectoryAt, foreignOwner } from '../platform/startup/data-directory.ts'
 import { CommandError } from './client/command-error.ts'
+import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 
 export { CommandError, wholeNumber } from './client/command-error.ts'
@@ -41,7 +42,9 @@ export async function withState<T>(
   // Imported here, so that commands without a database do not wait for these modules.
   const { administer } = await import('../administration.ts')
   const logger = createLogger({ level: 'error', destination: 'stderr' })
-  return administer({ config, logger }, (administration) => work(administration, config))
+  return telling('at work on the data directory', () =>
+    administer({ config, logger }, (administration) => work(administration, config)),
+  )
 }
 
 function assertStarted({ dataDirectory, databaseUrl }: Config): void {

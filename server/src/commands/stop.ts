@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { isRoot } from '../platform/startup/state.ts'
+import { telling } from './client/wait.ts'
 import { chosenDirectory, directoriesInUse } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags, wholeNumber } from './shared.ts'
 
@@ -36,10 +37,12 @@ export function stopCommand(): Command {
       if (unit !== null) {
         if (!isRoot())
           throw new CommandError(`systemd runs this server as ${unit}, which only root stops: sudo fairlead stop`)
-        await stopService(unit, ['stop'], flags.timeout * 1000)
+        await telling(`stopping ${unit}`, () => stopService(unit, ['stop'], flags.timeout * 1000))
         report(`stopped the service ${unit}; start it again: systemctl start ${unit}`)
       }
-      await stopEverything({ dataDirectory, timeoutMs: flags.timeout * 1000, report })
+      await telling('stopping what runs', () =>
+        stopEverything({ dataDirectory, timeoutMs: flags.timeout * 1000, report }),
+      )
       if (stopped > 0) return
       process.stdout.write(`nothing was running with the data directory ${dataDirectory}\n`)
       for (const folder of await directoriesInUse()) {

@@ -6,6 +6,7 @@ import type { VersionChange } from '../platform/versions/description.ts'
 import type { VersionSource } from '../platform/versions/install.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
 import type { UpdateResult, Updater } from '../platform/versions/updater.ts'
+import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { handOver, serversOf } from './reload.ts'
 import { describeOwn } from './self-check.ts'
@@ -28,7 +29,7 @@ export function updateCommand(): Command {
       const flags = { ...asked, dataDir: await chosenDirectory(asked.dataDir) }
       if (flags.back) {
         if (given.length > 0 || flags.check) throw new CommandError('--back takes no version and no other option.')
-        return report(await (await updaterFor(flags)).back())
+        return report(await telling('changing the version', async () => (await updaterFor(flags)).back()))
       }
       if (given.length === 0 && !flags.check) {
         throw new CommandError(
@@ -37,8 +38,8 @@ export function updateCommand(): Command {
       }
       const source = sourceOf(given.length === 0 ? ['latest'] : given)
       const updater = await updaterFor(flags)
-      if (flags.check) reportChange(await updater.check(source))
-      else report(await updater.update(source))
+      if (flags.check) reportChange(await telling('getting the version', () => updater.check(source)))
+      else report(await telling('changing the version', () => updater.update(source)))
     })
 }
 

@@ -79,7 +79,9 @@ export function composeDeployJob(
   const { instances, routes, checkHealth, others, disk, fail } = parts
   const slots = createSlots<string>(config.deploys.builds)
   const build = composeBuild(composition, services, core, { ...parts, slots })
-  const promote = { runtimes: services.runtimes, rows: store.rows, locks, disk, build, slots, settings: config.deploys }
+  const note = createNoteInLog(services.logs)
+  const settings = config.deploys
+  const promote = { runtimes: services.runtimes, rows: store.rows, locks, disk, build, note, slots, settings }
   const deploy = createDeploy({
     apps,
     store,
@@ -123,7 +125,7 @@ function composeBuild(
 
 function composeMakeRelease(
   { config, state, secrets: secretBox }: Composition,
-  { runtimes, sources, rights }: DeploymentServices,
+  { logs, runtimes, sources, rights }: DeploymentServices,
   { store, secrets }: DeploymentCore,
   { disk }: DeployJobParts,
   build: BuildStep,
@@ -140,6 +142,7 @@ function composeMakeRelease(
       secrets,
       accessOf: createGitAccess({ database: state.db, secretBox, secrets }),
       jobs: store.jobs,
+      note: createNoteInLog(logs),
       settings: config.deploys,
     }),
     plans: createPlanApart(),

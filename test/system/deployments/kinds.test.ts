@@ -47,6 +47,16 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text()
 const httpServer = (answer: string) =>
   `require('node:http').createServer((request, response) => { ${answer} }).listen(process.env.PORT)\n`
 
+it('a build that prints nothing is told again and again, with the command that runs', async () => {
+  const silent = "setTimeout(() => process.stdout.write('made\\n'), 20_000)"
+  const { id } = await deployed({
+    'fairlead.json': JSON.stringify({ build: ['node', 'build.js'], start: ['node', 'server.js'] }),
+    'build.js': silent,
+    'server.js': httpServer('response.end()'),
+  })
+  expect(await buildLog(id)).toMatch(/^\$ node build\.js\nStill running node build\.js \(1\d s\)\.\nmade\n/m)
+})
+
 describe('a Node app', () => {
   it('runs in a workspace of pnpm, and its next build downloads nothing again', async () => {
     await using app = await repository(await filesOf('pnpm-workspace'))

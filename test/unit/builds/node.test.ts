@@ -166,6 +166,12 @@ describe('a Node app', () => {
     expect(build?.env).not.toHaveProperty('CYPRESS_INSTALL_BINARY')
   })
 
+  test('waits for a registry that does not answer for a few minutes, unless the operator says otherwise', () => {
+    const result = planOf({ 'package.json': start('node a.js'), 'package-lock.json': '' })
+    const [install] = result.ok ? result.plan.build : []
+    expect(install?.settings).toEqual({ npm_config_fetch_timeout: '60000', npm_config_fetch_retry_maxtimeout: '10000' })
+  })
+
   test('with an .npmrc that does not concern scripts starts directly', () => {
     expect(planned({ 'package.json': start('node a.js'), '.npmrc': 'registry=x' }).start).toEqual(['node', 'a.js'])
   })

@@ -12,6 +12,7 @@ import { type LocalServer, withLocalOption } from './local.ts'
 import { bundleCommit, type LocalCommit, nameFor, readLink, readRepository, writeLink } from './repository.ts'
 import { type DeploymentFlags, runDeployment } from './run-deployment.ts'
 import { readVariables } from './variables.ts'
+import { telling } from './wait.ts'
 
 interface DeployFlags extends DeploymentFlags {
   readonly project?: string
@@ -172,8 +173,10 @@ export function warnOfChanges({ changed }: LocalCommit): void {
 export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
   try {
-    const body = await bundleCommit(local, folder)
-    return (await client.sources.create({ params: { project_id: id }, body })).id
+    return await telling('sending the source', async () => {
+      const body = await bundleCommit(local, folder)
+      return (await client.sources.create({ params: { project_id: id }, body })).id
+    })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

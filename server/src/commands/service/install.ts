@@ -26,6 +26,7 @@ import {
 import { clusterUser, isRoot } from '../../platform/startup/state.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { ownRoot } from '../../platform/versions/own-package.ts'
+import { telling } from '../client/wait.ts'
 import { CommandError } from '../shared.ts'
 import { firstEnvironment } from './environment.ts'
 
@@ -60,7 +61,7 @@ export async function install(flags: InstallFlags): Promise<void> {
   await writeUnits(settings)
   await systemctl(['daemon-reload'])
   print(`The service runs the version in ${version}. Starting it …`)
-  await start()
+  await telling('starting the service', start)
   report(config, settings, madeFile, Object.keys(drift).length > 0)
 }
 

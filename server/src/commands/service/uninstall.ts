@@ -11,6 +11,7 @@ import {
   unitFolder,
 } from '../../platform/service-manager/units.ts'
 import { isRoot } from '../../platform/startup/state.ts'
+import { telling } from '../client/wait.ts'
 import { CommandError } from '../shared.ts'
 import { stopService } from './stop-service.ts'
 
@@ -38,7 +39,7 @@ export async function uninstall(): Promise<void> {
 }
 
 async function stopEverything(): Promise<void> {
-  await stopService(serverUnitName, ['disable', '--now'], stopTimeoutMs)
+  await telling('stopping the service', () => stopService(serverUnitName, ['disable', '--now'], stopTimeoutMs))
   await run('systemctl', ['stop', ...groupUnits], stopTimeoutMs)
   await endLeftovers()
 }

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
 import { endedOrAborted } from '../../platform/abort.ts'
+import { sayAlive } from '../../platform/alive.ts'
 import type { Command } from '../../platform/command.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
 import { ensurePrivateFolder } from '../../platform/disk/folders.ts'
@@ -65,7 +66,10 @@ export function createBuilder(parts: BuilderParts): Builder {
         await giveOutputToUser(output, local.user)
         if (confinement.warning !== null) await output.write(`warning: ${confinement.warning}\n`)
         const say = (line: string) => output.write(`${line}\n`)
-        if (toolchain !== 'kept') await parts.toolchains.equip(local.paths, toolchain, { signal, say })
+        if (toolchain !== 'kept') {
+          const what = 'getting the programs that the app asks for'
+          await sayAlive({ what, say }, () => parts.toolchains.equip(local.paths, toolchain, { signal, say }))
+        }
         return withCommands((command, limit) => runStep(parts, local, command, output, limit), signal, steps)
       })
     },

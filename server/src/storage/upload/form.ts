@@ -159,7 +159,8 @@ function boundaryOf({ headers }: IncomingMessage): string {
 function createParser(message: IncomingMessage): BusboyInstance {
   const type = message.headers['content-type'] ?? ''
   try {
-    if (boundaryOf(message) === '' || type.match(/boundary/gi)?.length !== 1) throw new Error('another media type')
+    if (boundaryOf(message) === '' || type.match(/; *boundary *=/gi)?.length !== 1)
+      throw new Error('another media type')
     return new Busboy({ headers: message.headers as BusboyHeaders, preservePath: true, limits })
   } catch {
     throw invalidRequest({ field: 'content-type', message: 'must be multipart/form-data with a boundary' })

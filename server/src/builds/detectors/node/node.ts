@@ -121,5 +121,6 @@ function planInstall(
   const dev = builds || runsAlone || needsDevelopmentPackages(app, start)
   const unlocked = locked ? { unlocked: manager.install({ locked: false, dev }) } : {}
   const env = { ...manager.env, ...withoutTestPrograms }
-  return [{ command: { argv: manager.install({ locked, dev }), env, ...unlocked }, folder }]
+  const settings = manager.settings === undefined ? {} : { settings: manager.settings }
+  return [{ command: { argv: manager.install({ locked, dev }), env, ...settings, ...unlocked }, folder }]
 }

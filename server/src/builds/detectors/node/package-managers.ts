@@ -7,6 +7,8 @@ import type { SourceTree } from '../../source/tree.ts'
 export interface PackageManager {
   readonly name: 'npm' | 'pnpm' | 'yarn' | 'bun'
   readonly env: Readonly<Record<string, string>>
+  /** Of its installation; variables of the operator and of the app come before them. */
+  readonly settings?: Command['settings']
   /** True when plain `node` finds the packages that it installed. */
   readonly plainNode: boolean
   /** @param options.locked true when there is a lock file, which is followed exactly */
@@ -17,6 +19,8 @@ export interface PackageManager {
 const npm: PackageManager = {
   name: 'npm',
   env: { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_update_notifier: 'false' },
+  // npm says nothing while it tries again. By default it waits for a registry that does not answer for 17 minutes, longer than a build.
+  settings: { npm_config_fetch_timeout: '60000', npm_config_fetch_retry_maxtimeout: '10000' },
   plainNode: true,
   // NODE_ENV=production leaves development dependencies out, but a build script usually needs them.
   install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],

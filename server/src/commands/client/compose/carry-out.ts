@@ -8,6 +8,7 @@ import type { Connection } from '../connection.ts'
 import { uploadCommit, warnOfChanges } from '../deploy.ts'
 import { folderOfRepository, type LocalCommit, readFileOfCommit, readRepository } from '../repository.ts'
 import { runDeployment } from '../run-deployment.ts'
+import { telling } from '../wait.ts'
 import { type AppToImport, type DatabaseToImport, type ImportPlan, saysAll } from './plan.ts'
 
 type Params = { readonly project_id: string }
@@ -80,7 +81,7 @@ async function createDatabase(client: Client, params: Params, { name, version }:
   })
   say(`The database ${name} is created, with PostgreSQL ${created.version}.`)
   if (version !== null && version !== created.version) say(`warning: this server has no PostgreSQL ${version}.`)
-  await untilAvailable(client, { ...params, id: created.id })
+  await telling(`creating the database ${name}`, () => untilAvailable(client, { ...params, id: created.id }))
   return created.id
 }
 

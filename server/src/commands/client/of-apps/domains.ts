@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import { CommandError, wholeNumber } from '../command-error.ts'
 import { printable } from '../follow.ts'
 import type { LocalServer } from '../local.ts'
+import { telling } from '../wait.ts'
 import { type AppFlags, appCommand, type NamedApp, withNamedApp } from './command.ts'
 import { type Domain, type DomainOfApp, domainNamed, isServed, untilServed, writeProblems } from './domain-check.ts'
 
@@ -81,7 +82,7 @@ async function add(app: NamedApp, name: string, { redirect = false, wait, timeou
   const next = wait ? 'The domain is served as soon as they are found.' : `Then: ${checkAgain(app, domain)}`
   process.stderr.write(`${printable(`Set these records where the DNS of ${domain.name} is managed. ${next}`)}\n`)
   if (!wait) return
-  const served = await untilServed({ ...app, domain }, timeout * 60_000)
+  const served = await telling('waiting for the domain', () => untilServed({ ...app, domain }, timeout * 60_000))
   if (served === undefined) {
     throw new CommandError(
       `${domain.name} is not served after ${timeout} min. The server goes on looking: ${checkAgain(app, domain)}`,

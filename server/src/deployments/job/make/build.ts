@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import type { BuildPlan } from '../../../builds/build-plan.ts'
 import type { Result } from '../../../builds/source/result.ts'
 import type { LogStore } from '../../../logs/log-store.ts'
+import { isSignOfLife } from '../../../platform/alive.ts'
 import type { Command } from '../../../platform/command.ts'
 import type { Slots } from '../../../platform/slots.ts'
 import { commandLine } from '../../../runtimes/command-line.ts'
@@ -18,7 +19,7 @@ import type { JobTransitions } from '../../state/job-transitions.ts'
 import type { DeploymentRow } from '../../state/tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
 import { anotherTry, buildAdvice } from '../explain/build-advice.ts'
-import { withBuildLog } from '../progress/build-log.ts'
+import { inBuildLog, withBuildLog } from '../progress/build-log.ts'
 import type { LastLines } from '../progress/log-lines.ts'
 import { createQueueNotes } from '../progress/queue-notes.ts'
 import type { StepRecorder } from '../progress/step-recorder.ts'
@@ -78,12 +79,19 @@ export function createBuildStep(dependencies: BuildDependencies): BuildStep {
           work.steps.begin('queued')
           queue.note(before)
         }
+        const turn = Promise.withResolvers<void>()
+        const waiting = inBuildLog(output, 'waiting for a build slot', () => turn.promise)
         const begin = async () => {
+          turn.resolve()
+          await waiting
           work.steps.begin('build')
           await queue.end()
           return build(dependencies, release, runtime, { ...work, output }, signal)
         }
-        return slots.use(row.account_id, signal, begin, wait).finally(queue.settle)
+        return slots.use(row.account_id, signal, begin, wait).finally(() => {
+          turn.resolve()
+          return queue.settle()
+        })
       })
     } catch (error) {
       if (error instanceof RuntimeError) throw new DeploymentError('build', error.code, error.message)
@@ -113,7 +121,7 @@ function build(
     async record(command) {
       const { size } = await output.stat()
       return async () => {
-        const lines = await lastLines(release, 'build', { logFrom: size })
+        const lines = (await lastLines(release, 'build', { logFrom: size })).filter((line) => !isSignOfLife(line))
         const name = command === null ? [] : `$ ${commandLine(command.argv)}`.split('\n')
         return name.every((line, at) => line === lines[at]) ? lines.slice(name.length) : lines
       }
@@ -123,17 +131,15 @@ function build(
     within('build', settings.buildTimeoutMs, signal, (inTime) => disk.guard(limit, inTime, steps))
   if (plan.image !== undefined) {
     const ofProject = (registry: string) => credentialsFor(release.projectId, registry)
-    return limited(async (guarded) =>
-      buildImage(images, release, work, {
-        ...{ output, lastLines: await told.record(null) },
-        ...{ signal: guarded, credentialsFor: ofProject },
-      }),
-    )
+    return limited(async (guarded) => {
+      const options = { output, lastLines: await told.record(null), signal: guarded, credentialsFor: ofProject }
+      return inBuildLog(output, 'building the image', () => buildImage(images, release, work, options))
+    })
   }
   return builder.build(release, { output, signal, toolchain: work.toolchain ?? plan.toolchain }, (run) =>
     limited(async (guarded) => {
       const built = await runPlan(run, work, guarded, told)
-      await work.pack?.(built, { output, signal: guarded })
+      await inBuildLog(output, 'making the image', async () => work.pack?.(built, { output, signal: guarded }))
       return built
     }),
   )
@@ -158,18 +164,19 @@ async function runPlan(
   signal: AbortSignal,
   { output, record }: Told,
 ): Promise<BuildPlan> {
+  const runAlive = (command: Command) => inBuildLog(output, `running ${aliveName(command)}`, () => run(command, signal))
   const begun = Date.now() - fileClockMs
   let lastLines: () => Promise<string[]> = async () => []
   for (const command of plan.build) {
     lastLines = await record(command)
-    const exit = await run(command, signal)
+    const exit = await runAlive(command)
     if (exit.code === 0) continue
     const lines = await lastLines()
     const again = exit.exceeded === null ? anotherTry(command, lines) : null
     if (again === null) throw failure('build_failed', command, exit, lines)
     await output.write(`${again.note}\n`)
     lastLines = await record(again.command)
-    const second = await run(again.command, signal)
+    const second = await runAlive(again.command)
     if (second.code !== 0) throw failure('build_failed', again.command, second, await lastLines())
   }
   const finished = await finish(plan, begun)
@@ -183,10 +190,17 @@ async function runPlan(
   if (plan.outputs !== undefined) await output.write(`The app starts with: ${commandLine(finished.value.start.argv)}\n`)
   if (plan.release === undefined) return finished.value
   lastLines = await record(plan.release)
-  const exit = await run(plan.release, signal)
+  const exit = await runAlive(plan.release)
   if (exit.code !== 0) throw failure('release_failed', plan.release, exit, await lastLines())
   return finished.value
 }
+
+/** Commands that get packages wait for the network, and most say nothing of it. */
+const getsPackages = /^(ci|install|add|sync|restore|fetch|download)$/
+
+const aliveName = ({ argv }: Command): string =>
+  commandLine(argv) +
+  (argv.some((word) => getsPackages.test(word)) ? ', which may wait for packages from the network' : '')
 
 function failure(
   code: 'build_failed' | 'release_failed',

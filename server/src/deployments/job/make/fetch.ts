@@ -1,3 +1,4 @@
+import { sayAlive } from '../../../platform/alive.ts'
 import type { ReleaseStore } from '../../../runtimes/runtime.ts'
 import {
   type FetchedSource,
@@ -13,6 +14,7 @@ import type { DeploymentSecrets } from '../../state/secrets.ts'
 import type { DeploymentRow } from '../../state/tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
 import { releaseRef } from '../instances.ts'
+import type { NoteInLog } from '../progress/log-lines.ts'
 import { within } from '../within.ts'
 
 /** Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before they fit. */
@@ -38,11 +40,12 @@ interface FetchDependencies {
   /** Returns how git reaches the repository of a deployment. */
   readonly accessOf: (row: DeploymentRow) => Promise<GitAccess>
   readonly jobs: Pick<JobTransitions, 'fetched'>
+  readonly note: NoteInLog
   readonly settings: { readonly fetchTimeoutMs: number; readonly mostSourceBytes: number }
 }
 
 export function createFetchStep(dependencies: FetchDependencies): FetchStep {
-  const { sources, disk, jobs, secrets, settings } = dependencies
+  const { sources, disk, jobs, note, secrets, settings } = dependencies
   return async (row, { directory, releases }, signal) => {
     let cachedBefore = 0
     // The files and what the caches grow by have the same limit, each for itself.
@@ -62,7 +65,11 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
       },
     }
     const { value: fetched, fits } = await within('fetch', settings.fetchTimeoutMs, signal, (limited) =>
-      disk.guard(limit, limited, (guarded) => fetchRow(dependencies, row, directory, guarded).catch(asDeploymentError)),
+      disk.guard(limit, limited, (guarded) =>
+        sayAlive({ what: 'fetching the source', say: (line) => note(releaseRef(row), 'build', line) }, () =>
+          fetchRow(dependencies, row, directory, guarded),
+        ).catch(asDeploymentError),
+      ),
     )
     await jobs.fetched(row, { ...fetched, info: fetched.info && commitDetails(fetched.info, secrets.variablesOf(row)) })
     return { fits }

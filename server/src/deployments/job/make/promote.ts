@@ -1,5 +1,6 @@
 import type { BuildPlan } from '../../../builds/build-plan.ts'
 import { isOfImage } from '../../../builds/image-plan.ts'
+import { sayAlive } from '../../../platform/alive.ts'
 import type { Slots } from '../../../platform/slots.ts'
 import { type Release, RuntimeError } from '../../../runtimes/runtime.ts'
 import type { Runtimes } from '../../../runtimes/runtimes.ts'
@@ -9,6 +10,7 @@ import type { DeploymentStore } from '../../state/store.ts'
 import type { DeploymentRow } from '../../state/tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
 import { releaseRef } from '../instances.ts'
+import type { NoteInLog } from '../progress/log-lines.ts'
 import type { StepRecorder } from '../progress/step-recorder.ts'
 import type { BuildStep } from './build.ts'
 
@@ -30,24 +32,26 @@ interface PromoteDependencies {
   readonly locks: Pick<DeploymentLocks, 'share'>
   readonly disk: DiskGuard
   readonly build: BuildStep
+  readonly note: NoteInLog
   readonly slots: Pick<Slots<string>, 'use'>
   readonly settings: { readonly mostReleaseBytes: number }
 }
 
 export function createPromote(dependencies: PromoteDependencies): Promote {
-  const { runtimes, build, slots } = dependencies
+  const { runtimes, build, note, slots } = dependencies
   return async (row, fromId, release, steps, signal) => {
     // A copy writes as much as a build, and has its turn like one.
     const copy = () => {
       steps.begin('copy')
-      return copyKept(dependencies, row, fromId, release, signal)
+      const alive = { what: 'copying the files', say: (line: string) => note(release, 'build', line) }
+      return sayAlive(alive, () => copyKept(dependencies, row, fromId, release, signal))
     }
     const plan = await slots.use(row.account_id, signal, copy, () => steps.begin('queued'))
     // A copy of an image is another name of it, and there is nothing to run.
     if (isOfImage(plan)) return { value: plan, fits: async () => undefined }
-    const note = `The files are those of ${fromId}, which were not built again.`
+    const origin = `The files are those of ${fromId}, which were not built again.`
     const work = {
-      plan: { ...plan, build: [], notes: [note] },
+      plan: { ...plan, build: [], notes: [origin] },
       finish: async () => ({ ok: true as const, value: plan }),
       steps,
       toolchain: 'kept' as const,

@@ -9,7 +9,7 @@ import { DeploymentError } from '../../state/failure.ts'
 import type { JobTransitions } from '../../state/job-transitions.ts'
 import type { DeploymentRow } from '../../state/tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
-import { withBuildLog } from '../progress/build-log.ts'
+import { inBuildLog, withBuildLog } from '../progress/build-log.ts'
 import type { StepRecorder } from '../progress/step-recorder.ts'
 import { within } from '../within.ts'
 
@@ -89,7 +89,9 @@ async function pull(
     // An image may be as large as what a build makes.
     return within('fetch', settings.buildTimeoutMs, signal, (limited) =>
       disk.guard(limit, limited, (guarded) =>
-        images.pull(release, { reference, credentials }, { output, signal: guarded }).catch((error: unknown) => {
+        inBuildLog(output, `pulling ${reference}`, () =>
+          images.pull(release, { reference, credentials }, { output, signal: guarded }),
+        ).catch((error: unknown) => {
           throw error instanceof RuntimeError ? new DeploymentError('fetch', error.code, error.message) : error
         }),
       ),

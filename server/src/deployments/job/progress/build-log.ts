@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { LogName, LogStore } from '../../../logs/log-store.ts'
+import { sayAlive } from '../../../platform/alive.ts'
 import type { ReleaseRef } from '../../../runtimes/runtime.ts'
 
 /** Does something that writes to the build log of a release, which is recorded meanwhile. */
@@ -19,3 +20,14 @@ export async function withBuildLog<T>(
     await output.close()
   }
 }
+
+/** Does a part of a build, and tells in its log that it goes on while nothing else is written there. */
+export const inBuildLog = <T>(output: FileHandle, what: string, work: () => Promise<T>): Promise<T> =>
+  sayAlive(
+    {
+      what,
+      say: (line) => output.write(`${line}\n`),
+      printed: async () => (await output.stat()).mtimeMs,
+    },
+    work,
+  )
