@@ -1,5 +1,4 @@
 import { styleText } from 'node:util'
-import { sayAlive } from '../server/src/platform/alive.ts'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -13,6 +12,9 @@ export interface Terminal {
   line(text?: string): void
 }
 
+/** A step that takes longer says that it goes on. */
+const aliveMs = 15_000
+
 export function createTerminal(out: NodeJS.WriteStream): Terminal {
   const paint = (style: Style, text: string) => styleText(style, text, { stream: out })
   const line = (text = '') => void out.write(`${text}\n`)
@@ -25,13 +27,16 @@ export function createTerminal(out: NodeJS.WriteStream): Terminal {
     async step(title, task, describe) {
       const start = performance.now()
       const time = () => paint('dim', `${Math.round(performance.now() - start)} ms`.padStart(9))
+      const alive = setInterval(() => line(`    Still at this step: ${title} ${time()}`), aliveMs)
       try {
-        const result = await sayAlive({ what: `at this step: ${title}`, say: (text) => line(`    ${text}`) }, task)
+        const result = await task()
         line(`${paint('green', '  ✓')} ${title.padEnd(34)} ${time()}   ${describe(result)}`)
         return result
       } catch (error) {
         line(`${paint('red', '  ✗')} ${title.padEnd(34)} ${time()}   ${error instanceof Error ? error.message : error}`)
         throw error
+      } finally {
+        clearInterval(alive)
       }
     },
     quote(source, text) {
