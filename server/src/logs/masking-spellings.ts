@@ -22,20 +22,34 @@ export function unwrapped(bytes: Buffer): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-/** Decodes `%41` as in a URL, and every `+` as a space, as in a form. */
-export function urlDecoded(bytes: Buffer): Respelled {
+/**
+ * Decodes `%41` as in a URL.
+ *
+ * @param plus the byte that every plus becomes, encoded or not: a space where a form is read
+ */
+export function urlDecoded(bytes: Buffer, plus = 0x20): Respelled {
   const spelled = emptyFor(bytes)
   let length = 0
   for (let at = 0; at < bytes.length; ) {
     const code = bytes[at] === 0x25 ? hexDigit(bytes[at + 1]) * 16 + hexDigit(bytes[at + 2]) : Number.NaN
     const byte = Number.isNaN(code) ? (bytes[at] ?? 0) : code
-    spelled.bytes[length] = byte === 0x2b ? 0x20 : byte
+    spelled.bytes[length] = byte === 0x2b ? plus : byte
     spelled.starts[length] = at
     at += Number.isNaN(code) ? 1 : 3
     spelled.ends[length] = at
     length += 1
   }
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
+}
+
+/** Decodes a decoded text once more. */
+export function twice({ bytes, starts, ends }: Respelled, decode: (bytes: Buffer) => Respelled): Respelled {
+  const again = decode(bytes)
+  return {
+    bytes: again.bytes,
+    starts: again.starts.map((at) => starts[at] ?? 0),
+    ends: again.ends.map((at) => ends[at - 1] ?? 0),
+  }
 }
 
 /** `\u0041` */

@@ -1,4 +1,4 @@
-import { longestEscape, type Respelled, unescaped, unwrapped, urlDecoded } from './masking-spellings.ts'
+import { longestEscape, type Respelled, twice, unescaped, unwrapped, urlDecoded } from './masking-spellings.ts'
 import { createFinder, type Finder, type Pattern, type Range } from './pattern-search.ts'
 
 /** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make any text unreadable. */
@@ -7,8 +7,8 @@ const shortestSecret = 8
 const pieceLength = 64
 
 /**
- * Finds secrets in plain text, with the escapes of JSON and of programming languages, in base64 (also broken into lines,
- * or within a longer encoded text) or URL-encoded.
+ * Finds secrets in plain text, with the escapes of JSON and of programming languages, URL-encoded, or in base64, which may be
+ * broken into lines, lie within a longer encoded text, and be escaped or URL-encoded itself. The white space around them may be missing.
  */
 export interface Masker {
   /** The length of the longest form of a secret in bytes. To mask a part of a text, this much must be seen around it. */
@@ -20,7 +20,9 @@ export interface Masker {
 }
 
 export function createMasker(values: readonly string[]): Masker {
-  const secrets = [...new Set(values.flatMap((value) => [value, ...value.split(/\r?\n/)]))]
+  // Programs trim what they read.
+  const lines = values.flatMap((value) => [value, ...value.split(/\r\n|\r|\n/)])
+  const secrets = [...new Set(lines.flatMap((line) => [line, line.trim()]))]
     .filter((value) => value.length >= shortestSecret)
     .map((value) => Buffer.from(value))
   const inJson = secrets.map((secret) => Buffer.from(JSON.stringify(secret.toString()).slice(1, -1)))
@@ -30,7 +32,16 @@ export function createMasker(values: readonly string[]): Masker {
   const findDecoded = createFinder(plainPatterns.map(({ text }) => exact(text.replaceAll('+', ' '))))
   const findBase64 = createFinder(base64Patterns)
   // A byte takes at most six as an escape. Base64 in lines has at most one line break for each character.
-  const reach = Math.max(longest(plainPatterns) * longestEscape, longest(base64Patterns) * 2)
+  const reach = Math.max(longest(plainPatterns), longest(base64Patterns)) * longestEscape
+
+  const inEscapes = (text: Respelled, bytes: Buffer) => [
+    rangesIn(findPlain, text, bytes),
+    rangesIn(findBase64, twice(text, unwrapped), bytes),
+  ]
+  const inUrl = (bytes: Buffer) => [
+    rangesIn(findDecoded, urlDecoded(bytes), bytes),
+    rangesIn(findBase64, twice(urlDecoded(bytes, 0x2b), unwrapped), bytes),
+  ]
 
   const find: Masker['find'] = (bytes) => {
     if (secrets.length === 0) return []
@@ -40,8 +51,8 @@ export function createMasker(values: readonly string[]): Masker {
       [
         findPlain.all(bytes),
         rangesIn(findBase64, unwrapped(bytes), bytes),
-        hasEscapes ? rangesIn(findPlain, unescaped(bytes), bytes) : [],
-        mayBeUrl ? rangesIn(findDecoded, urlDecoded(bytes), bytes) : [],
+        ...(hasEscapes ? inEscapes(unescaped(bytes), bytes) : []),
+        ...(mayBeUrl ? inUrl(bytes) : []),
       ].flat(),
     )
   }

@@ -30,6 +30,18 @@ const spellings: Record<string, (value: string) => string> = {
         .toString('base64')
         .match(/.{1,10}/g) ?? []
     ).join('\r\n'),
+  'in base64 in a URL': (value) => encodeURIComponent(Buffer.from(value).toString('base64')),
+  'in base64 in a form': (value) =>
+    new URLSearchParams({ '': Buffer.from(value).toString('base64') }).toString().slice(1),
+  'in base64 in JSON, as PHP writes it': (value) => Buffer.from(value).toString('base64').replaceAll('/', '\\/'),
+  'in lines of base64 in JSON': (value) =>
+    JSON.stringify(
+      (
+        Buffer.from(value)
+          .toString('base64')
+          .match(/.{1,10}/g) ?? []
+      ).join('\n'),
+    ).slice(1, -1),
   'in a URL': encodeURIComponent,
   'in a form': (value) => new URLSearchParams({ '': value }).toString().slice(1),
   'in a URL, in small letters': (value) => encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
@@ -46,7 +58,7 @@ const secretText = fc.string({
 describe('masking', () => {
   it.each(Object.entries(spellings))('hides a value %s', (_, spell) => {
     const value = 'p@ss word/+~ü"ok?'
-    expect(maskValues(`before <${spell(value)}> after`, [value])).toMatch(/^before <\S{0,3}\*\*\*\S{0,3}> after$/)
+    expect(maskValues(`before <${spell(value)}> after`, [value])).toMatch(/^before <\S{0,3}\*\*\*\S{0,6}> after$/)
   })
 
   it('hides each line of a value of several lines, but for short ones', () => {
@@ -61,6 +73,14 @@ describe('masking', () => {
     ['C:\\new\\table', 'C:\\new\\table'],
   ])('hides %j however it is escaped', (value, text) => {
     expect(maskValues(text, [value])).toMatch(/^({ s: ')?\*\*\*(' })?$/)
+  })
+
+  it.each([
+    ['trimmed', ' \ta secret text\n', 'a secret text'],
+    ['trimmed, line by line', 'a secret text \n  another secret', 'another secret'],
+    ['between lone carriage returns', 'a secret text\ranother secret', 'another secret'],
+  ])('hides a value %s', (_, value, text) => {
+    expect(maskValues(`<${text}>`, [value])).toBe('<***>')
   })
 
   it('leaves values alone that are too short to be secret, and all else', () => {
@@ -87,7 +107,7 @@ describe('masking', () => {
           expect(masked).toContain('***')
           // At most the characters at either end that hold bits of a neighbour are left.
           expect(masked.length).toBeLessThanOrEqual(
-            before.length + after.length + 3 + 6 + 5 * Math.floor(spelled.length / 64),
+            before.length + after.length + 3 + 12 + 5 * Math.floor(spelled.length / 64),
           )
         },
       ),
