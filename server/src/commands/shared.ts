@@ -93,7 +93,8 @@ export function nameOf(name: string): string {
 
 /** Prints rows in aligned columns; the first row is the heading. */
 export function printTable(rows: readonly (readonly string[])[]): void {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const widthOf = (column: number) => rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0)
+  const widths = rows[0]?.map((_, column) => widthOf(column)) ?? []
   for (const row of rows) {
     process.stdout.write(
       `${row

@@ -59,7 +59,7 @@ export function limitChanges(
 
 /** Returns the largest number of sessions for each such that all together are no more than `most`; never less than the least. */
 function shareOf(sessions: readonly number[], most: number): number {
-  let share = Math.max(...sessions)
+  let share = sessions.reduce((most, each) => Math.max(most, each), 0)
   while (share > leastShare && sessions.reduce((sum, each) => sum + Math.min(each, share), 0) > most) share--
   return share
 }

@@ -98,7 +98,7 @@ async function lastLines(
   // An app can truncate its log, so that all of it comes after.
   for (let from = first > extent.end ? position : Math.max(position, first), before = -1; from !== before; ) {
     const part = await readLines(path, extent, { from, masker, isFinal: true })
-    texts.push(...part.lines.map(({ text }) => text))
+    for (const { text } of part.lines) texts.push(text)
     before = from
     from = part.next
   }

@@ -47,7 +47,7 @@ export async function findApps(
       if (files.length > 0) tried += 1
       const planned = files.length === 0 ? null : await plan(root)
       if (planned?.ok === true) apps.push({ root, kind: planned.plan.kind })
-      else next.push(...(await foldersIn(directory, root)))
+      else for (const folder of await foldersIn(directory, root)) next.push(folder)
     }
     level = next
   }

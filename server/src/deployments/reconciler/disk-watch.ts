@@ -141,11 +141,11 @@ async function disksOf(
   measured: readonly Measured[],
   free: number,
 ): Promise<readonly { readonly measured: readonly Measured[]; readonly free: number }[]> {
-  const own: Measured[] = []
+  let own: readonly Measured[] = []
   const others: { measured: readonly Measured[]; free: number }[] = []
   for (const [name, apps] of Map.groupBy(measured, ({ row }) => row.runtime)) {
     const elsewhere = (await runtimes.named(name).releases.freeElsewhere?.()) ?? null
-    if (elsewhere === null) own.push(...apps)
+    if (elsewhere === null) own = [...own, ...apps]
     else others.push({ measured: apps, free: elsewhere })
   }
   return [{ measured: own, free }, ...others]

@@ -24,11 +24,11 @@ export async function restore(connection: Connection, { known, isListening }: De
     const has = found.get(app.appId)
     return has === undefined || !isSame(has.upstream, app.upstream)
   })
-  const work = missing.map(({ appId }) => async () => {
+  const puts = missing.map(({ appId }) => async () => {
     const app = known.apps.get(appId)
     if (app !== undefined) await put(connection, app)
   })
-  work.push(...edgeWork(connection, known))
+  const work = [...puts, ...edgeWork(connection, known)]
   // Last: the shared port and the edge find everything in its place.
   if (isListening) work.push(async () => void (await connection.call('listen', null)))
   await Promise.all(work.map((each) => attempt(each, log)))

@@ -33,3 +33,8 @@ it('goes past the rest of a line that is too long, and keeps the lines of a log 
   expect(mergeLines([skipping, part('b', 0, [1])])).toEqual({ lines: [], next: { a: 50, b: 0 } })
   expect(texts([part('a', 0, [5, 0, 6]), part('b', 0, [7])])).toEqual(['a 5', 'a 0', 'a 6'])
 })
+
+it('takes logs of any number of lines', () => {
+  const times = Array.from({ length: 200_000 }, (_, at) => at)
+  expect(texts([part('a', 0, times)])).toHaveLength(times.length)
+})

@@ -32,7 +32,7 @@ export function mergeLines(parts: readonly SourcePart[]): {
     const count = lines.findIndex(({ noted }) => noted > limit)
     const taken = count === -1 ? lines : lines.slice(0, count)
     next[source] = count === -1 ? part.next : (taken.at(-1)?.line.end ?? from)
-    merged.push(...taken.map(({ line, noted }) => ({ source, line, noted })))
+    for (const { line, noted } of taken) merged.push({ source, line, noted })
   }
   return { lines: merged.sort((a, b) => a.noted - b.noted), next }
 }
