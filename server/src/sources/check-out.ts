@@ -5,6 +5,7 @@ import { type CommitInfo, commitFormat, createCommitReader } from './commit-info
 import { succeed } from './fetch-errors.ts'
 import type { Git } from './git.ts'
 import type { CacheFolder } from './git-cache.ts'
+import { SourceError } from './source-error.ts'
 import { parseGitmodules, type Submodule } from './submodules.ts'
 import { createTreeReader, type TreeSummary } from './tree-limits.ts'
 
@@ -54,8 +55,8 @@ export async function checkOut(
   const onOutput = splitAtEmpty(tree.read, said.read, () => listed.resolve('write\n'))
   const writing = { writable: [cache.path, directory], signal, onOutput, input: listed.promise }
   await succeed(git.script(script, [cache.path, directory, commit, commitFormat], writing))
-  const run = { writable: [cache.path], signal }
-  const read = (args: readonly string[]) => git.run([`--git-dir=${cache.path}`, ...args], run)
+  const read: Read = (args, onOutput) =>
+    git.run([`--git-dir=${cache.path}`, ...args], { writable: [cache.path], signal, onOutput })
   return { submodules: await submodulesOf(read, commit, tree.summary()), info: said.info() }
 }
 
@@ -85,19 +86,35 @@ function splitAtEmpty(
   }
 }
 
+type Read = (args: readonly string[], onOutput: (chunk: Buffer) => void) => ReturnType<Git['run']>
+
+/** The most of a `.gitmodules`: a repository may have a hundred submodules. */
+const mostGitmodulesBytes = 1_000_000
+
 async function submodulesOf(
-  run: (args: readonly string[]) => ReturnType<Git['run']>,
+  read: Read,
   commit: string,
   { submodules, hasGitmodules }: TreeSummary,
 ): Promise<PinnedSubmodule[]> {
   if (!hasGitmodules || submodules.size === 0) return []
-  const listed = await run(['config', '--blob', `${commit}:.gitmodules`, '--list', '-z'])
-  return (listed.code === 0 ? parseGitmodules(listed.stdout) : []).flatMap((submodule) => {
+  const chunks: Buffer[] = []
+  let length = 0
+  const { code } = await read(['config', '--blob', `${commit}:.gitmodules`, '--list', '-z'], (chunk) => {
+    length += chunk.length
+    if (length > mostGitmodulesBytes) throw tooLong
+    chunks.push(chunk)
+  })
+  return (code === 0 ? parseGitmodules(Buffer.concat(chunks).toString()) : []).flatMap((submodule) => {
     const hash = submodules.get(submodule.path)
     // One that only the file names is no submodule.
     return hash === undefined ? [] : [{ ...submodule, hash }]
   })
 }
+
+const tooLong = new SourceError(
+  'too_large',
+  'The file .gitmodules is larger than 1 MB. Remove submodules that are not there.',
+)
 
 /** True for the empty folder that git makes in place of a submodule; anything else there is an attack. */
 export async function isEmptyFolderIn(root: string, path: string): Promise<boolean> {

@@ -51,7 +51,11 @@ async function fetcher() {
       return inside(`caches/proj_1/${name}`)
     },
     /** Fetches the branch `main`, or another revision, and returns a file of it. */
-    async fetch({ url }: Pick<Repository, 'url'>, revision: { branch?: string | null; commit?: string } = {}) {
+    async fetch(
+      { url }: Pick<Repository, 'url'>,
+      revision: { branch?: string | null; commit?: string } = {},
+      file = 'server.js',
+    ) {
       await rm(inside('files'), { recursive: true, force: true })
       const request = {
         projectId: 'proj_1',
@@ -66,7 +70,7 @@ async function fetcher() {
         directory: inside('files'),
       }
       await fetchSource(dependencies, request, AbortSignal.timeout(60_000))
-      return readFile(inside('files/server.js'), 'utf8')
+      return readFile(inside(`files/${file}`), 'utf8')
     },
   }
 }
@@ -90,6 +94,18 @@ it('the default branch is found among any number of references that end as its n
   expect(await first.fetch(source, { branch: null, commit })).toBe('one')
   await source.git('branch', 'grün')
   expect(await first.fetch(source, { branch: 'grün', commit })).toBe('one')
+})
+
+it('submodules are found in a .gitmodules of any length', async () => {
+  await using library = await repository({ 'server.js': 'of the library' })
+  const hash = await library.git('rev-parse', 'HEAD')
+  const entry = (path: string) => `[submodule "${path}"]\n\tpath = ${path}\n\turl = ${library.url}\n`
+  const others = Array.from({ length: 2_000 }, (_, at) => entry(`gone/${at}`)).join('')
+  await using source = await repository({ 'server.js': 'one', '.gitmodules': `${entry('lib')}${others}` })
+  await source.git('update-index', '--add', '--cacheinfo', `160000,${hash},lib`)
+  await source.git('commit', '--quiet', '--message', 'lib')
+  await using first = await fetcher()
+  expect(await first.fetch(source, {}, 'lib/server.js')).toBe('of the library')
 })
 
 it('a damaged cache is made anew, whatever is damaged', async () => {
