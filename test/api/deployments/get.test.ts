@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
 import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
+import { followLog } from '../../harness/logs.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 import { ownServer, type TestServer } from '../../harness/server.ts'
 
@@ -145,6 +146,14 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     expect(await textOf(third)).toContain('Waiting for a build slot: 2 builds are ahead.')
     const stepNames = async () => (await get(third)).steps.map(({ name }) => name)
     await expect.poll(stepNames).toEqual(['queued', 'fetch', 'plan', 'queued'])
+    // One app's builds follow each other, and the third one waits for two others.
+    const body = { name: 'third', git_url: source.url }
+    const { id: fourth } = await server.client.deployments.create({ params: { project_id }, body })
+    expect(await get(fourth)).toMatchObject({ builds_before: 3, started_at: null })
+    const log = await followLog(server.client, project_id, fourth)
+    expect((await log.next()).data['text']).toBe('Waiting for a build slot: 3 builds are ahead.')
+    log.close()
+    await server.client.deployments.cancel({ params: { project_id, id: fourth } })
     await server.client.deployments.cancel({ params: { project_id, id: second } })
     await expect.poll(() => get(third)).toMatchObject({ builds_before: 1 })
     await server.client.deployments.cancel({ params: { project_id, id: first } })

@@ -105,7 +105,9 @@ const deploymentDetail = deployment.extend({
   builds_before: z
     .int()
     .nullable()
-    .describe('The number of builds that end before its own begins; `null` when it does not wait for a build slot.'),
+    .describe(
+      'The number of builds that end before its own begins, earlier ones of its app included; `null` when it waits for none.',
+    ),
   steps: z
     .array(deploymentStep)
     .describe(

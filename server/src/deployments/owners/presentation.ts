@@ -43,7 +43,7 @@ export function detailOf(
     kept: row.retained,
     // Failures of older servers have no suggestions.
     failure: row.failure && { suggestions: [], ...row.failure },
-    builds_before: row.builds_before,
+    builds_before: row.builds_before ?? row.builds_of_app,
     steps: [...stepsOf(row)],
     started_at: row.started_at?.toISOString() ?? null,
     finished_at: row.finished_at?.toISOString() ?? null,

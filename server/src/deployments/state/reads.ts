@@ -97,7 +97,7 @@ export function createProjectReads({ database }: { database: Database }): Projec
               .as('latest'),
           (join) => join.onTrue(),
         )
-        .select('latest.latest_id')
+        .select(['latest.latest_id', buildsOfApp])
         .where('deployments.project_id', '=', projectId)
         .where('deployments.id', '=', id)
         .executeTakeFirst(),
@@ -134,6 +134,14 @@ export function createProjectReads({ database }: { database: Database }): Projec
     countApps,
   }
 }
+
+/** One app's builds follow each other, so a deployment that has not begun waits for those that have, and for what they wait for. */
+const buildsOfApp = sql<number | null>`case when deployments.status = 'building' and deployments.started_at is null
+  and not deployments.retained then (
+    select sum(coalesce(other.builds_before, 0) + 1)::integer from deployments other
+    where other.app_id = deployments.app_id and other.status = 'building' and other.started_at is not null
+      and not other.retained
+  ) end`.as('builds_of_app')
 
 async function countApps(on: Database | Transaction, accountId: string): Promise<number> {
   const { count } = await tablesOf(on)

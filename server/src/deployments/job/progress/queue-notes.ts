@@ -1,8 +1,9 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { JobTransitions } from '../../state/job-transitions.ts'
 import type { DeploymentGeneration } from '../../state/tables.ts'
+import { waitingLine } from '../../state/waiting-line.ts'
 
-/** Tells, in a build's log and in its row, how many builds come before it. The action shows the line outside the log. */
+/** Tells, in a build's log and in its row, how many builds come before it. */
 export interface QueueNotes {
   note(before: number): void
   /** Notes that it waits no more, if it has waited. */
@@ -28,8 +29,7 @@ export function createQueueNotes(
   }
   return {
     note(before) {
-      const ahead = before === 1 ? '1 build is' : `${before} builds are`
-      add(() => output.write(`Waiting for a build slot: ${ahead} ahead.\n`))
+      add(() => output.write(`${waitingLine(before)}\n`))
       add(() => jobs.waits(row, before))
     },
     async end() {

@@ -9,11 +9,12 @@ import { createMasker } from '../../../logs/masking.ts'
 import type { Database } from '../../../platform/database.ts'
 import type { DeploymentSecrets } from '../../state/secrets.ts'
 import type { DeploymentStore } from '../../state/store.ts'
-import type { DeploymentRow } from '../../state/tables.ts'
+import type { DeploymentRow, DeploymentWithLatest } from '../../state/tables.ts'
+import { waitingLine } from '../../state/waiting-line.ts'
 import { type AppLog, findAppTail, followApp } from './app-follow.ts'
 import { followLog, type LogFollower } from './follow.ts'
 import { createFollowers } from './followers.ts'
-import { parseAppPositions, parsePositions } from './format.ts'
+import { eventOf, parseAppPositions, parsePositions } from './format.ts'
 import { mergeLogs } from './merge.ts'
 import { createLogReader, type DeploymentLogs, findTail, startOf, textBetween } from './read.ts'
 
@@ -66,7 +67,7 @@ export function createLogs(dependencies: LogsDependencies): Logs {
   const { database, store, secrets, logs, stopping } = dependencies
   const followers = createFollowers(dependencies)
 
-  const find = async (project: TenantProject, id: string): Promise<DeploymentRow> => {
+  const find = async (project: TenantProject, id: string): Promise<DeploymentWithLatest> => {
     const row = await store.ofProjects.get(database, project.id, id)
     if (row === undefined) throw notFound()
     return row
@@ -77,9 +78,16 @@ export function createLogs(dependencies: LogsDependencies): Logs {
     masker: createMasker(secrets.valuesOf(row)),
   })
 
-  async function* follow(row: DeploymentRow, wanted: LogsRequest, follower: LogFollower) {
+  async function* follow(row: DeploymentWithLatest, wanted: LogsRequest, follower: LogFollower) {
     const deployment = logsOf(row)
-    const positions = parsePositions(wanted.lastEventId) ?? startOf(await findTail(deployment, wanted))
+    const resumed = parsePositions(wanted.lastEventId)
+    const positions = resumed ?? startOf(await findTail(deployment, wanted))
+    const isOfBuild = wanted.stream !== 'runtime' && wanted.process === undefined
+    if (row.builds_of_app !== null && resumed === undefined && isOfBuild) {
+      // There is no log yet that could say so.
+      const [at, end] = [Date.now(), 0]
+      yield eventOf(positions, 'build', { at, noted: at, text: waitingLine(row.builds_of_app), end })
+    }
     const statusNow = async () => {
       const now = await store.rows.find(row.id)
       // The password of a database may be rotated meanwhile.
