@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { afterEach, expect, it } from 'vitest'
+import type { Socket } from 'node:net'
+import { afterEach, expect, it, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import {
   createScope,
@@ -12,7 +13,10 @@ import {
 } from '../../harness/gateway/harness.ts'
 
 const scope = createScope()
-afterEach(() => scope.end())
+afterEach(async () => {
+  vi.useRealTimers()
+  await scope.end()
+})
 
 async function startEcho() {
   const app = await startApp(scope, (_, res) => res.end('plain'))
@@ -39,6 +43,14 @@ async function echo(socket: WebSocket, data: Buffer): Promise<Buffer> {
   const message = once(socket, 'message') as Promise<[Buffer]>
   socket.send(data)
   return (await message)[0]
+}
+
+/** An app that reads the head of a request, and then does what it wants with a connection that may be half open. */
+async function startHalfOpenApp(onRequest: (socket: Socket) => unknown) {
+  return startRawApp(scope, (socket) => {
+    socket.allowHalfOpen = true
+    socket.once('data', () => onRequest(socket.pause()))
+  })
 }
 
 const HANDSHAKE =
@@ -103,16 +115,79 @@ it('tells each side when the other one goes', async () => {
   await closed
 })
 
-it('does not wait for a client that keeps its half open after the app has gone', async () => {
-  const upstream = await startRawApp(scope, (socket) => {
-    socket.once('data', () => socket.end('HTTP/1.1 101 Go On\r\nConnection: Upgrade\r\nUpgrade: custom\r\n\r\nbye'))
+const SWITCH = 'HTTP/1.1 101 Go On\r\nConnection: Upgrade\r\nUpgrade: custom\r\n\r\n'
+const LARGE = 'x'.repeat(5_000_000)
+
+it('carries what the client sends after the app has ended its half, however much it is', async () => {
+  const received = Promise.withResolvers<string>()
+  const upstream = await startHalfOpenApp(async (socket) => {
+    socket.end(`${SWITCH}bye`)
+    received.resolve((await socket.toArray()).join(''))
+  })
+  const { gateway, port } = await startGateway(scope, { upstream })
+  const client = await rawClient(scope, port, { allowHalfOpen: true })
+  const ended = once(client.socket, 'end')
+  client.socket.write(HANDSHAKE)
+  await ended
+  client.socket.write('after your end ')
+  client.socket.end(LARGE)
+  expect(await received.promise).toBe(`after your end ${LARGE}`)
+  expect(client.received().endsWith('bye')).toBe(true)
+  await gateway.route('app', null)
+  await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
+})
+
+it('carries what the app sends after the client has ended its half, however much it is', async () => {
+  const upstream = await startHalfOpenApp(async (socket) => {
+    socket.write(SWITCH)
+    socket.end(`${(await socket.toArray()).join('')} and ${LARGE}`)
   })
   const { gateway, port } = await startGateway(scope, { upstream })
   const client = await rawClient(scope, port, { allowHalfOpen: true })
   client.socket.write(HANDSHAKE)
-  await client.until('bye')
+  await client.until('101')
+  client.socket.end('the last')
+  expect((await client.closed()).endsWith(`the last and ${LARGE}`)).toBe(true)
   await gateway.route('app', null)
   await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
+})
+
+it('delivers the last bytes of an app that resets the connection because it reads no more', async () => {
+  const upstream = await startHalfOpenApp((socket) => {
+    socket.write(SWITCH, () => socket.end('bye', () => socket.destroy()))
+  })
+  const { port } = await startGateway(scope, { upstream })
+  for (let i = 0; i < 10; i += 1) {
+    const client = await rawClient(scope, port)
+    client.socket.write(HANDSHAKE)
+    client.socket.write(LARGE)
+    expect((await client.closed()).endsWith('bye')).toBe(true)
+  }
+})
+
+it('does not wait for a silent client that keeps its half open after the app has ended its own', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const received = Promise.withResolvers<unknown>()
+  const upstream = await startHalfOpenApp((socket) => {
+    socket.once('data', received.resolve)
+    socket.end(`${SWITCH}bye`)
+    socket.resume()
+  })
+  const { gateway, port } = await startGateway(scope, { upstream })
+  const client = await rawClient(scope, port, { allowHalfOpen: true })
+  const ended = once(client.socket, 'end')
+  client.socket.write(HANDSHAKE)
+  await ended
+  await gateway.route('app', null)
+  let drained = false
+  const drain = gateway.drain(upstream, { timeoutMs: 2 ** 30 }).then(() => (drained = true))
+  await vi.advanceTimersByTimeAsync(9_000)
+  client.socket.write('more')
+  await received.promise
+  await vi.advanceTimersByTimeAsync(9_000)
+  expect(drained).toBe(false)
+  await vi.advanceTimersByTimeAsync(1_000)
+  await drain
 })
 
 it('delivers bytes that came right behind the handshake, in both directions', async () => {

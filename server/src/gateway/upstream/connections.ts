@@ -60,10 +60,11 @@ export function createConnections({ host, port }: { host: string; port: number }
   const unused: Shared[] = []
   let closed = false
 
-  function open(): { socket: Socket; isBroken: () => boolean } {
+  function open({ allowHalfOpen = false } = {}): { socket: Socket; isBroken: () => boolean } {
     const socket = connect({
       host,
       port,
+      allowHalfOpen,
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
@@ -125,7 +126,7 @@ export function createConnections({ host, port }: { host: string; port: number }
   return {
     send({ method, path, headers }, { maxIdleMs, exclusive }) {
       const kept = exclusive ? null : take(maxIdleMs)
-      const socket = kept ?? (exclusive ? open().socket : openShared())
+      const socket = kept ?? (exclusive ? open({ allowHalfOpen: true }).socket : openShared())
       const receivedBefore = socket.bytesRead
       let connected = kept !== null
       if (!connected) socket.once('connect', () => (connected = true))
