@@ -81,6 +81,26 @@ it('lets an app answer first and go on reading the upload, which a drain waits f
   await drain
 })
 
+it.each(['keep-alive', 'close'])(
+  'reads the whole upload to an app that has answered, with Connection: %s',
+  async (option) => {
+    const uploaded = Promise.withResolvers<number>()
+    const app = await startApp(scope, (req, res) => {
+      res.writeHead(202).end('taken')
+      void textOf(req).then(({ length }) => uploaded.resolve(length), uploaded.reject)
+    })
+    const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
+    const client = await rawClient(scope, port, { allowHalfOpen: true })
+    const ended = option === 'close' ? once(client.socket, 'end') : client.until('\r\n0\r\n\r\n')
+    client.socket.write(`POST / HTTP/1.1\r\nHost: a\r\nConnection: ${option}\r\nContent-Length: 8000003\r\n\r\nabc`)
+    await ended
+    client.socket.write('x'.repeat(8_000_000))
+    expect(await uploaded.promise).toBe(8_000_003)
+    await gateway.route('app', null)
+    await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
+  },
+)
+
 it('cancels an upload whose client goes away after it has got its answer', async () => {
   const canceled = Promise.withResolvers<boolean>()
   const app = await startApp(scope, (req, res) => {

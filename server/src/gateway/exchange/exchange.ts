@@ -111,10 +111,11 @@ function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly f
     answer(res, 400, 'The request has a header or an address that cannot be passed on.')
     return
   }
-  const { request, whenConnected } = exchange.outgoing
+  const { outgoing } = exchange
+  const { request } = outgoing
   listenTo(exchange, request)
   // Until then the request may go elsewhere, with its body.
-  if (head.hasBody) whenConnected(exchange.guarded(() => relayRequestBody(exchange, request)))
+  if (head.hasBody) outgoing.whenConnected(exchange.guarded(() => relayRequestBody(exchange, outgoing)))
   else request.end()
 }
 

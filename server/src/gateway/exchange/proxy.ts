@@ -6,6 +6,7 @@ import { type Peer, requestHead } from '../http1/request-head.ts'
 import { parseTarget } from '../http1/target.ts'
 import type { InFlight } from '../upstream/in-flight.ts'
 import { beginExchange } from './exchange.ts'
+import { closeAfterBody } from './linger.ts'
 import { serveSite } from './serve-site.ts'
 import type { Route } from './state.ts'
 import { stickyInstance } from './sticky.ts'
@@ -112,6 +113,7 @@ function begin(
     answer(res, head.status, head.message)
     return false
   }
+  if (head.hasBody) closeAfterBody(req, res)
   if (instance === null) {
     serveSite(route, backend, req, res, target.path, log)
     return true

@@ -1,17 +1,20 @@
-import type { ClientRequest } from 'node:http'
 import { contentLength } from '../http1/raw-headers.ts'
 import { trailerFields } from '../http1/response-head.ts'
+import type { Outgoing } from '../upstream/connections.ts'
 import { endWith } from './end-with.ts'
 import { type Exchange, settle } from './state.ts'
 
 /** Passes the client's body on to the app, as fast as the app takes it. */
-export function relayRequestBody(exchange: Exchange, request: ClientRequest): void {
+export function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): void {
   const { req, guarded } = exchange
   const length = contentLength(exchange.head.headers)
   let flowing = false
   const resume = guarded(() => req.resume())
   const onEnd = guarded(() => settle(exchange))
   request.on('drain', resume)
+  // Of a connection whose answer is complete Node no longer passes this on, although the app may read the rest of the body.
+  socket.on('drain', resume)
+  request.on('close', () => socket.off('drain', resume))
   request.on('finish', onEnd)
   // The rest of the body is not needed, but the client may read the answer only after it has sent all of it.
   request.on('close', resume)

@@ -15,6 +15,8 @@ const MAX_RESPONSE_HEADER_BYTES = 64 * 1024
 /** One request on its way to an app. */
 export interface Outgoing {
   readonly request: ClientRequest
+  /** The connection, which serves other requests after this one. */
+  readonly socket: Socket
   /** The connection had served another request before. */
   readonly reused: boolean
   /** True when no connection to the app was established. */
@@ -142,6 +144,7 @@ export function createConnections({ host, port }: { host: string; port: number }
         outgoing.shouldKeepAlive = !exclusive
         return {
           request: outgoing,
+          socket,
           reused: kept !== null,
           unconnected: () => !connected,
           whenConnected(callback) {

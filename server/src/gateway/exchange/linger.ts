@@ -1,0 +1,19 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** How long a client may be silent that has its answer and has not sent its whole body. */
+const SILENCE_MS = 10_000
+
+/**
+ * Keeps a connection that ends with this answer until the client has sent its body. Node closes it at once: the client is
+ * reset while it sends, may lose the answer, and the app the rest of the body that it reads on.
+ */
+export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
+  res.on('finish', () => {
+    const { socket } = req
+    // Node has ended the connection by now, if at all, and destroys it when the answer is on its way.
+    if (req.complete || !socket.writableEnded) return
+    socket.off('finish', socket.destroy)
+    socket.setTimeout(SILENCE_MS)
+    req.on('end', () => socket.destroy())
+  })
+}
