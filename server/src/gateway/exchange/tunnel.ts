@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { readLastBytes } from '../upstream/last-bytes.ts'
+import { readLastBytes } from '../../platform/machine/last-bytes.ts'
 
 const TCP_KEEP_ALIVE_MS = 60_000
 /** How long a client may be silent after the app has ended its half: nothing tells whether the app still reads. */

@@ -1,7 +1,7 @@
 import type { ClientRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { request } from '../../platform/machine/http.ts'
-import { readLastBytes } from './last-bytes.ts'
+import { readLastBytes } from '../../platform/machine/last-bytes.ts'
 
 /**
  * The time for which an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import { request } from '../../../platform/machine/http.ts'
+import { readLastBytes } from '../../../platform/machine/last-bytes.ts'
 import { EngineError, noAnswer, tooLong } from './error.ts'
 
 /** One request to the engine. */
@@ -120,6 +121,8 @@ function begin(socketPath: string, version: string | null, asked: EngineRequest)
     // An engine that was started again has forgotten connections that were kept.
     agent: false,
   })
+  // The engine may refuse an upload before it has read all of it.
+  sent.once('socket', readLastBytes)
   const timer = timeoutMs === 0 ? undefined : setTimeout(() => sent.destroy(new Error(noAnswer)), timeoutMs)
   // Also ends an answer that is being read.
   const abort = () => sent.destroy(new Error('aborted'))
