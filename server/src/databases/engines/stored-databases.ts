@@ -15,11 +15,18 @@ export interface StoredDatabases {
   archive(name: string, signal: AbortSignal): Promise<void>
   /** Removes databases for good, archived and half-restored ones included. */
   drop(names: readonly string[], signal: AbortSignal): Promise<void>
+  /** Returns which of these databases refuse connections. */
+  closed(names: readonly string[]): Promise<string[]>
+  /** Lets a database accept connections again that a copy had closed. */
+  reopen(name: string, signal: AbortSignal): Promise<void>
   /** Copies a database. Its connections end, and new ones are refused, until the copy is made. */
   copy(source: string, target: string, signal: AbortSignal): Promise<void>
   /** Replaces the content of a database by that of a copy, once for each `restoreId`. */
   replaceContent(name: string, template: string, restoreId: string, signal: AbortSignal): Promise<void>
 }
+
+/** How long opening a database may take, also while the server stops. */
+const reopenMs = 5_000
 
 const archived = (name: string) => `deleted_${name}`
 /** The new content, until it gets the database's name. */
@@ -34,6 +41,11 @@ const replaced = (name: string) => `replaced_${name}`
 const copyOf = (template: string) => `template ${id(template)} strategy file_copy allow_connections false`
 const emptyCopyOf = (template: string) => `template ${id(template)} allow_connections false`
 const dropNow = (name: string) => `drop database if exists ${id(name)} with (force)`
+/**
+ * The job that closes a database opens it again. When its server is killed in between, and the job is not repeated because
+ * somebody deletes the snapshot, `createClosedCheck` finds the database by its row, which says that it is available.
+ */
+const close = (name: string) => `alter database ${id(name)} allow_connections false`
 const rename = (from: string, to: string) => `alter database ${id(from)} rename to ${id(to)}`
 
 /** @param emptyTemplate resolves to the name of an empty database with a closed catalogue; `null` where there is none */
@@ -42,6 +54,7 @@ export function createStoredDatabases(
   emptyTemplate: ((signal: AbortSignal) => Promise<string>) | null,
 ): StoredDatabases {
   const { run, runLong, runWithoutSessions, databaseExists } = admin
+  const reopen = (name: string, signal: AbortSignal) => run(`alter database ${id(name)} allow_connections true`, signal)
   return {
     async ensure(name, template, signal) {
       if (await databaseExists(name)) return false
@@ -74,14 +87,22 @@ export function createStoredDatabases(
       }
     },
 
+    async closed(names) {
+      const text = 'select datname as name from pg_database where not datallowconn and datname = any($1)'
+      return (await admin.query<{ name: string }>(text, [names])).map(({ name }) => name)
+    },
+
+    reopen,
+
     async copy(source, target, signal) {
       try {
         if (await databaseExists(target)) return
-        await run(`alter database ${id(source)} allow_connections false`, signal)
+        await run(close(source), signal)
         const create = `create database ${id(target)} ${copyOf(source)}`
         await unlessCreated(runWithoutSessions(source, create, signal))
       } finally {
-        await run(`alter database ${id(source)} allow_connections true`, signal)
+        // Also when the server stops, which would otherwise leave the database closed until another one leads.
+        await reopen(source, AbortSignal.timeout(reopenMs))
       }
     },
 
@@ -123,7 +144,7 @@ async function replaceContent(
       await unlessCreated(runLong(`create database ${id(fresh)} owner ${id(name)} ${copyOf(template)}`, signal))
       await run(`comment on database ${id(fresh)} is ${literal(restoreId)}`, signal)
     }
-    await run(`alter database ${id(name)} allow_connections false`, signal)
+    await run(close(name), signal)
     // One transaction, so that there is always a database of this name.
     const exchange = [`alter database ${id(name)} is_template false`, rename(name, old), rename(fresh, name)]
     await runWithoutSessions(name, exchange.join('; '), signal)

@@ -5,6 +5,7 @@ import { startPeriodic } from '../../platform/periodic.ts'
 import type { Plans } from '../../platform/plans.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { DatabasesTables } from '../tables.ts'
+import { createClosedCheck } from './closed-check.ts'
 import { createConnectionCheck } from './connection-check.ts'
 import { createOlderDatabasesCheck } from './older-databases.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
@@ -16,6 +17,7 @@ const loginsEveryMs = 250
 const connectionsEveryMs = 500
 const sessionsEveryMs = 1_000
 const sizesEveryMs = 10_000
+const closedEveryMs = 10_000
 /** Databases that are restricted because of their size are measured this often. */
 const restrictedEveryMs = 1_000
 const snapshotsEveryMs = 60 * 60_000
@@ -35,7 +37,7 @@ export interface ChecksDependencies {
   readonly engine: Engine
   readonly plans: Plans
   readonly logger: Logger
-  readonly reconciler: Pick<DatabaseReconciler, 'pruneSnapshots'>
+  readonly reconciler: Pick<DatabaseReconciler, 'pruneSnapshots' | 'reopen'>
 }
 
 /** Starts the periodic checks of locks, sessions, sizes and the age of snapshots. */
@@ -78,6 +80,7 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
     ),
     every(sessionsEveryMs, 'limiting the sessions of databases', () => checkSessions({ ...dependencies, idsOf })),
     every(sizesEveryMs, 'limiting the size of databases', sizes.all),
+    every(closedEveryMs, 'opening databases', createClosedCheck({ ...dependencies, reopen: reconciler.reopen })),
     every(restrictedEveryMs, 'limiting the growth of databases', sizes.restricted),
     every(
       olderDatabasesEveryMs,

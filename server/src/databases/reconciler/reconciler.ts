@@ -16,6 +16,8 @@ import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './
  */
 export interface DatabaseReconciler {
   reconcile(databaseId: string, signal: AbortSignal): Promise<void>
+  /** Opens a database in use. Resolves to false when other work on it is under way, such as a copy, which opens it at its end. */
+  reopen(databaseId: string, signal: AbortSignal): Promise<boolean>
   /** Removes a deleted database for good, if it can no longer be restored. */
   drop(databaseId: string, signal: AbortSignal): Promise<void>
   reconcileSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
@@ -27,6 +29,9 @@ export interface DatabaseReconciler {
   resume(): Promise<void>
 }
 
+/** How long the opening of a database waits for other work on it. */
+const patienceMs = 1_000
+
 export type ReconcilerDependencies = ProvisioningDependencies & SnapshotDependencies
 
 export function createDatabaseReconciler(dependencies: ReconcilerDependencies): DatabaseReconciler {
@@ -34,14 +39,38 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
   /** The queue runs jobs of one database one after the other, but the removal of its project is in another queue. */
   const oneAtATime = createKeyedLock()
   /** Calls `act` with the row as it is when all earlier calls for the database have ended; not when there is none. */
-  const withRow = (databaseId: string, act: (row: DatabaseRow) => Promise<void>): Promise<void> =>
-    oneAtATime(databaseId, async () => {
-      const row = await findRow(database, databaseId)
-      if (row !== undefined) await act(row)
-    })
+  const withRow = (
+    databaseId: string,
+    act: (row: DatabaseRow) => Promise<void>,
+    patience?: AbortSignal,
+  ): Promise<void> =>
+    oneAtATime(
+      databaseId,
+      async () => {
+        const row = await findRow(database, databaseId)
+        if (row !== undefined) await act(row)
+      },
+      patience,
+    )
 
   return {
     reconcile: (databaseId, signal) => withRow(databaseId, (row) => reconcileDatabase(dependencies, row, signal)),
+
+    async reopen(databaseId, signal) {
+      const patience = AbortSignal.timeout(patienceMs)
+      const open = async (row: DatabaseRow): Promise<void> => {
+        if (row.status !== 'available') return
+        const instance = await openInstanceOf(dependencies.engine, row, signal)
+        await instance.databases.reopen(row.id, signal)
+      }
+      return withRow(databaseId, open, patience).then(
+        () => true,
+        (error: unknown) => {
+          if (error === patience.reason) return false
+          throw error
+        },
+      )
+    },
 
     drop: (databaseId, signal) =>
       withRow(databaseId, async (row) => {

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { pino } from 'pino'
+import { expect, inject, it } from 'vitest'
+import { createExternalEngine } from '../../../server/src/databases/engines/external.ts'
+import { createClosedCheck } from '../../../server/src/databases/reconciler/closed-check.ts'
+import { createDatabaseReconciler } from '../../../server/src/databases/reconciler/reconciler.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
+import { newId } from '../../../server/src/platform/ids.ts'
+import { shippedPlans } from '../../../server/src/platform/plans.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { databaseUrl, openTestDatabase, testDatabase } from '../../harness/database.ts'
+
+const { signal } = new AbortController()
+
+it('a database is opened that a killed server closed for a snapshot, which was deleted since', async () => {
+  await using cleanup = new AsyncDisposableStack()
+  const test = cleanup.use(await testDatabase())
+  const logger = pino({ level: 'silent' })
+  const { db, close } = openDatabase({ connectionString: test.url, max: 4 }, logger)
+  cleanup.defer(close)
+  const secrets = createSecretBox(randomBytes(32))
+  const [account, project, id, snapshot] = [newId('account'), newId('project'), newId('database'), newId('snapshot')]
+  await test.query(`insert into accounts (id, name, plan) values ($1, 'a', 'free')`, [account])
+  await test.query(
+    `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'local', 'free', 'active')`,
+    [project, account],
+  )
+  await test.query(
+    `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status)
+     values ($1, $2, 'db', 'free', 'external', '10', '127.0.0.1', 5432, $3, 'provisioning')`,
+    [id, project, secrets.encrypt('a password', id)],
+  )
+  const url = databaseUrl(inject('cluster'), 'postgres')
+  const engine = createExternalEngine({ url, logger })
+  cleanup.defer(() => engine.close())
+  const reconciler = createDatabaseReconciler({
+    ...{ database: db, secrets, engine, plans: shippedPlans, logger },
+    announce: async () => undefined,
+  })
+  cleanup.defer(() => reconciler.removeProject(project, signal))
+  const check = createClosedCheck({ database: db, engine, reopen: reconciler.reopen, logger })
+  await reconciler.reconcile(id, signal)
+  const instance = await engine.open({ version: '10', port: 5432 }, signal)
+  const enter = async () => {
+    const client = new pg.Client({ connectionString: databaseUrl(inject('cluster'), id) })
+    client.on('error', () => undefined)
+    await client.connect()
+    await client.end()
+  }
+  await enter()
+
+  // The server is killed in the middle of the copy; another one takes the request to delete the snapshot.
+  const administrator = cleanup.use(await openTestDatabase(url))
+  await administrator.query(`alter database ${pg.escapeIdentifier(id)} allow_connections false`)
+  await test.query(`insert into snapshots (id, database_id, status) values ($1, $2, 'deleting')`, [snapshot, id])
+  await reconciler.reconcileSnapshot(snapshot, signal)
+  await expect(enter()).rejects.toMatchObject({ code: '55000' })
+  expect(await instance.databases.closed([id])).toEqual([id])
+
+  await check(signal)
+  await enter()
+  expect(await instance.databases.closed([id])).toEqual([])
+})
