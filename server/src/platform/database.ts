@@ -21,7 +21,7 @@ export type PoolOptions = PoolConfig & { readonly max: number }
 
 /** Opens a pool; it connects at the first query. */
 export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHandle {
-  const pool = new Pool({ connectionTimeoutMillis: 10_000, application_name: 'fairlead', ...options })
+  const pool = new Pool({ connectionTimeoutMillis: 10_000, application_name: 'fairlead', ...withoutName(options) })
   // Without a listener, the error of an idle connection that is lost would end the process. The pool replaces it.
   pool.on('error', (error) => logger.warn({ err: error }, 'a database connection was lost'))
   // The same holds for a connection lost while it is checked out; a query on it rejects by itself.
@@ -33,6 +33,15 @@ export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHand
     if (!pool.ending) await pool.end()
   }
   return { db, pool, close }
+}
+
+/** Leaves out the name in an address, which would replace that of the pool: a new leader knows requests in progress by it. */
+function withoutName({ connectionString, ...options }: PoolOptions): PoolOptions {
+  if (connectionString === undefined) return options
+  const [address = '', query] = connectionString.split(/\?(.*)/s)
+  const parameters = new URLSearchParams(query)
+  parameters.delete('application_name')
+  return { ...options, connectionString: parameters.size === 0 ? address : `${address}?${parameters}` }
 }
 
 /** The key of `settings` under which a database keeps the oldest servers that work on it. */

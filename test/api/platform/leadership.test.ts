@@ -2,6 +2,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { openDatabase } from '../../../server/src/platform/database.ts'
 import {
   createEpochFence,
   NotLeading,
@@ -170,6 +171,32 @@ it('connections of an older epoch are ended and refused by name, also when DATAB
   expect(await test.database.query('select from written')).toHaveLength(2)
   await older.close()
   await newer.close()
+})
+
+it('a new leader waits for the commits of requests in progress, also when DATABASE_URL names the application', async () => {
+  await using test = await given()
+  const options = { connectionString: `${test.database.url}&application_name=operator`, max: 2 }
+  const { pool, close } = openDatabase(options, pino({ level: 'silent' }))
+  const request = await pool.connect()
+  await request.query('begin; insert into written values (1)')
+  let looks = 0
+  const counted = {
+    query(text: string, values?: unknown[]) {
+      looks += 1
+      return pool.query(text, values)
+    },
+  } as unknown as typeof pool
+  let hasBegun = false
+  const begun = fenceOff(counted, 1, test.epochDirectory, AbortSignal.timeout(60_000)).then(() => {
+    hasBegun = true
+  })
+  // Without a reason to wait there are three.
+  await expect.poll(() => looks).toBeGreaterThan(5)
+  expect(hasBegun).toBe(false)
+  await request.query('commit')
+  request.release()
+  await begun
+  await close()
 })
 
 it('a session of another database on the same server keeps nobody from leading, whatever its user calls it', async () => {
