@@ -92,17 +92,15 @@ export async function deleteOthersOfFile(
   await (names.length === 0 ? ofFile : ofFile.where('name', 'not in', names)).execute()
 }
 
-/** Locks a schedule whose time has come. */
-export function takeDue(transaction: Transaction, now: Date): Promise<ScheduleRow | undefined> {
-  return tablesOf(transaction)
-    .selectFrom('schedules')
-    .selectAll()
-    .where('next_at', '<=', now)
-    .orderBy('next_at')
-    .limit(1)
-    .forUpdate()
-    .skipLocked()
-    .executeTakeFirst()
+/**
+ * Locks a schedule whose time has come, and keeps its app, without which it gets no run. What another transaction locks comes later:
+ * one that deletes or changes an app waits for its schedules, so waiting for the app would be a deadlock.
+ */
+export async function takeDue(transaction: Transaction, now: Date): Promise<ScheduleRow | undefined> {
+  const { rows } = await sql<ScheduleRow>`
+    select schedules.* from schedules join apps on apps.id = schedules.app_id where next_at <= ${now} order by next_at limit 1
+    for update of schedules skip locked for key share of apps skip locked`.execute(transaction)
+  return rows[0]
 }
 
 /** The times of a schedule, without its command, which may be long. */

@@ -19,8 +19,8 @@ const patienceMs = 60_000
 export interface SchedulerDependencies {
   readonly database: Database
   readonly executor: Pick<Executor, 'execute'>
-  /** The most commands of an account at once. */
-  readonly mostRuns: (on: Database | Transaction, accountId: string) => Promise<number>
+  /** False when the account has as many commands as it may; `count` counts them under the lock of all counts. */
+  readonly hasRoom: (transaction: Transaction, accountId: string, count: () => Promise<number>) => Promise<boolean>
   readonly logger: Pick<Logger, 'error'>
   /** The time of the day; for tests. */
   readonly now?: () => Date
@@ -82,20 +82,17 @@ interface UnderWay {
 
 /** Makes the run of one schedule whose time has come. Resolves to false when there is none. */
 async function fireOne(
-  { database, mostRuns }: SchedulerDependencies,
+  { database, hasRoom }: SchedulerDependencies,
   now: Date,
   underWay: ReadonlyMap<string, UnderWay>,
 ): Promise<boolean> {
   const replaced = await database.transaction().execute(async (transaction) => {
     const schedule = await takeDue(transaction, now)
     if (schedule === undefined) return null
+    const { account_id: accountId } = schedule
+    const isFull = !(await hasRoom(transaction, accountId, () => countUnfinished(transaction, accountId)))
     const before = await unfinishedOf(transaction, schedule.id)
-    const most = await mostRuns(transaction, schedule.account_id)
-    const reason = reasonToSkip(
-      schedule,
-      before.length,
-      (await countUnfinished(transaction, schedule.account_id)) >= most,
-    )
+    const reason = reasonToSkip(schedule, before.length, isFull)
     await insertDue(transaction, { id: newId('run'), schedule, problem: reason })
     // Five fields that were checked come again; without a next time it would be tried for ever.
     const next = nextTime(schedule, now) ?? new Date(8.64e15)

@@ -3,8 +3,10 @@ import { expect, it } from 'vitest'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createMarks } from '../../../server/src/platform/marks.ts'
+import { createTotals } from '../../../server/src/platform/plans/totals.ts'
+import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { beginRun, endRun, type Outcome } from '../../../server/src/runs/rows.ts'
-import { startScheduler } from '../../../server/src/runs/scheduler.ts'
+import { type SchedulerDependencies, startScheduler } from '../../../server/src/runs/scheduler.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 const logger = pino({ level: 'silent' })
@@ -16,14 +18,19 @@ const waiting = `select from pg_locks join pg_database on pg_database.oid = data
 const done: Outcome = { status: 'succeeded', exit_code: 0, signal: null, problem: null }
 
 /** A leader with a clock of the test. A killed one finishes nothing that it has begun. */
-function leader(database: Database, clock: { now: number }, begun: string[]) {
+function leader(
+  database: Database,
+  clock: { now: number },
+  begun: string[],
+  hasRoom: SchedulerDependencies['hasRoom'] = async () => true,
+) {
   let killed = false
   const marks = createMarks({ marked: async () => [], release: async () => undefined })
   const scheduler = startScheduler({
     database,
     logger,
     now: () => new Date(clock.now),
-    mostRuns: async () => 1_000,
+    hasRoom,
     executor: {
       execute: (id) =>
         marks.during(id, async (held) => {
@@ -102,5 +109,58 @@ it('a time is begun that came while a new scheduler waited for the database', as
   await test.query('commit')
   await expect.poll(() => begun).toEqual(['2026-03-01T12:02:00.000Z'])
   await late.kill()
+  await close()
+})
+
+it('a command that is being made counts when a time of a schedule comes', async () => {
+  await using test = await testDatabase()
+  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+  await everyMinute(test)
+  const { hasRoom } = createTotals({
+    plans: { ...shippedPlans, free: { ...shippedPlans.free, account: { runs: 1 } } },
+    tierOf: async () => 'free',
+  })
+  // A request has counted, and its run is not committed.
+  await test.query('begin')
+  await test.query(`select pg_advisory_xact_lock(hashtextextended('runs of ' || id, 0)) from accounts`)
+  await test.query(
+    `insert into runs (id, app_id, project_id, account_id, command, status)
+     select $1, id, project_id, (select id from accounts), '["true"]', 'waiting' from apps`,
+    [newId('run')],
+  )
+  const one = leader(db, { now: start + minuteMs }, [], (transaction, accountId, count) =>
+    hasRoom(transaction, accountId, 'runs', count),
+  )
+  const locks = `select from pg_locks join pg_database on pg_database.oid = database
+    where not granted and locktype = 'advisory' and datname = current_database()`
+  await expect.poll(() => test.query(locks)).toHaveLength(1)
+  await test.query('commit')
+  const ofSchedule = 'select status, problem from runs where schedule_id is not null'
+  await expect
+    .poll(() => test.query(ofSchedule))
+    .toEqual([{ status: 'skipped', problem: 'The account ran as many commands as it may at once.' }])
+  await one.kill()
+  await close()
+})
+
+it('an app is deleted when a time of its schedule comes, and neither waits for the other', async () => {
+  await using test = await testDatabase()
+  const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
+  await everyMinute(test)
+  await test.query('begin')
+  await test.query('select from apps for update')
+  let looks = 0
+  const clock = {
+    get now() {
+      looks += 1
+      return start + minuteMs
+    },
+  }
+  const one = leader(db, clock, [])
+  await expect.poll(() => looks).toBeGreaterThan(6)
+  await test.query('delete from apps')
+  await test.query('commit')
+  await one.kill()
+  expect(await test.query('select from runs')).toEqual([])
   await close()
 })

@@ -22,7 +22,7 @@ export async function leadRuns(
   { state, stack, logger }: Pick<Composition, 'state' | 'stack' | 'logger'>,
   given: {
     readonly connections: RunConnections
-    readonly totals: Pick<Totals, 'of'>
+    readonly totals: Pick<Totals, 'of' | 'hasRoom'>
     readonly findTarget: FindCommandTarget
   },
 ): Promise<{ readonly forget: () => Promise<void> }> {
@@ -55,7 +55,7 @@ export async function leadRuns(
   const scheduler = startScheduler({
     database,
     executor,
-    mostRuns: async (on, accountId) => (await totals.of(on, accountId)).runs,
+    hasRoom: (transaction, accountId, count) => totals.hasRoom(transaction, accountId, 'runs', count),
     logger,
   })
   stack.defer('schedules', () => scheduler.stop())

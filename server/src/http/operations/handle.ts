@@ -76,6 +76,8 @@ export async function handleOperation(
     details = facts
   }
   const call = async (transaction: Transaction | undefined): Promise<Answer> => {
+    // An attempt before this one was rolled back.
+    afterCommit.length = 0
     // Without the hold, a resource created in a project that is deleted concurrently would be lost with it.
     if (transaction !== undefined && project !== undefined && operation.method === 'POST') {
       if (!(await holdProject(transaction, project.id))) throw notFound()

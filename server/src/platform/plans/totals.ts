@@ -13,9 +13,11 @@ export interface Totals {
   /** Returns the limits of an account. */
   of(on: Database | Transaction, accountId: string): Promise<AccountLimits>
   /**
-   * Throws `invalid_request` when the account has as many as it may. `count` counts under a lock that holds until the
-   * transaction ends, so that no two transactions take the last one; before what the caller is about to add.
+   * False when the account has as many as it may. `count` counts under a lock that holds until the transaction ends, so that no two
+   * transactions take the last one; before what the caller is about to add.
    */
+  hasRoom(transaction: Transaction, accountId: string, what: Counted, count: () => Promise<number>): Promise<boolean>
+  /** The same, and throws `invalid_request`. */
   assertRoom(transaction: Transaction, accountId: string, what: Counted, count: () => Promise<number>): Promise<void>
   /** Counts one in the account's hour, unless the transaction is rolled back. Throws `invalid_request` beyond the limit. */
   takeOne(transaction: Transaction, accountId: string, what: Hourly): Promise<void>
@@ -54,13 +56,18 @@ export function createTotals(dependencies: {
 }): Totals {
   const { plans, tierOf } = dependencies
   const of: Totals['of'] = async (on, accountId) => accountLimits(plans, await tierOf(on, accountId))
+  const hasRoom: Totals['hasRoom'] = async (transaction, accountId, what, count) => {
+    const { [what]: most } = await of(transaction, accountId)
+    await lockByName(transaction, `${what} of ${accountId}`)
+    return (await count()) < most
+  }
   return {
     of,
+    hasRoom,
 
     async assertRoom(transaction, accountId, what, count) {
-      const { [what]: most } = await of(transaction, accountId)
-      await lockByName(transaction, `${what} of ${accountId}`)
-      if ((await count()) >= most) throw exceeded(what, most)
+      if (await hasRoom(transaction, accountId, what, count)) return
+      throw exceeded(what, (await of(transaction, accountId))[what])
     },
 
     async takeOne(transaction, accountId, what) {
