@@ -11,7 +11,7 @@ import type { Engine } from '../engines/engine.ts'
 import { enqueueReconcile } from '../job-queue.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
-import { checkQuota, type QuotaDependencies } from './quota.ts'
+import { checkQuota, lockAccount, type QuotaDependencies } from './quota.ts'
 import { toApiError } from './rows.ts'
 
 export interface CreationDependencies extends QuotaDependencies {
@@ -30,6 +30,8 @@ export async function createDatabase(
 ): Promise<ResponseBody<'databases.create'>> {
   const { engine, plans, secrets } = dependencies
   const plan = await choosePlan(dependencies, transaction, project, input.plan ?? defaultPlan)
+  // The lock of the account comes before those of rows, as in deletions.
+  if (input.snapshot_id !== undefined) await lockAccount(transaction, project)
   const source = input.snapshot_id === undefined ? null : await lockSnapshot(transaction, project, input.snapshot_id)
   const version = await chooseVersion(engine, input.version ?? source?.version)
   if (source !== null) checkSnapshotFits(source, version, databaseLimits(planNamed(plans, plan)).bytes)

@@ -100,8 +100,10 @@ async function restoreSnapshot(
   id: string,
 ): Promise<void> {
   await lockDatabase(transaction, project, databaseId)
-  const { status } = await find(transaction, project, databaseId, id)
-  if (status !== 'available') throw invalidRequest({ field: 'id', message: 'this snapshot is not available' })
+  // Locked, so that its deletion comes later, and finds it in use.
+  const snapshot = await visible(transaction, databaseId).where('id', '=', id).forUpdate().executeTakeFirst()
+  if (snapshot === undefined) throw notFound()
+  if (snapshot.status !== 'available') throw invalidRequest({ field: 'id', message: 'this snapshot is not available' })
   const started = await transaction
     .withTables<DatabasesTables>()
     .updateTable('databases')

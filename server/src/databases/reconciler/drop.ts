@@ -25,13 +25,25 @@ export async function dropDatabase(
 }
 
 /** Returns the ids of a database's snapshots, and the names of their copies. */
-export function snapshotsOf(database: Database, databaseId: string): Promise<{ id: string; copy_name: string }[]> {
+function snapshotsOf(database: Database, databaseId: string): Promise<{ id: string; copy_name: string }[]> {
   return database
     .withTables<DatabasesTables>()
     .selectFrom('snapshots')
     .select(['id', 'copy_name'])
     .where('database_id', '=', databaseId)
     .execute()
+}
+
+/** Lets nothing more be created from the snapshots of a database, and returns their ids. Waits for what is about to be. */
+export async function closeSnapshots(database: Database, databaseId: string): Promise<string[]> {
+  const rows = await database
+    .withTables<DatabasesTables>()
+    .updateTable('snapshots')
+    .set({ status: 'deleting' })
+    .where('database_id', '=', databaseId)
+    .returning('id')
+    .execute()
+  return rows.map(({ id }) => id)
 }
 
 /** True while a database is created or restored from one of these snapshots, which must be kept until then. */

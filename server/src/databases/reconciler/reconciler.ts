@@ -4,7 +4,7 @@ import { openInstanceOf } from '../engines/engine.ts'
 import { applyPassword } from '../engines/password.ts'
 import { enqueueDrop } from '../job-queue.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
-import { areInUse, dropDatabase, nextUseCheck, snapshotsOf } from './drop.ts'
+import { areInUse, closeSnapshots, dropDatabase, nextUseCheck } from './drop.ts'
 import { failureOf, mayRetry } from './failure.ts'
 import { failProvisioning, type ProvisioningDependencies, provision } from './provision.ts'
 import { resume } from './resume.ts'
@@ -78,12 +78,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
         if (row.drop_at === null) return
         // The database was deleted again with a later date, or the clock was set back.
         if (row.drop_at > new Date()) return enqueueDrop(database, databaseId, row.drop_at)
-        if (
-          await areInUse(
-            database,
-            (await snapshotsOf(database, databaseId)).map(({ id }) => id),
-          )
-        ) {
+        if (await areInUse(database, await closeSnapshots(database, databaseId))) {
           return enqueueDrop(database, databaseId, nextUseCheck())
         }
         await dropDatabase(dependencies, row, signal)
