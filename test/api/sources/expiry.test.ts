@@ -1,13 +1,21 @@
 import { utimes, writeFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSourceExpiry } from '../../../server/src/deployments/uploads/expiry.ts'
 import { createSourceFiles } from '../../../server/src/deployments/uploads/files.ts'
-import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
+import { createUploadSource } from '../../../server/src/deployments/uploads/upload.ts'
+import {
+  type Database,
+  type DatabaseHandle,
+  openDatabase,
+  type Transaction,
+} from '../../../server/src/platform/database.ts'
 import { exists } from '../../../server/src/platform/files.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
-import { shippedPlans } from '../../../server/src/platform/plans.ts'
+import { accountLimits, shippedPlans } from '../../../server/src/platform/plans.ts'
 import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
@@ -91,4 +99,36 @@ it('an upload beyond the total removes the one that was unused for the longest t
   await unusedSince([second], '1 hour')
   const third = await uploaded(projectId)
   expect(await Promise.all([first, second, third].map(isStored))).toEqual([false, true, true])
+})
+
+it('an upload succeeds whose commit the database did not confirm, and its pack stays', async () => {
+  const { id } = await server.client.projects.create({ body: { name: 'p' } })
+  const project = { id, accountId: server.accountId, name: 'p', region: 'local', plan: 'pro', createdAt: new Date() }
+  let transactions = 0
+  const database = {
+    withTables: () => handle.db.withTables(),
+    transaction: () => ({
+      async execute(work: (transaction: Transaction) => Promise<unknown>) {
+        const result = await handle.db.transaction().execute(work)
+        transactions += 1
+        if (transactions === 2) throw new Error('Connection terminated unexpectedly')
+        return result
+      },
+    }),
+  } as unknown as Database
+  const upload = createUploadSource({
+    ...{ database, plans: shippedPlans, mostSourceBytes: 1e9, idleTimeoutMs: 10_000 },
+    files: createSourceFiles({ directory: folder() }),
+    totals: { of: async () => accountLimits(shippedPlans, 'pro') },
+    holdProject: async () => true,
+    assertRoom: async () => undefined,
+    logger: pino({ level: 'silent' }),
+  })
+  const headers = { 'content-type': 'application/x-git-bundle', 'content-length': String(bundle.length) }
+  const message = Object.assign(Readable.from([bundle]), { headers }) as unknown as IncomingMessage
+  const answer = await upload({ project, message, audit: async () => undefined })
+  expect(await isStored(answer.id)).toBe(true)
+  expect(await server.database.query('select branch from sources where id = $1', [answer.id])).toEqual([
+    { branch: answer.branch },
+  ])
 })

@@ -120,3 +120,26 @@ it('a failure is announced without the secrets that the deployment had when its 
   await job('dep_1', running)
   expect(failures).toEqual(['***, then ***'])
 })
+
+it('a release that serves is left alone when its job did not hear of the commit', async () => {
+  const happened: string[] = []
+  const job = createDeployJob({
+    locks: createDeploymentLocks(),
+    secrets,
+    logger,
+    store: {
+      rows: { find: async () => deploymentRow({ status: 'running', retained: true }) },
+      jobs: { begin: async () => deploymentRow(), giveBack: async () => undefined },
+    },
+    instances: {
+      halt: async () => void happened.push('halted'),
+      remove: async () => void happened.push('removed'),
+      isMade: async () => false,
+    },
+    deploy: () => Promise.reject(new Error('the connection to the database was lost')),
+    fail: async () => void happened.push('failed'),
+  })
+  // The queue tries again, and finds nothing to do.
+  await expect(job('dep_1', running)).rejects.toThrow('the connection to the database was lost')
+  expect(happened).toEqual([])
+})

@@ -100,12 +100,15 @@ async function giveBack({ store }: DeployJobDependencies, row: DeploymentRow, si
   throw signal.reason
 }
 
-/** Ends everything that runs of a release without the address; its files go, unless the release is retained. */
+/**
+ * Ends everything that runs of a release without the address; its files go, unless the release is retained. The row tells what the job
+ * has become: the plan may have led it to another runtime, and the release serves when the job heard nothing of its last commit.
+ */
 async function cleanUp({ store, instances }: DeployJobDependencies, row: DeploymentRow): Promise<void> {
-  // The plan may have led it to another runtime since the job began.
-  const { runtime } = (await store.rows.find(row.id)) ?? { runtime: null }
-  const release = { ...releaseRef(row), runtime }
-  if (row.retained) await instances.halt(release)
+  const now = await store.rows.find(row.id)
+  if (now?.status === 'running') return
+  const release = { ...releaseRef(row), runtime: now?.runtime ?? null }
+  if ((now ?? row).retained) await instances.halt(release)
   else await instances.remove(release)
 }
 

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Gateway, Upstream } from '../../gateway/client.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { KeyedLock } from '../../platform/keyed-lock.ts'
+import { onceDatabaseIsBack } from '../../platform/leadership/away.ts'
 import type { Announce, UrlOf } from '../state/announce.ts'
 import type { App } from '../state/apps.ts'
 import { DeploymentError } from '../state/failure.ts'
@@ -55,7 +55,7 @@ export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
       const before = await gateway.route(app.id, upstream)
       try {
         await confirmRoute(listenerOf(app), app.address, deployment.id, facts.plan.health, signal)
-        const previous = await makeRunning(dependencies, request, before)
+        const previous = await makeRunning(dependencies, request, { before, signal })
         retire(app, previous, before)
       } catch (error) {
         // Should the old release have been stopped meanwhile, its teardown waits for the lock to take the address.
@@ -71,7 +71,7 @@ export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
 async function makeRunning(
   { database, store, announce, urlOf, onServing }: SwitchDependencies,
   { app, deployment, facts }: SwitchRequest,
-  before: Upstream | null,
+  { before, signal }: { readonly before: Upstream | null; readonly signal: AbortSignal },
 ): Promise<DeploymentRow | undefined> {
   try {
     return await database.transaction().execute(async (trx) => {
@@ -82,24 +82,11 @@ async function makeRunning(
       return changed.previous
     })
   } catch (error) {
+    if (error instanceof NoLongerDesired) throw error
     // The connection may have broken after the commit and before its confirmation. Then the success is announced already,
-    // and only the database can tell.
-    if (error instanceof NoLongerDesired || !(await wasCommitted(store, deployment))) throw error
+    // and only the database can tell, however long it is away.
+    if (!(await onceDatabaseIsBack(() => store.jobs.runs(deployment), signal))) throw error
     return before === null ? undefined : store.rows.find(before.deploymentId)
-  }
-}
-
-const databaseAwayMs = 30_000
-
-async function wasCommitted({ jobs }: Pick<DeploymentStore, 'jobs'>, deployment: DeploymentRow): Promise<boolean> {
-  const deadline = performance.now() + databaseAwayMs
-  for (;;) {
-    try {
-      return await jobs.runs(deployment)
-    } catch (error) {
-      if (performance.now() > deadline) throw error
-      await sleep(250)
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Selectable } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
@@ -8,7 +9,7 @@ import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Totals } from '../../platform/plans/totals.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
-import { tablesOf } from '../state/tables.ts'
+import { type DeploymentsTables, tablesOf } from '../state/tables.ts'
 import type { SourceFiles } from './files.ts'
 import { bundleTooLarge, receiveBundle } from './receive.ts'
 import { deleteOldest, longestUploadMs, usageOf } from './rows.ts'
@@ -60,8 +61,11 @@ export function createUploadSource(dependencies: UploadDependencies): UploadSour
       for (const old of removed) await files.remove(old)
       return await receive(dependencies, upload, { id, mostBytes: length })
     } catch (error) {
+      // Only the database can tell what became of a commit whose confirmation was lost. While it is away, the file stays: the leader
+      // removes files without rows.
+      const stored = await giveUp(database, id)
+      if (stored !== undefined) return stored
       await files.remove(id)
-      await tablesOf(database).deleteFrom('sources').where('id', '=', id).where('received_at', 'is', null).execute()
       const described = describeDiskError(error)
       if (described !== error) logger.error({ err: error }, 'the disk for sources is full')
       throw described
@@ -102,6 +106,22 @@ function reserve(
     return removed
   })
 }
+
+/** Deletes the row of an upload that failed. Returns the answer instead when the upload is complete. */
+async function giveUp(database: Database, id: string): Promise<Answer | undefined> {
+  const row = tablesOf(database)
+  await row.deleteFrom('sources').where('id', '=', id).where('received_at', 'is', null).execute()
+  const stored = await row.selectFrom('sources').selectAll().where('id', '=', id).executeTakeFirst()
+  return stored && answerOf(stored)
+}
+
+const answerOf = ({ id, created_at, bytes, commit, branch }: Selectable<DeploymentsTables['sources']>): Answer => ({
+  id,
+  created_at: created_at.toISOString(),
+  size: Number(bytes),
+  commit: commit ?? '',
+  branch,
+})
 
 function tooMany(limit: 'sources' | 'sources_gb', most: number): ApiError {
   const all = limit === 'sources' ? `${most} uploaded sources` : `uploaded sources of ${most} GB`
