@@ -18,6 +18,7 @@ import { benchStart } from './start.ts'
 import { benchStorage } from './storage.ts'
 import { bubblewrap, caddy, chromium, docker, git, nginx, registry, type Tool, wrk } from './tools.ts'
 import { benchWebhooks } from './webhooks.ts'
+import { benchWork } from './work.ts'
 
 export interface Entry {
   readonly bench: Bench
@@ -56,6 +57,7 @@ export const entries: Readonly<Record<string, Entry>> = {
   generated: entry(benchGenerated, 20, [git, docker]),
   replicas: entry(benchReplicas, 20, [git]),
   webhooks: entry(benchWebhooks, 20),
+  work: entry(benchWork, 60, [git]),
   storage: entry(benchStorage, 20),
   dashboard: entry(benchDashboard, 20, [git, chromium]),
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware, Request } from 'koa'
 import koaBody from 'koa-body'
 import { ApiError, invalidRequest } from '../contract/errors.ts'
+import { ownTurn } from '../platform/turns.ts'
 import { jsonTextProblem } from './json-text.ts'
 
 const limitBytes = 1024 * 1024
@@ -38,16 +39,8 @@ export function jsonBody(): Middleware {
   }
 }
 
-/** Bodies below this size take no time that anybody notices. */
+/** Bodies below this size take no time that anybody notices. Larger ones are parsed one after the other. */
 const smallBytes = 16 * 1024
-let turns: Promise<void> = Promise.resolve()
-
-/** Larger bodies are parsed one after the other, and others are answered between two of them. */
-function ownTurn(): Promise<void> {
-  turns = turns.then(() => new Promise((done) => setImmediate(done)))
-  return turns
-}
-
 async function withDeadline(reading: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(

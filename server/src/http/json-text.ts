@@ -1,7 +1,7 @@
 /** The API's own bodies are a few levels deep. The limit stops bodies made to exhaust the stack. */
 const maxDepth = 32
 /** The API's own bodies have hundreds of values. Each takes time to parse and to validate, in which nobody else is answered. */
-const maxValues = 10_000
+const maxValues = 2_000
 /** No text of the API is nearly as long, however it is escaped. */
 const maxTextLength = 200_000
 

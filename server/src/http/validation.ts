@@ -41,11 +41,25 @@ function fieldsWithNul(value: unknown, field: string): string[] {
   ])
 }
 
+type Query = Readonly<Record<string, string | string[]>>
+
+/**
+ * Returns the parameters of a query by name, lists of those that are given several times. Koa's `ctx.query` is never used: it takes the
+ * square of their number, seven seconds for those that fit into a request.
+ */
+export function queryOf({ querystring }: { readonly querystring: string }): Query {
+  const found = new Map<string, string | string[]>()
+  for (const [name, value] of new URLSearchParams(querystring)) {
+    const before = found.get(name)
+    if (before === undefined) found.set(name, value)
+    else if (Array.isArray(before)) before.push(value)
+    else found.set(name, [before, value])
+  }
+  return Object.fromEntries(found)
+}
+
 /** Parses query parameters, each of which may be given once. Throws `invalid_request`. */
-export function parseQuery(
-  schema: z.ZodObject,
-  query: Readonly<Record<string, string | string[] | undefined>>,
-): unknown {
+export function parseQuery(schema: z.ZodObject, query: Query): unknown {
   const repeated = Object.keys(schema.shape).filter((name) => Array.isArray(query[name]))
   const [first, ...others] = repeated.map((field) => ({ field, message: 'must be given once' }))
   if (first !== undefined) throw invalidRequest(first, ...others)

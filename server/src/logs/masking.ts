@@ -1,5 +1,6 @@
+import { ownTurn } from '../platform/turns.ts'
 import { longestEscape, type Respelled, twice, unescaped, unwrapped, urlDecoded } from './masking-spellings.ts'
-import { createFinder, type Finder, type Pattern, type Range } from './pattern-search.ts'
+import { atOnce, type Finder, findersSteps, type Pattern, type Range } from './pattern-search.ts'
 
 /** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make any text unreadable. */
 const shortestSecret = 8
@@ -19,7 +20,19 @@ export interface Masker {
   mask(text: string): string
 }
 
-export function createMasker(values: readonly string[]): Masker {
+export const createMasker = (values: readonly string[]): Masker => atOnce(maskerSteps(values))
+
+/** Does as `createMasker`, in turns with others: a masker of many values takes a hundred milliseconds. */
+export async function createMaskerInTurns(values: readonly string[]): Promise<Masker> {
+  const steps = maskerSteps(values)
+  for (;;) {
+    await ownTurn()
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}
+
+function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
   // Programs trim what they read.
   const lines = values.flatMap((value) => [value, ...value.split(/\r\n|\r|\n/)])
   const secrets = [...new Set(lines.flatMap((line) => [line, line.trim()]))]
@@ -28,9 +41,11 @@ export function createMasker(values: readonly string[]): Masker {
   const inJson = secrets.map((secret) => Buffer.from(JSON.stringify(secret.toString()).slice(1, -1)))
   const plainPatterns = [...secrets, ...inJson].flatMap(piecesOf).map((piece) => exact(piece.toString('latin1')))
   const base64Patterns = secrets.flatMap(piecesOf).flatMap(inBase64)
-  const findPlain = createFinder(plainPatterns)
-  const findDecoded = createFinder(plainPatterns.map(({ text }) => exact(text.replaceAll('+', ' '))))
-  const findBase64 = createFinder(base64Patterns)
+  const findPlain = yield* findersSteps(plainPatterns)
+  const findDecoded = plainPatterns.some(({ text }) => text.includes('+'))
+    ? yield* findersSteps(plainPatterns.map(({ text }) => exact(text.replaceAll('+', ' '))))
+    : findPlain
+  const findBase64 = yield* findersSteps(base64Patterns)
   // A byte takes at most six as an escape. Base64 in lines has at most one line break for each character.
   const reach = Math.max(longest(plainPatterns), longest(base64Patterns)) * longestEscape
 

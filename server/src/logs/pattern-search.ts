@@ -27,7 +27,13 @@ const multiplier = Math.floor(Math.random() * 0x7fff_ffff) | 1
  * whatever they are (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the beginning of a pattern that the text
  * read so far ends with; state 0 is the empty one.
  */
-export function createFinder(given: readonly Pattern[]): Finder {
+export const createFinder = (given: readonly Pattern[]): Finder => atOnce(findersSteps(given))
+
+/** The steps between two pauses, in states: some milliseconds. */
+const statesAtOnce = 10_000
+
+/** Makes a finder with pauses, in which others may have their turn: a large one takes a hundred milliseconds. */
+export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder> {
   const known = new Map(given.map((pattern) => [pattern.text, pattern]))
   const patterns = [...known.values()]
   const most = 1 + patterns.reduce((sum, { text }) => sum + text.length, 0)
@@ -54,6 +60,7 @@ export function createFinder(given: readonly Pattern[]): Finder {
       }
       state = next
     }
+    if (count % statesAtOnce < pattern.text.length) yield
     isPattern[state] = 1
     back[state] = Math.max(back[state] ?? 0, pattern.text.length + pattern.before)
     after[state] = Math.max(after[state] ?? 0, pattern.after)
@@ -67,7 +74,10 @@ export function createFinder(given: readonly Pattern[]): Finder {
       if (next !== 0 || state === 0) return next
     }
   }
+  let linked = 0
   for (const state of byDepth(depths.subarray(0, count))) {
+    linked += 1
+    if (linked % statesAtOnce === 0) yield
     const parent = parents[state] ?? 0
     const suffix = parent === 0 ? 0 : step(shorter[parent] ?? 0, bytesOf[state] ?? 0)
     shorter[state] = suffix
@@ -98,6 +108,14 @@ export function createFinder(given: readonly Pattern[]): Finder {
         if (isPattern[state] === 1) longest = read + 1
       }
     },
+  }
+}
+
+/** Goes through all steps without a pause. */
+export function atOnce<Result>(steps: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
   }
 }
 

@@ -1,3 +1,4 @@
+import { ownTurn } from '../platform/turns.ts'
 import type { LogExtent } from './extent.ts'
 import { lineText } from './line-text.ts'
 import { lastLines, readAt, withLog } from './log-files.ts'
@@ -76,6 +77,7 @@ export function readLines(
     })
     const noted = await marksBetween(path, from, windowFrom + next)
     const marks = extent.unmarked === undefined ? noted : [...noted, extent.unmarked]
+    if (lines.length > 0) await ownTurn()
     const secrets = lines.length === 0 ? [] : masker.find(window)
     let mark = 0
     return {

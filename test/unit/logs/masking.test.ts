@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createMasker } from '../../../server/src/logs/masking.ts'
+import { createMasker, createMaskerInTurns } from '../../../server/src/logs/masking.ts'
 
 /** The text with these values replaced by `***`. */
 const maskValues = (text: string, values: readonly string[]): string => createMasker(values).mask(text)
@@ -136,6 +138,24 @@ describe('masking', () => {
     expect(maskValues(value, [value])).toBe('***')
     const masked = maskValues('secret 1 \\n'.repeat(100_000), ['secret 1'])
     expect(masked).toBe('*** \\n'.repeat(100_000))
+  })
+
+  it('of many values is made in turns with others, and finds the same', async () => {
+    const values = Array.from({ length: 150 }, () => randomBytes(200).toString('hex'))
+    let [turns, isMade] = [0, false]
+    const others = async () => {
+      for (; !isMade; turns++) await setImmediate()
+    }
+    const [masker] = await Promise.all([
+      createMaskerInTurns(values).finally(() => {
+        isMade = true
+      }),
+      others(),
+    ])
+    expect(turns).toBeGreaterThan(10)
+    const text = `${values[7]} ${Buffer.from(values[8] ?? '').toString('base64')} and ${encodeURIComponent('ä')}`
+    expect(masker.mask(text)).toBe(createMasker(values).mask(text))
+    expect(masker.mask(text)).toContain('***')
   })
 
   it('takes a bounded time for values and texts that are made to take long', () => {

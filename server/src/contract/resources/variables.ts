@@ -35,8 +35,8 @@ const state = z.object({
     .describe('The names of variables that would change with `apps.apply`, sorted.'),
 })
 
-/** The longest text of a dotenv file: more than all variables of an app take. */
-const longestDotenv = 1_000_000
+/** The longest text of a dotenv file: more than all variables of an app take, and as long as a text may be in a body. */
+const longestDotenv = 200_000
 
 const dotenv = z
   .string({ error: 'must be a string' })

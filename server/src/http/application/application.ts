@@ -2,7 +2,7 @@ import type { RequestListener, Server } from 'node:http'
 import Koa, { type Context, type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../../contract/errors.ts'
-import { acceptHalfClosed, createServer } from '../../platform/machine/http.ts'
+import { acceptHalfClosed, createServer, JoinedMessage } from '../../platform/machine/http.ts'
 import { answerJson } from '../answer-json.ts'
 import { clientAddress, type IsTrustedProxy } from '../client-address.ts'
 import { dashboardApi } from '../dashboard/api.ts'
@@ -139,6 +139,7 @@ function answerStarting(ctx: Context): void {
 function listener(listen: RequestListener): Server {
   const server = createServer(
     {
+      IncomingMessage: JoinedMessage,
       requireHostHeader: false,
       // Bodies have their own deadlines: uploads take long, JSON must not.
       requestTimeout: 0,

@@ -9,7 +9,7 @@ import type { Audit } from '../audit.ts'
 import type { Call, Handlers, RequestFacts } from '../call.ts'
 import { pageQuery, pageRequest } from '../page.ts'
 import { isAuthorized, type Principal, type TenantProject } from '../principal.ts'
-import { parseBody, parseQuery } from '../validation.ts'
+import { parseBody, parseQuery, queryOf } from '../validation.ts'
 import { type Answer, renderAnswer, sendAnswer } from './answer.ts'
 import type { Changes } from './changes.ts'
 import { isParentGone } from './gone-parent.ts'
@@ -94,7 +94,7 @@ export async function handleOperation(
       request: requestFacts(ctx, operation),
     })
     if (transaction !== undefined) await record(transaction, resourceIdOf(ctx.params, result))
-    return renderAnswer(operation, result, { path, params: ctx.params, query: ctx.query, strict })
+    return renderAnswer(operation, result, { path, params: ctx.params, query: queryOf(ctx), strict })
   }
   const answered = isChange(operation) ? changes({ id: requestId, claim }, call) : call(undefined)
   const answer = await answered.catch((error: unknown) => {
@@ -106,8 +106,8 @@ export async function handleOperation(
 
 /** Validates query and body. Throws `invalid_request`. */
 function parseInput(ctx: RouterContext<RequestState>, operation: Operation): Pick<AnyCall, 'page' | 'query' | 'body'> {
-  const page = operation.list && pageRequest(parseQuery(pageQuery, ctx.query) as z.output<typeof pageQuery>)
-  const query = operation.query && parseQuery(operation.query, ctx.query)
+  const page = operation.list && pageRequest(parseQuery(pageQuery, queryOf(ctx)) as z.output<typeof pageQuery>)
+  const query = operation.query && parseQuery(operation.query, queryOf(ctx))
   const body = operation.body && parseBody(operation.body, ctx.request.body)
   return { page, query, body }
 }

@@ -5,7 +5,7 @@ import { mostLogLines } from '../../../contract/resources/logs.ts'
 import type { TextAnswer } from '../../../http/call.ts'
 import type { TenantProject } from '../../../http/principal.ts'
 import type { LogStore } from '../../../logs/log-store.ts'
-import { createMasker } from '../../../logs/masking.ts'
+import { createMaskerInTurns, type Masker } from '../../../logs/masking.ts'
 import type { Database } from '../../../platform/database.ts'
 import type { DeploymentSecrets } from '../../state/secrets.ts'
 import type { DeploymentStore } from '../../state/store.ts'
@@ -75,8 +75,20 @@ export function createLogs(dependencies: LogsDependencies): Logs {
   const logsOf = (row: DeploymentRow): DeploymentLogs => ({
     logs,
     name: { appId: row.app_id, deploymentId: row.id },
-    masker: createMasker(secrets.valuesOf(row)),
+    masker: maskerOf(row),
   })
+  /** The last masker is kept, because a log is mostly read more than once, and a masker can take longer to make than a log to read. */
+  let last: { readonly key: string; readonly masker: Promise<Masker> } | undefined
+  const maskerOf = (row: DeploymentRow): DeploymentLogs['masker'] => {
+    let own: Promise<Masker> | undefined
+    return () => {
+      if (own !== undefined) return own
+      const key = `${row.id} ${row.variables.toString('base64')}`
+      if (last?.key !== key) last = { key, masker: createMaskerInTurns(secrets.valuesOf(row)) }
+      own = last.masker
+      return own
+    }
+  }
 
   async function* follow(row: DeploymentWithLatest, wanted: LogsRequest, follower: LogFollower) {
     const deployment = logsOf(row)

@@ -7,8 +7,8 @@ import { type LogSource, mergeLines, type SourceLine } from './merge-lines.ts'
 export interface DeploymentLogs {
   readonly logs: Pick<LogStore, 'find' | 'read' | 'processes'>
   readonly name: Pick<LogName, 'appId' | 'deploymentId'>
-  /** Replaced when the secrets change while the log is followed. */
-  masker: Masker
+  /** Makes the masker of its secrets when it is needed first. Replaced when the secrets change while the log is followed. */
+  masker: () => Promise<Masker>
 }
 
 /** The lines to read: of all logs of a deployment, of a stream, or of the instances of a process type or one of them. */
@@ -64,7 +64,7 @@ export async function findTail(deployment: DeploymentLogs, wanted: TailRequest):
   return { from: { ...from, ...begin }, to, lines: ofApp - surplus + ofBuild }
 }
 
-const noSecrets = createMasker([])
+const noSecrets = async () => createMasker([])
 
 /** Returns where the logs go on after so many lines, in the order of their times. */
 async function skip(
@@ -104,7 +104,8 @@ async function readOn(
   at: Positions,
   { isFinal, to = {} }: { readonly isFinal: boolean; readonly to?: Positions },
 ) {
-  const { logs, masker } = deployment
+  const { logs } = deployment
+  const masker = await deployment.masker()
   const parts = await Promise.all(
     sources.map(async (source) => {
       const from = at[source] ?? 0
