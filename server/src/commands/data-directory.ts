@@ -45,10 +45,12 @@ async function usualDirectories(): Promise<string[]> {
 export async function directoriesInUse(): Promise<string[]> {
   const bound = await directoriesOfSockets()
   const usual = await Promise.all(
-    (await usualDirectories()).map(async (folder) => (bound.has(folder) || (await isInUse(folder)) ? [folder] : [])),
+    (await usualDirectories()).map(async (folder) =>
+      bound.some(([one]) => one === folder) || (await isInUse(folder)) ? [folder] : [],
+    ),
   )
   const others = await Promise.all(
-    [...bound].map(async ([folder, socket]) => ((await isOurs(folder, socket)) ? [folder] : [])),
+    bound.map(async ([folder, socket]) => ((await isOurs(folder, socket)) ? [folder] : [])),
   )
   return [...new Set([...usual, ...others].flat())]
 }
@@ -64,19 +66,22 @@ async function isInUse(folder: string): Promise<boolean> {
 const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s\.PGSQL\.5432)$/
 
 /** Returns the folders in which processes listen as in a data directory, each with a socket. Every user may list the sockets (proc(5)). */
-async function directoriesOfSockets(): Promise<Map<string, string>> {
+async function directoriesOfSockets(): Promise<[folder: string, socket: string][]> {
   const text = await readFile('/proc/net/unix', 'utf8').catch(() => '')
-  const found = text.split('\n').flatMap((line): [string, string][] => {
+  return text.split('\n').flatMap((line): [string, string][] => {
     // Those that listen have this flag; connections of theirs have the same path.
     const path = /^(?:\S+ +){3}00010000 (?:\S+ +){3}(\/.*)$/.exec(line)?.[1] ?? ''
     const folder = socketForm.exec(path)?.[1]
     return folder === undefined ? [] : [[folder, path]]
   })
-  return new Map(found)
 }
 
-/** True for a directory of this user or of root. Another user could name any path, and lead this user's commands there. */
+/**
+ * True for a directory of this user or of root, and for one in which a server of this user listens. Another user could name any path, and
+ * lead this user's commands there.
+ */
 async function isOurs(folder: string, socket: string): Promise<boolean> {
   const [owner, found] = await Promise.all([folder, socket].map((path) => lstat(path).catch(() => null)))
-  return found?.isSocket() === true && owner?.isDirectory() === true && [0, process.getuid?.()].includes(owner.uid)
+  if (found?.isSocket() !== true || owner?.isDirectory() !== true) return false
+  return [0, process.getuid?.()].includes(owner.uid) || found.uid === process.getuid?.()
 }

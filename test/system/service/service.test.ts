@@ -230,6 +230,8 @@ describe.skipIf(reason !== null)('the service', () => {
   })
 
   it('is not taken for a server of another unit, which fairlead stop stops through systemd as well', async () => {
+    // Root serves it, and another user owns it.
+    await machine.run(['install', '-d', '-o', 'nobody', '/srv/other'])
     const other = ['serve', '--data-dir', '/srv/other', '--port', '3999']
     const unit = ['systemd-run', '--unit=other', '--property=Restart=always', '--property=KillMode=process']
     expect(await machine.run([...unit, ...command, ...other])).toMatchObject({ code: 0 })
