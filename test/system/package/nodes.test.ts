@@ -70,7 +70,7 @@ describe.skipIf(isAway)('a checkout that is set up by Node', () => {
     const checkout = await setUp(node, npm)
     const check = (program: string) =>
       spawnSync(program, ['scripts/check-node.js'], { cwd: checkout, encoding: 'utf8' })
-    // What the scripts of npm run, which find the Node of the checkout first.
+    // Scripts of npm find the Node of the checkout first.
     const { status, stdout, stderr } = check(join(checkout, 'node_modules/.bin/node'))
     expect({ status, stdout }).toEqual({ status: isWhole ? 0 : 1, stdout: '' })
     if (!isWhole)
@@ -78,7 +78,7 @@ describe.skipIf(isAway)('a checkout that is set up by Node', () => {
     const bundler = ['--input-type=module', '--eval', "await import('rolldown')"]
     const loaded = spawnSync(join(checkout, 'node_modules/.bin/node'), bundler, { cwd: checkout, encoding: 'utf8' })
     expect(loaded.status === 0).toBe(isWhole)
-    // Where install scripts are not allowed, the machine's own Node runs the scripts.
+    // The machine's own Node runs them where install scripts are not allowed.
     const own = check(node)
     expect({ status: own.status, stdout: own.stdout }).toEqual({ status: 1, stdout: '' })
     expect(own.stderr).toMatch(/^Fairlead is built with Node 24, .* this is v[\d.]+\.\n.*\n {2}npx --yes -p node@24 /)
