@@ -51,7 +51,7 @@ it.each([
   const { connections, port } = await startClosing(1)
   const pass = stopClock()
   for (let request = 1; request <= 5; request += 1) {
-    pass(10)
+    pass(100)
     const headers = body === undefined ? {} : { 'Content-Length': '2' }
     expect((await ask(port, { method, headers, ...(body !== undefined && { body }) })).status).toBe(200)
     expect(connections.made).toBe(request)
@@ -64,7 +64,7 @@ it('sends requests that follow each other closely over one connection, whatever 
   const { connections, port } = await startClosing(Number.POSITIVE_INFINITY)
   const pass = stopClock()
   for (const method of ['POST', 'GET', 'PATCH', 'PUT', 'POST']) {
-    pass(9)
+    pass(99)
     expect((await ask(port, { method })).status).toBe(200)
   }
   expect(connections.made).toBe(1)

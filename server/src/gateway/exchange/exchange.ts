@@ -18,7 +18,7 @@ import { onUpgrade } from './upgrade.ts'
  * the moment in which the request is sent, and it is unknown then whether the app has worked on it. Under load all
  * connections are as new as that.
  */
-const MAX_IDLE_MS = 10
+const MAX_IDLE_MS = 100
 
 export interface ExchangeRequest {
   readonly route: Route
