@@ -66,7 +66,7 @@ export function createApiKeys({ keys, totals, ownsProject }: ApiKeysDependencies
           name: input.name,
           scopes: input.preset === undefined ? [...new Set(input.scopes)] : presets[input.preset],
           projectIds,
-          expiresAt: days === null ? null : new Date(Date.now() + days * dayMs),
+          lifeMs: days === null ? null : days * dayMs,
         },
         transaction,
       )

@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { WorkflowRun } from '../contract/resources/trust.ts'
 import type { Scope } from '../contract/routes.ts'
 import { type PageRequest, readPage } from '../http/page.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, fromNow, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { generateKey, hashKey } from './key-format.ts'
 import { scopesOfRow, storedScopes } from './scopes.ts'
@@ -14,8 +14,8 @@ export interface NewKey {
   readonly scopes: readonly Scope[]
   /** `null` for all projects of the account. */
   readonly projectIds: readonly string[] | null
-  /** `null`, the default, for never. */
-  readonly expiresAt?: Date | null
+  /** The time until it expires; `null`, the default, for never. */
+  readonly lifeMs?: number | null
   /** The run of a workflow that the key is for. */
   readonly workflow?: WorkflowRun | null
 }
@@ -85,7 +85,7 @@ const fields = [
 export function createKeys({ database }: { database: Database }): Keys {
   const tables = (within: Transaction | undefined) => (within ?? database).withTables<AccountsTables>()
 
-  const create: Keys['create'] = async ({ accountId, name, scopes, projectIds, expiresAt, workflow }, within) => {
+  const create: Keys['create'] = async ({ accountId, name, scopes, projectIds, lifeMs, workflow }, within) => {
     const key = generateKey()
     const values = {
       id: newId('key'),
@@ -95,7 +95,7 @@ export function createKeys({ database }: { database: Database }): Keys {
       hint: key.slice(0, hintLength),
       ...storedScopes(scopes),
       project_ids: projectIds === null ? null : [...projectIds],
-      expires_at: expiresAt ?? null,
+      expires_at: lifeMs == null ? null : fromNow(lifeMs),
       workflow: workflow == null ? null : JSON.stringify(workflow),
     }
     const row = await tables(within).insertInto('api_keys').values(values).returning(fields).executeTakeFirstOrThrow()
@@ -134,8 +134,8 @@ export function createKeys({ database }: { database: Database }): Keys {
       if (old === undefined) return undefined
       if (old.ended) return 'ended'
       if (old.workflow !== null) return 'workflow'
-      const expiresAt = old.life === null ? null : new Date(Date.now() + old.life * 1000)
-      const made = await create({ ...fromRow(old), expiresAt }, options.within)
+      const lifeMs = old.life === null ? null : old.life * 1000
+      const made = await create({ ...fromRow(old), lifeMs }, options.within)
       const until = sql<Date>`least(expires_at, now() + make_interval(hours => ${overlapHours}))`
       await change(id, options).set({ expires_at: until }).execute()
       return made

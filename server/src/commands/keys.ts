@@ -139,7 +139,7 @@ export async function createKey(
         name: nameOf(flags.name),
         scopes: scopesOf(flags),
         projectIds: flags.project ?? null,
-        expiresAt: days === undefined ? null : new Date(Date.now() + days * 24 * 60 * 60 * 1000),
+        lifeMs: days === undefined ? null : days * 24 * 60 * 60 * 1000,
       },
       transaction,
     )

@@ -93,3 +93,12 @@ function recording(migrations: Migrations): Record<string, Migration> {
 export async function lockByName(transaction: Transaction, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(transaction)
 }
+
+/** A time from now by the clock of the database, for rows that the database compares with its clock: the server's may differ. */
+export const fromNow = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000}::float8)`
+
+/** Returns the time of the database, for computations of times that it compares with its clock. */
+export async function databaseNow(on: Database | Transaction): Promise<Date> {
+  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(on)
+  return rows[0]?.now ?? new Date()
+}

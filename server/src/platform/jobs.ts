@@ -1,7 +1,7 @@
 import { makeWorkerUtils } from 'graphile-worker'
 import { type KyselyPlugin, sql } from 'kysely'
 import type { Pool } from 'pg'
-import type { Database, Transaction } from './database.ts'
+import { type Database, fromNow, type Transaction } from './database.ts'
 import { graphileLogger, type Lane, startLane, type Task, unlockJobs, type Workers } from './jobs/lane.ts'
 import type { Logger } from './logger.ts'
 
@@ -47,7 +47,8 @@ const dueAtOnce = sql`now() - interval '100 years'`
 /** Adds a job in the caller's transaction, so that the job exists exactly when the rows that it is about do. */
 export async function enqueue(db: Database | Transaction, job: NewJob): Promise<void> {
   const requestId = requestOf(db)
-  const runAt = job.runAt !== undefined && job.runAt.getTime() > Date.now() ? sql`${job.runAt}::timestamptz` : dueAtOnce
+  const waitMs = job.runAt === undefined ? 0 : job.runAt.getTime() - Date.now()
+  const runAt = waitMs > 0 ? fromNow(waitMs) : dueAtOnce
   const payload = requestId === undefined ? job.payload : { ...job.payload, request_id: requestId }
   await sql`select graphile_worker.add_job(
     ${job.task}::text, ${JSON.stringify(payload)}::json,

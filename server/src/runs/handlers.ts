@@ -3,7 +3,7 @@ import { notFound } from '../contract/errors.ts'
 import { connectPath } from '../contract/run-protocol.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { isAuthorized } from '../http/principal.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, fromNow, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { Totals } from '../platform/plans/totals.ts'
 import { auditedCommand, runView } from './presentation.ts'
@@ -53,7 +53,6 @@ export function runHandlers({ database, totals, assertApp }: RunHandlerDependenc
       )
       note({ app_id: params.app_id, command: auditedCommand(body.command) })
       const ticket = randomBytes(32).toString('base64url')
-      const expires = new Date(Date.now() + ticketLifeMs)
       const row = await insertRun(transaction, {
         id: newId('run'),
         app_id: params.app_id,
@@ -64,9 +63,10 @@ export function runHandlers({ database, totals, assertApp }: RunHandlerDependenc
         status: 'waiting',
         begun_by: principal.credentialId,
         ticket_hash: hashTicket(ticket),
-        ticket_expires_at: expires,
+        ticket_expires_at: fromNow(ticketLifeMs),
       })
-      return { ...runView(row), connect: { path: connectPath, ticket, expires_at: expires.toISOString() } }
+      const expires_at = (row.ticket_expires_at ?? row.created_at).toISOString()
+      return { ...runView(row), connect: { path: connectPath, ticket, expires_at } }
     },
   }
 }

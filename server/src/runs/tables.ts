@@ -1,4 +1,4 @@
-import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { ColumnType, Generated, JSONColumnType, RawBuilder, Selectable } from 'kysely'
 import type { RunStatus } from '../contract/resources/runs.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 
@@ -32,7 +32,7 @@ export type RunsTables = {
     output: string | null
     /** Null once a client has connected, and for runs of schedules. */
     ticket_hash: Buffer | null
-    ticket_expires_at: Date | null
+    ticket_expires_at: ColumnType<Date | null, RawBuilder<Date> | undefined, never>
     created_at: Generated<Date>
     started_at: Date | null
     finished_at: Date | null

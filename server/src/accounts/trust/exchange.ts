@@ -131,7 +131,7 @@ async function allow(
       resourceId: made.id,
       details: { trust_id: rule.id, claims: claimsForAudit(claims) },
     })
-    return { api_key: made.key, expires_at: made.expiresAt.toISOString() }
+    return { api_key: made.key, expires_at: (made.expiresAt ?? made.createdAt).toISOString() }
   })
 }
 
@@ -141,19 +141,18 @@ async function makeKey(
   rule: TrustRule,
   workflow: WorkflowRun,
 ) {
-  const expiresAt = new Date(Date.now() + keyLifeMs)
   const made = await keys.create(
     {
       accountId: rule.account_id,
       name: `Workflow of ${workflow.repository ?? workflow.actor ?? new URL(rule.issuer).host}`.slice(0, 100).trim(),
       scopes: presets.deploy,
       projectIds: [rule.project_id],
-      expiresAt,
+      lifeMs: keyLifeMs,
       workflow,
     },
     transaction,
   )
-  return { ...made, expiresAt }
+  return made
 }
 
 function workflowRun(rule: TrustRule, run: RunFacts): WorkflowRun {

@@ -1,6 +1,6 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
-import type { Database } from '../../platform/database.ts'
+import { type Database, fromNow } from '../../platform/database.ts'
 import type { Held } from '../../platform/marks.ts'
 import { type CertificateRow, tablesOf } from '../tables.ts'
 
@@ -70,7 +70,7 @@ export async function markedCertificates(database: Database): Promise<string[]> 
 export async function releaseInterrupted(database: Database, ids: readonly string[], waitMs: number): Promise<void> {
   await tablesOf(database)
     .updateTable('certificates')
-    .set({ is_under_way: false, next_attempt_at: sql<Date>`now() + make_interval(secs => ${waitMs / 1000}::float8)` })
+    .set({ is_under_way: false, next_attempt_at: fromNow(waitMs) })
     .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
     .where('is_under_way', '=', true)
     .execute()
@@ -80,7 +80,7 @@ export async function releaseInterrupted(database: Database, ids: readonly strin
 export async function postpone(
   database: Database,
   ids: readonly string[],
-  until: Date,
+  until: Date | RawBuilder<Date>,
   failure: CertificateFailure | null,
 ): Promise<void> {
   await tablesOf(database)

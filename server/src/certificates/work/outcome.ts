@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
+import { type Database, databaseNow, type Transaction } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
 import type { AttemptError } from '../acme/attempt-error.ts'
@@ -84,10 +84,10 @@ async function wakeReplaced(transaction: Transaction, row: CertificateRow): Prom
 export async function fail(dependencies: OutcomeDependencies, id: string, error: AttemptError): Promise<void> {
   const { database, announce, logger } = dependencies
   const { facts } = error
-  const now = new Date()
   await database.transaction().execute(async (transaction) => {
     const row = await lock(transaction, id)
     if (row === undefined) return
+    const now = await databaseNow(transaction)
     const attempts = row.attempts + 1
     const failure = failureFor(row, error)
     const retryAfterMs = facts.retryAfterMs ?? 0

@@ -1,3 +1,4 @@
+import { databaseNow, fromNow } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { createMarks, type Held } from '../../platform/marks.ts'
 import { type Repeated, startRepeated } from '../../platform/periodic.ts'
@@ -99,7 +100,7 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    const now = new Date()
+    const now = await databaseNow(dependencies.database)
     const ifFailed = nextAttemptAt(row.attempts + 1, 0, now, Math.random())
     if (!(await claim(dependencies.database, held, now, ifFailed))) return
     if (how === 'revoke') await revoke(dependencies, row, signal)
@@ -124,7 +125,7 @@ async function createDecision(
     if (row.revocation_requested_at !== null) {
       if (!isServed || !isShown(row.id)) return pauses.all === undefined ? 'revoke' : putOff(row, pauses.all)
       await insertAutomatic(database, servedNameOf(row))
-      await postpone(database, [row.id], new Date(Date.now() + replacementMs), null)
+      await postpone(database, [row.id], fromNow(replacementMs), null)
       return null
     }
     if (!isServed) {
@@ -138,7 +139,7 @@ async function createDecision(
     const limit =
       row.order_url === null ? await limitReached(database, limits, { ...row, isRenewal }, operatorId) : null
     if (limit === null) return isRenewal ? 'renew' : 'obtain'
-    await postpone(database, [row.id], new Date(Date.now() + limitMs), limit)
+    await postpone(database, [row.id], fromNow(limitMs), limit)
     return null
   }
 

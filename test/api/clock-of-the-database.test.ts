@@ -1,0 +1,99 @@
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createKeys } from '../../server/src/accounts/keys.ts'
+import { presets } from '../../server/src/accounts/scopes.ts'
+import { explain } from '../../server/src/certificates/acme/explain.ts'
+import { fail } from '../../server/src/certificates/work/outcome.ts'
+import { type DatabaseHandle, openDatabase } from '../../server/src/platform/database.ts'
+import { newId } from '../../server/src/platform/ids.ts'
+import { enqueue } from '../../server/src/platform/jobs.ts'
+import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
+import { runHandlers } from '../../server/src/runs/handlers.ts'
+import { type TestDatabase, testDatabase } from '../harness/database.ts'
+
+/*
+ * Times that the database compares with its clock, on a server whose clock differs from it by an hour.
+ */
+
+const hourMs = 3_600_000
+let test: TestDatabase
+let handle: DatabaseHandle
+let accountId: string
+beforeAll(async () => {
+  test = await testDatabase()
+  handle = openDatabase({ connectionString: test.url, max: 2 }, pino({ level: 'silent' }))
+  accountId = await createAccounts({ database: handle.db }).ensureOperator()
+})
+afterAll(async () => {
+  await handle.close()
+  await test[Symbol.asyncDispose]()
+})
+
+/** Returns the seconds from now to the only value of a column, by the clock of the database. */
+async function secondsUntil(column: string, table: string): Promise<number> {
+  const [row] = await test.query<{ seconds: number }>(
+    `select extract(epoch from ${column} - now())::float8 as seconds from ${table} where ${column} is not null`,
+  )
+  return row?.seconds ?? Number.NaN
+}
+
+describe.each([
+  ['behind', -hourMs],
+  ['ahead', hourMs],
+])('with a clock that is %s,', (_, ms) => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + ms }))
+  afterEach(() => void vi.useRealTimers())
+
+  it('a key lives as long as it is to', async () => {
+    await test.query('delete from api_keys')
+    const options = { accountId, name: 'k', scopes: presets.full, projectIds: null, lifeMs: 600_000 }
+    await createKeys({ database: handle.db }).create(options)
+    expect(await secondsUntil('expires_at', 'api_keys')).toBeCloseTo(600, -2)
+  })
+
+  it('a client has a minute to connect to its command', async () => {
+    await test.query('delete from projects')
+    const [project, app] = [newId('project'), newId('app')]
+    await test.query(
+      `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'local', 'free', 'active')`,
+      [project, accountId],
+    )
+    await test.query(`insert into apps (id, project_id, name, port) values ($1, $2, 'a', 20000)`, [app, project])
+    const handlers = runHandlers({
+      database: handle.db,
+      totals: { assertRoom: async () => undefined },
+      assertApp: async () => undefined,
+    })
+    await handle.db.transaction().execute((transaction) =>
+      handlers['runs.create']({
+        ...{ transaction, params: { project_id: project, app_id: app }, body: { command: ['true'] } },
+        ...{ project: { id: project, accountId }, principal: { credentialId: null }, note: () => undefined },
+      } as unknown as Parameters<(typeof handlers)['runs.create']>[0]),
+    )
+    expect(await secondsUntil('ticket_expires_at', 'runs')).toBeCloseTo(60, -1.5)
+    await test.query('delete from apps')
+  })
+
+  it('a job runs when it is to', async () => {
+    await test.query('delete from graphile_worker._private_jobs')
+    await enqueue(handle.db, { task: 'later', payload: {}, runAt: new Date(Date.now() + 600_000) })
+    expect(await secondsUntil('run_at', 'graphile_worker._private_jobs')).toBeCloseTo(600, -2)
+  })
+
+  it('an authority is asked again after the wait, not at once', async () => {
+    await test.query('delete from certificates')
+    const id = newId('certificate')
+    await test.query(
+      `insert into certificates (id, names, account_id, source, next_attempt_at, is_under_way)
+       values ($1, '{a.example.net}', $2, 'automatic', now(), true)`,
+      [id, accountId],
+    )
+    const dependencies = {
+      ...{ database: handle.db, announce: async () => undefined, secrets: createSecretBox(Buffer.alloc(32)) },
+      logger: pino({ level: 'silent' }),
+    }
+    await fail(dependencies, id, explain(new Error('refused')))
+    expect(await secondsUntil('next_attempt_at', 'certificates')).toBeCloseTo(60, -1.5)
+  })
+})
