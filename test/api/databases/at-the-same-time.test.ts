@@ -48,8 +48,8 @@ const quota = {
 async function row(status: string): Promise<string> {
   const id = newId('database')
   await test.query(
-    `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status, available_at, drop_at)
-     values ($1, $2, 'db', 'free', 'external', '15', '127.0.0.1', 5432, $3, $4, now(),
+    `insert into databases (id, role_name, project_id, name, plan, engine, version, host, port, password, status, available_at, drop_at)
+     values ($1, $1, $2, 'db', 'free', 'external', '15', '127.0.0.1', 5432, $3, $4, now(),
        case when $4 = 'deleting' then now() + interval '1 hour' end)`,
     [id, tenant.id, secrets.encrypt('a password', id), status],
   )
@@ -58,7 +58,10 @@ async function row(status: string): Promise<string> {
 
 async function snapshotOf(databaseId: string): Promise<string> {
   const id = newId('snapshot')
-  await test.query(`insert into snapshots (id, database_id, status) values ($1, $2, 'available')`, [id, databaseId])
+  await test.query(`insert into snapshots (id, copy_name, database_id, status) values ($1, $1, $2, 'available')`, [
+    id,
+    databaseId,
+  ])
   return id
 }
 
@@ -125,8 +128,8 @@ it('the snapshot from which a database is being created outlives the removal of 
     async (own) => {
       await own.query('select from snapshots where id = $1 for update', [snapshot])
       await own.query(
-        `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status, source_snapshot_id)
-         values ($1, $2, 'new', 'free', 'external', '15', '127.0.0.1', 5432, '', 'provisioning', $3)`,
+        `insert into databases (id, role_name, project_id, name, plan, engine, version, host, port, password, status, source_snapshot_id)
+         values ($1, $1, $2, 'new', 'free', 'external', '15', '127.0.0.1', 5432, '', 'provisioning', $3)`,
         [newId('database'), tenant.id, snapshot],
       )
     },

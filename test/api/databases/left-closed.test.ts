@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { pino } from 'pino'
 import { expect, inject, it } from 'vitest'
+import { newEngineName } from '../../../server/src/databases/credentials.ts'
 import { createExternalEngine } from '../../../server/src/databases/engines/external.ts'
 import { createClosedCheck } from '../../../server/src/databases/reconciler/closed-check.ts'
 import { createDatabaseReconciler } from '../../../server/src/databases/reconciler/reconciler.ts'
@@ -21,15 +22,16 @@ it('a database is opened that a killed server closed for a snapshot, which was d
   cleanup.defer(close)
   const secrets = createSecretBox(randomBytes(32))
   const [account, project, id, snapshot] = [newId('account'), newId('project'), newId('database'), newId('snapshot')]
+  const name = newEngineName()
   await test.query(`insert into accounts (id, name, plan) values ($1, 'a', 'free')`, [account])
   await test.query(
     `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'local', 'free', 'active')`,
     [project, account],
   )
   await test.query(
-    `insert into databases (id, project_id, name, plan, engine, version, host, port, password, status)
-     values ($1, $2, 'db', 'free', 'external', '10', '127.0.0.1', 5432, $3, 'provisioning')`,
-    [id, project, secrets.encrypt('a password', id)],
+    `insert into databases (id, role_name, project_id, name, plan, engine, version, host, port, password, status)
+     values ($1, $4, $2, 'db', 'free', 'external', '10', '127.0.0.1', 5432, $3, 'provisioning')`,
+    [id, project, secrets.encrypt('a password', id), name],
   )
   const url = databaseUrl(inject('cluster'), 'postgres')
   const engine = createExternalEngine({ url, logger })
@@ -43,7 +45,7 @@ it('a database is opened that a killed server closed for a snapshot, which was d
   await reconciler.reconcile(id, signal)
   const instance = await engine.open({ version: '10', port: 5432 }, signal)
   const enter = async () => {
-    const client = new pg.Client({ connectionString: databaseUrl(inject('cluster'), id) })
+    const client = new pg.Client({ connectionString: databaseUrl(inject('cluster'), name) })
     client.on('error', () => undefined)
     await client.connect()
     await client.end()
@@ -52,13 +54,16 @@ it('a database is opened that a killed server closed for a snapshot, which was d
 
   // The server is killed in the middle of the copy; another one takes the request to delete the snapshot.
   const administrator = cleanup.use(await openTestDatabase(url))
-  await administrator.query(`alter database ${pg.escapeIdentifier(id)} allow_connections false`)
-  await test.query(`insert into snapshots (id, database_id, status) values ($1, $2, 'deleting')`, [snapshot, id])
+  await administrator.query(`alter database ${pg.escapeIdentifier(name)} allow_connections false`)
+  await test.query(
+    `insert into snapshots (id, copy_name, database_id, status) values ($1, 'copyofit', $2, 'deleting')`,
+    [snapshot, id],
+  )
   await reconciler.reconcileSnapshot(snapshot, signal)
   await expect(enter()).rejects.toMatchObject({ code: '55000' })
-  expect(await instance.databases.closed([id])).toEqual([id])
+  expect(await instance.databases.closed([name])).toEqual([name])
 
   await check(signal)
   await enter()
-  expect(await instance.databases.closed([id])).toEqual([])
+  expect(await instance.databases.closed([name])).toEqual([])
 })

@@ -125,3 +125,29 @@ it('keeps the names of instances when each of them ends in turn, and another one
   await askFor('/after', 'web.1')
   await askFor('/after', 'web.2')
 })
+
+interface Event {
+  readonly id: string
+  readonly data: { readonly stream?: string; readonly process?: string | null; readonly text?: string }
+}
+
+/** Follows the log, sends one request, and returns the lines until that of the request. */
+async function followUntil(path: string, lastEventId: string | undefined): Promise<readonly Event[]> {
+  const gone = new AbortController()
+  const response = await given.client.deployments.logs({
+    params,
+    headers: { accept: 'text/event-stream', ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) },
+    signal: gone.signal,
+  })
+  await (await fetch(url + path)).arrayBuffer()
+  const events: Event[] = []
+  const stream = (response.body ?? new ReadableStream())
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream())
+  for await (const { id, data } of stream) {
+    events.push({ id: id ?? '', data: JSON.parse(data) })
+    if (events.at(-1)?.data.text === `asked for ${path}`) break
+  }
+  gone.abort()
+  return events
+}

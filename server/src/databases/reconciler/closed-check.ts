@@ -20,15 +20,17 @@ export function createClosedCheck({
     const rows = await database
       .withTables<DatabasesTables>()
       .selectFrom('databases')
-      .select('id')
+      .select(['id', 'role_name'])
       .where('status', '=', 'available')
       .where('engine', '=', engine.name)
       .execute()
-    const ids = rows.map(({ id }) => id)
+    const ids = new Map(rows.map(({ id, role_name }) => [role_name, id]))
     const found = [...engine.instances().values()].filter((instance) => instance !== null)
     for (const instance of found) {
-      for (const id of await instance.databases.closed(ids)) {
-        if (await reopen(id, signal)) logger.warn({ database: id }, 'a database in use was closed; it is open again')
+      for (const name of await instance.databases.closed([...ids.keys()])) {
+        const id = ids.get(name)
+        if (id !== undefined && (await reopen(id, signal)))
+          logger.warn({ database: id }, 'a database in use was closed; it is open again')
       }
     }
   }

@@ -61,7 +61,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
       const open = async (row: DatabaseRow): Promise<void> => {
         if (row.status !== 'available') return
         const instance = await openInstanceOf(dependencies.engine, row, signal)
-        await instance.databases.reopen(row.id, signal)
+        await instance.databases.reopen(row.role_name, signal)
       }
       return withRow(databaseId, open, patience).then(
         () => true,
