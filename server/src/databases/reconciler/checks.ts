@@ -9,7 +9,7 @@ import { createClosedCheck } from './closed-check.ts'
 import { createConnectionCheck } from './connection-check.ts'
 import { createOlderDatabasesCheck } from './older-databases.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
-import { checkSessions } from './session-check.ts'
+import { checkSessions, type IdsOf } from './session-check.ts'
 import { createSizeCheck } from './size-check.ts'
 
 const locksEveryMs = 1_000
@@ -28,9 +28,6 @@ const olderDatabasesEveryMs = 60 * 60_000
  * a database with more locks than this are ended.
  */
 const maxLocks = 20_000
-
-/** Returns the ids of databases by their names in the engine. */
-export type IdsOf = (names: readonly string[]) => Promise<readonly string[]>
 
 export interface ChecksDependencies {
   readonly database: Database

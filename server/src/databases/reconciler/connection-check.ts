@@ -2,7 +2,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { type ConnectionLimit, limitChanges } from '../connection-shares.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Instance } from '../engines/instance.ts'
-import type { IdsOf } from './checks.ts'
+import type { IdsOf } from './session-check.ts'
 
 /**
  * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their sessions beyond

@@ -1,7 +1,9 @@
 import type { Logger } from '../../platform/logger.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Sessions } from '../engines/sessions.ts'
-import type { IdsOf } from './checks.ts'
+
+/** Returns the ids of databases by their names in the engine. */
+export type IdsOf = (names: readonly string[]) => Promise<readonly string[]>
 
 const minute = 60
 const hour = 60 * minute
