@@ -102,7 +102,7 @@ export const innerRooms: readonly Room[] = [
   { path: 'builds/detectors/lines', imports: [] },
   { path: 'builds/detectors/node', imports: ['builds/detectors/lines'] },
   { path: 'builds/detectors/python', imports: [] },
-  { path: 'builds/advice', imports: ['builds/source', 'builds/detectors/lines'] },
+  { path: 'builds/advice', imports: ['builds/source', 'builds/detectors'] },
   { path: 'runtimes/process/release', imports: [] },
   { path: 'runtimes/network', imports: [] },
   { path: 'runtimes/docker', imports: ['runtimes/network'] },
