@@ -69,6 +69,35 @@ async function isClean(): Promise<void> {
   }, 30_000)
 }
 
+describe('a boundary', () => {
+  const form = (own: string) => [
+    `--${own}\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhello\r\n--${own}--\r\n`,
+  ]
+
+  it.each([
+    '----WebKitFormBoundary7MA4YWxkTrZu0gW',
+    '---------------------------9051914041544843365972754266',
+    '*****',
+    "a'b",
+    'a=b',
+  ])('of this kind is taken: %s', async (own) => {
+    for (const written of [own, `"${own}"`]) {
+      expect((await send(form(own), { type: `multipart/form-data; boundary=${written}` })).status).toBe(201)
+    }
+  })
+
+  it.each(['bound ary=b; boundary=a', "boundary*=UTF-8''b; boundary=a", 'boundary=a; boundary=b'])(
+    'is the one whose parts are counted: %s',
+    async (parameters) => {
+      const parts = Array.from({ length: 150 }, () => '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n')
+      const answer = await send([...parts, '--b--\r\n'], { type: `multipart/form-data; ${parameters}` })
+      expect(answer.status).toBe(400)
+      const own = await send(form('a'), { type: `multipart/form-data; ${parameters}` })
+      expect([201, 400]).toContain(own.status)
+    },
+  )
+})
+
 describe('an upload that is not one file in a form', () => {
   it.each<[string, readonly (string | Uint8Array)[], string]>([
     ['an empty body', [''], 'file'],

@@ -33,11 +33,15 @@ export async function chooseOutput(directory: string, plan: BuildPlan, since: nu
     const found = await moved(output)
     if (found !== null) return ok(found)
   }
+  const kept = outputs[states.indexOf('kept')]
   for (const output of outputs) {
     const found = output.moves === undefined || output.moves.beside !== undefined ? null : await moved(output)
-    if (found !== null) return ok(found)
+    if (found === null) continue
+    // A build may add to the site of the repository, whose folder it then stays.
+    const isSite = found.start.argv.includes(staticServerName)
+    const isAdded = isSite && kept !== undefined && (await isAddedTo(root, kept, await filesIn(root), since))
+    return ok(isAdded ? { ...rest, start: kept.start } : found)
   }
-  const kept = outputs[states.indexOf('kept')]
   return kept === undefined ? misses(root, plan, since) : ok({ ...rest, start: kept.start })
 }
 
@@ -53,6 +57,19 @@ async function stateOf(root: string, { paths }: StartOutput, since: number): Pro
     state = 'kept'
   }
   return state
+}
+
+/** True when the build wrote files in the folder of an output that the repository had. */
+async function isAddedTo(
+  root: string,
+  { paths: [path = ''] }: StartOutput,
+  files: readonly string[],
+  since: number,
+): Promise<boolean> {
+  const folder = posix.dirname(path)
+  if (folder === '.') return false
+  const inside = files.filter((file) => isIn(file, folder))
+  return (await written(root, inside, since)).length > 0
 }
 
 const isWritten = async (path: string, since: number): Promise<boolean> =>

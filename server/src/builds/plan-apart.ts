@@ -121,7 +121,7 @@ function startPlanner(seconds: number): Planner {
   return { startedAt: performance.now(), child, ended, kill: () => end(child) }
 }
 
-/** Resolves with null when the kernel has ended the process, of all the first, because the machine is out of memory. */
+/** Resolves with null when the kernel has ended the process because the machine is out of memory: it chooses this one before all others. */
 async function planBy(
   { child, ended, kill }: Planner,
   input: readonly [directory: string, request: PlanRequest],

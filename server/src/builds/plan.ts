@@ -175,7 +175,10 @@ function assemble(
   const start = isOwners ? withEnv(detection.start, env) : detection.start
   const caches = Object.assign({}, ...used.map((each) => each.detector.caches))
   const settings = Object.assign({}, ...used.map((each) => each.detector.settings))
-  const limited = (command: Command): Command => ({ ...command, ...unlessEmpty('settings', settings) })
+  const limited = (command: Command): Command => ({
+    ...command,
+    ...unlessEmpty('settings', { ...settings, ...command.settings }),
+  })
   const inBuild = (command: Command): Command => limited({ ...command, ...unlessEmpty('caches', caches) })
   const release = used.map((each) => each.detection.release).find((command) => command !== undefined)
   const notes = [...used.flatMap((each) => each.detection.notes ?? []), ...leftOut]

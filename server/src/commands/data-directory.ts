@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { loadClientSettings } from '../platform/config/client.ts'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
+import { exists } from '../platform/files.ts'
 import { findHolder } from '../platform/postgres/lock-file.ts'
 import { installedSettings } from '../platform/service-manager/installation.ts'
 import { serverUnitName } from '../platform/service-manager/units.ts'
@@ -24,10 +25,16 @@ export async function chosenDirectory(given: string | undefined): Promise<string
   const [first, ...others] = inUse
   if (first === undefined) return say(dataDirectory, 'the default')
   if (inUse.includes(dataDirectory)) return say(dataDirectory, 'in use in this folder')
-  if (others.length === 0) return say(first, 'the one that is in use on this machine')
+  if (others.length === 0) {
+    const isOthers = (await lstat(first)).uid !== process.getuid?.() && (await hasStarted(dataDirectory))
+    return isOthers ? say(dataDirectory, 'the default') : say(first, 'the one that is in use on this machine')
+  }
   const named = inUse.map((folder) => `\n  --data-dir ${folder}`).join('')
   throw new CommandError(`Several data directories are in use on this machine. Name one:${named}`)
 }
+
+/** True for a directory in which this user has had a server, whatever others run. */
+const hasStarted = (folder: string): Promise<boolean> => exists(dataDirectoryAt(folder).cluster)
 
 function say(dataDirectory: string, why: string): string {
   process.stderr.write(`fairlead: using the data directory ${dataDirectory} (${why})\n`)
@@ -46,7 +53,7 @@ export async function directoriesInUse(): Promise<string[]> {
   const bound = await directoriesOfSockets()
   const usual = await Promise.all(
     (await usualDirectories()).map(async (folder) =>
-      bound.some(([one]) => one === folder) || (await isInUse(folder)) ? [folder] : [],
+      (await isBound(bound, folder)) || (await isInUse(folder)) ? [folder] : [],
     ),
   )
   const others = await Promise.all(
@@ -76,12 +83,41 @@ async function directoriesOfSockets(): Promise<[folder: string, socket: string][
   })
 }
 
+/** True when a process listens in a folder. Those of other users may be closed to this one, which then cannot look. */
+async function isBound(
+  bound: readonly (readonly [folder: string, socket: string])[],
+  folder: string,
+): Promise<boolean> {
+  const sockets = bound.filter(([one]) => one === folder).map(([, socket]) => socket)
+  const found = await Promise.all(
+    sockets.map((socket) =>
+      lstat(socket).then(
+        (info) => info.isSocket(),
+        ({ code }: NodeJS.ErrnoException) => code === 'EACCES',
+      ),
+    ),
+  )
+  return found.includes(true)
+}
+
 /**
- * True for a directory of this user or of root, and for one in which a server of this user listens. Another user could name any path, and
- * lead this user's commands there.
+ * True for a directory in which a server of this user listens, and for one that nobody but this user and root can change, with all folders
+ * above it. Another user could listen anywhere else, and lead this user's commands there.
  */
 async function isOurs(folder: string, socket: string): Promise<boolean> {
-  const [owner, found] = await Promise.all([folder, socket].map((path) => lstat(path).catch(() => null)))
-  if (found?.isSocket() !== true || owner?.isDirectory() !== true) return false
-  return [0, process.getuid?.()].includes(owner.uid) || found.uid === process.getuid?.()
+  const found = await lstat(socket).catch(() => null)
+  if (found?.isSocket() !== true || (await realpath(socket).catch(() => null)) !== socket) return false
+  return found.uid === process.getuid?.() || (await isSafe(folder))
+}
+
+async function isSafe(folder: string): Promise<boolean> {
+  const sticky = 0o1000
+  for (let path = folder; ; path = dirname(path)) {
+    const { uid, mode } = await lstat(path)
+    const isWritable = (mode & 0o022) !== 0
+    if (![0, process.getuid?.()].includes(uid)) return false
+    // In a folder such as /tmp, others cannot replace what is not theirs.
+    if (isWritable && (path === folder || (mode & sticky) === 0)) return false
+    if (path === dirname(path)) return true
+  }
 }

@@ -18,14 +18,16 @@ export function doctorCommand(): Command {
     .addOption(dataDirOption())
     .action(async (flags: DoctorFlags) => {
       const { findings } = await import('../doctor.ts')
-      const found = await findings(loadConfig(flags))
+      const config = loadConfig(flags)
+      const found = await findings(config)
       printTable([['', 'check', 'found'], ...found.map(({ state, subject, found }) => [labels[state], subject, found])])
       const costs = found.filter(({ cost }) => cost !== undefined)
       for (const { subject, cost } of costs) process.stdout.write(`\n${subject}: ${cost}\n`)
-      if (
-        found.some(({ subject, state }) => /^(git|isolation|networks|prlimit|Caddy)$/.test(subject) && state !== 'ok')
-      )
-        process.stdout.write(`\nOn Debian, this installs all programs that a server uses:\n  ${installEverything}\n`)
+      const installable =
+        config.appNetwork === null ? /^(git|isolation|prlimit|Caddy)$/ : /^(git|isolation|networks|prlimit|Caddy)$/
+      if (found.some(({ subject, state }) => installable.test(subject) && state !== 'ok')) {
+        process.stdout.write(`\nOn Debian, this installs all programs that a server uses:\n  ${installEverything()}\n`)
+      }
       if (found.some(({ state }) => state === 'broken')) process.exitCode = 1
     })
 }

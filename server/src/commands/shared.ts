@@ -31,7 +31,7 @@ export async function withState<T>(
   work: (administration: Administration, config: Config) => Promise<T>,
   { mayCreate = false } = {},
 ): Promise<T> {
-  // A directory that is to be made is none that is in use.
+  // A new data directory cannot be in use yet, so none is searched for.
   const config = loadConfig({ dataDir: mayCreate ? flags.dataDir : await chosenDirectory(flags.dataDir) })
   if (!mayCreate) assertStarted(config)
   else if (!existsSync(config.dataDirectory)) {

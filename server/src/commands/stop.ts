@@ -36,7 +36,9 @@ export function stopCommand(): Command {
       const unit = await unitOf(dataDirectory)
       if (unit !== null) {
         if (!isRoot())
-          throw new CommandError(`systemd runs this server as ${unit}, which only root stops: sudo fairlead stop`)
+          throw new CommandError(
+            `systemd runs this server as ${unit}, which only root stops: sudo fairlead stop --data-dir ${dataDirectory}`,
+          )
         await telling(`stopping ${unit}`, () => stopService(unit, ['stop'], flags.timeout * 1000))
         report(`stopped the service ${unit}; start it again: systemctl start ${unit}`)
       }

@@ -41,6 +41,7 @@ export function jsonBody(): Middleware {
 
 /** Bodies below this size take no time that anybody notices. Larger ones are parsed one after the other. */
 const smallBytes = 16 * 1024
+
 async function withDeadline(reading: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(

@@ -73,7 +73,13 @@ export function createExecutor(dependencies: ExecutorDependencies): Executor {
     marked: async () => (await runningRuns(database)).map(({ id }) => id),
     async release(ids) {
       const lost = (await runningRuns(database)).filter(({ id }) => ids.includes(id))
-      for (const run of lost) await end(run, failed('The server or its database was away when it ended.'))
+      for (const run of lost)
+        await end(
+          run,
+          failed(
+            'Nobody knows how the command ended, because the server or its database was not available at that time.',
+          ),
+        )
     },
   })
   const carryOut = async (held: Held, streams: RunStreams): Promise<Outcome> => {

@@ -113,7 +113,7 @@ async function submodulesOf(
 
 const tooLong = new SourceError(
   'too_large',
-  'The file .gitmodules is larger than 1 MB. Remove submodules that are not there.',
+  'The file .gitmodules is larger than 1 MB. Remove the entries of submodules that no longer exist.',
 )
 
 /** True for the empty folder that git makes in place of a submodule; anything else there is an attack. */

@@ -138,7 +138,7 @@ const faults: Readonly<Record<string, string>> = {
   missingAuthor: 'no author',
   missingCommitter: 'no committer',
   multipleAuthors: 'several authors',
-  badDate: 'a date that is none',
+  badDate: 'an invalid date',
   nulInCommit: 'a zero byte in its message',
   nulInHeader: 'a zero byte in its header',
   unterminatedHeader: 'a header without an end',
@@ -156,7 +156,7 @@ export function refusedObject({ stderr }: GitResult): SourceError | null {
   return new SourceError(
     'object_refused',
     `Git refuses the object ${short} of the commit or its history: it has ${what} (${fault} in git-fsck).`,
-    `Find its commits with git log --all -t --find-object=${short}, and make commits without it.`,
+    `Find its commits with git log --all --format='%H %T' | grep ${short}, or, for a folder below the top, with git log --all -t --find-object=${short}, and make commits without it.`,
   )
 }
 

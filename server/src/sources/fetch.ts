@@ -151,8 +151,8 @@ async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Pro
 }
 
 /**
- * Does work with a cache, and once more with an empty one when the used one may be damaged. Git says the same of both sides, so that
- * its words do not tell: a remote that still answers is not at fault.
+ * Does work with a cache, and once more with an empty one when the used one may be damaged. Git prints
+ * the same message for a damaged cache and a damaged remote. If the remote still answers, the cache is taken for damaged.
  */
 async function withEmptyAfterDamage<T>(
   folder: CacheFolder,

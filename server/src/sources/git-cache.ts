@@ -78,8 +78,8 @@ export function createGitCache(options: {
         try {
           return await work({ path, used, clear, fill })
         } finally {
-          // A pack that did not become whole can be as large as git may write.
-          if ((await packsOf(path)).some(isUnfinished)) await clear()
+          // An incomplete pack can be very large. Where it cannot be removed now, the next use does it.
+          if ((await packsOf(path)).some(isUnfinished)) await clear().catch(() => undefined)
         }
       })
     },

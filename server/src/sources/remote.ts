@@ -19,7 +19,7 @@ export interface Remote {
   defaultBranch(): Promise<{ readonly name: string; readonly commit: string }>
   /** Returns the commit that a reference of the remote names; null when it has no such reference. */
   tipOf(ref: string): Promise<string | null>
-  /** True when the remote lists a reference, for which git uses no file of this machine. */
+  /** True when the remote lists a reference. This does not read the cache. */
   answers(): Promise<boolean>
   /** Returns the credentials for addresses of the very same origin, and none for others. */
   credentialsFor(url: string): RepositoryCredentials

@@ -108,6 +108,19 @@ it('a superseded deployment gives way to a third one that was created before the
   expect(await building()).toEqual(['begun', 'old'])
 })
 
+it('of several that one superseded, the newest one comes back first, and the others after it', async () => {
+  await create('a')
+  await create('b')
+  await begin('b')
+  await create('x')
+  await create('c')
+  await cancel('b')
+  await cancel('c')
+  expect(await building()).toEqual(['begun', 'x'])
+  await cancel('x')
+  expect(await building()).toEqual(['begun', 'a'])
+})
+
 it('a superseded deployment loses its token and never comes back once a newer one has served', async () => {
   await create('old')
   await create('new')

@@ -75,7 +75,7 @@ describe.skipIf(reason !== null)('the service', () => {
     const { code, stdout, stderr } = await machine.fairlead(['service', 'install'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('isolation: no bubblewrap')
-    expect(stderr).toContain(`\n  ${installEverything}\n`)
+    expect(stderr).toContain(`\n  ${installEverything(false)}\n`)
     await expect(stat(join(machine.root, unitFile))).rejects.toThrow('ENOENT')
   })
 
@@ -193,9 +193,12 @@ describe.skipIf(reason !== null)('the service', () => {
       const { code, stderr } = await machine.run([...nobody, name])
       return { code, message: stderr.split('\n')[1] }
     }
-    const closed = /^fairlead: this user may not open \/var\/lib\/fairlead\/.* as root\.$/
+    const closed = /^fairlead: this user may not open \/var\/lib\/fairlead\/.* by root\.$/
     expect(await asNobody('status')).toEqual({ code: 1, message: expect.stringMatching(closed) })
-    expect(await asNobody('stop')).toEqual({ code: 1, message: expect.stringMatching(/sudo fairlead stop$/) })
+    expect(await asNobody('stop')).toEqual({
+      code: 1,
+      message: expect.stringMatching(/sudo fairlead stop --data-dir \/var\/lib\/fairlead$/),
+    })
     expect(await answerOf(`${url}/readyz`)).toContain('"ready"')
   })
 

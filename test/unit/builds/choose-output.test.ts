@@ -226,6 +226,12 @@ describe('the output of', () => {
     expect(await startOf(app('@strapi/strapi'), ['dist/build/index.html'])).toBe('strapi start')
   })
 
+  test('a build that adds to the site of the repository is served with it', async () => {
+    const site = { ...app([]), 'public/index.html': '' }
+    expect(await startOf(site, ['public/blog/index.html'])).toBe('fairlead-static public')
+    expect(await startOf(site, ['public/app.js', 'docs/index.html'])).toBe('fairlead-static public')
+  })
+
   test.each(['next start', 'next start -p $PORT', 'npx next start', 'npm run serve'])(
     'Next that was exported is served where the script for its server is %j',
     async (start) => {

@@ -111,7 +111,7 @@ it.each<[string, (tree: string) => string, string]>([
   [
     'words for a date',
     (tree) => `tree ${tree}\nauthor a <a@b.test> x +0000\ncommitter ${author}\n\nx\n`,
-    'a date that is none (badDate in git-fsck)',
+    'an invalid date (badDate in git-fsck)',
   ],
 ])('a commit with %s is refused by its name, with what it has', async (_, textOf, words) => {
   const { commit, result } = await refusal([file('a')], textOf)

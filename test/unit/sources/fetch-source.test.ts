@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { cp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { chmod, cp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
@@ -128,6 +128,8 @@ it('a damaged cache is made anew, whatever is damaged', async () => {
   for (const { path, kind, isFile } of cases) {
     await rm(folder, { recursive: true })
     await cp(`${first.path}/pristine`, folder, { recursive: true })
+    // Packs are not writable.
+    await chmod(path, isFile ? 0o600 : 0o700)
     await damages[kind]?.(path, isFile ? (await readFile(path)).length : 0)
     const where = `${path.slice(folder.length)} ${kind}`
     expect(await fetched(where)).toEqual([where, 'two'])

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { type Program, programsOf } from '../detectors/lines/programs.ts'
 import { type Fields, fieldsOf, isFields, readJson } from '../source/json.ts'
 import { parsePackageJson } from '../source/package-json.ts'
@@ -73,7 +74,10 @@ function isBuilder({ name, args }: Program, scripts: ReadonlyMap<string, string>
   if (helpers.has(name)) return true
   if (repeaters.has(name)) {
     const lines = args.map((_, at) => args.slice(at).join(' '))
-    return lines.some((line) => programsOf(line, scripts).some((each) => isBuilder(each, scripts)))
+    return lines.some((line) => {
+      const programs = programsOf(line, scripts)
+      return programs.length > 0 && programs.every((each) => isBuilder(each, scripts))
+    })
   }
   const [verb = ''] = args
   switch (name) {
@@ -90,7 +94,7 @@ function isBuilder({ name, args }: Program, scripts: ReadonlyMap<string, string>
       return !/^(?:s|serve|server|dev|preview|p)$/.test(verb)
     case 'node':
     case 'tsx':
-      return buildFile.test(args.find((arg) => /^[^-].*\./.test(arg)) ?? '')
+      return buildFile.test(posix.basename(args.find((arg) => /^[^-].*\./.test(arg)) ?? ''))
     default:
       return false
   }

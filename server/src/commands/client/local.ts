@@ -6,7 +6,7 @@ export interface LocalServer {
   /** Returns the option that names its data directory. */
   readonly option: () => Option
   /**
-   * Finds a server that runs on this machine, of a data directory that this user may read, and makes a key of it, unless the kept
+   * Finds a server that runs on this machine, of a server that this user runs, and makes a key of it, unless the kept
    * one is of that server. Resolves to `undefined` when there is none.
    */
   readonly logIn: (given: {

@@ -34,7 +34,7 @@ export function reportError(error: unknown): number {
 function textOf(error: unknown): string {
   const { code, path } = Object(error) as Partial<NodeJS.ErrnoException>
   if (code === 'EACCES' && path !== undefined) {
-    return `this user may not open ${path}. Run the command as the user of the server, or as root.`
+    return `this user may not open ${path}. What belongs to a server can be opened by the user of the server, and by root.`
   }
   return error instanceof Error ? error.message : String(error)
 }

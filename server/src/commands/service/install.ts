@@ -113,8 +113,8 @@ async function assertIsolation(config: Config, { user }: UnitSettings): Promise<
   const lines = gaps.map(({ subject, found, cost }) => `  ${subject}: ${found}; ${cost}\n`).join('')
   throw new CommandError(
     `Nothing was installed, because builds and apps would not be isolated:\n${lines}` +
-      `On Debian, this installs all programs that a server uses:\n  ${installEverything}\n` +
-      'To go on all the same: fairlead service install --without-isolation',
+      `On Debian, this installs all programs that a server uses:\n  ${installEverything()}\n` +
+      'To go on all the same, add --without-isolation to the command.',
   )
 }
 

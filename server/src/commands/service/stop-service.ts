@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { controlsOf } from '../../platform/control/client.ts'
 import { installedSettings } from '../../platform/service-manager/installation.ts'
@@ -26,16 +26,25 @@ export async function unitOf(dataDirectory: string): Promise<string | null> {
 export async function stopService(unit: string, verb: readonly string[], timeoutMs: number): Promise<void> {
   // Settings of a unit in /run are gone after a reboot.
   const folder = `/run/systemd/system/${unit}.d`
-  await mkdir(folder, { recursive: true })
+  const file = join(folder, '99-stop-everything.conf')
+  const seconds = Math.ceil(timeoutMs / 1000) + 30
+  // If these ended the command, the setting would stay, and the next restart of the service would stop all apps.
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const goOn = () => undefined
+  for (const signal of signals) process.on(signal, goOn)
   try {
-    await writeFile(join(folder, '99-stop-everything.conf'), '[Service]\nKillSignal=SIGINT\n')
+    await mkdir(folder, { recursive: true })
+    await writeFile(file, `[Service]\nKillSignal=SIGINT\nTimeoutStopSec=${seconds}\n`)
     await systemctl(['daemon-reload'])
-    const stopped = await run('systemctl', [...verb, unit], timeoutMs)
+    const stopped = await run('systemctl', [...verb, '--', unit], timeoutMs)
     if (stopped.code === 0) return
-    await run('systemctl', ['kill', '--kill-whom=main', '--signal=SIGKILL', unit])
-    await systemctl([...verb, unit])
+    await run('systemctl', ['kill', '--kill-who=main', '--signal=SIGKILL', '--', unit])
+    await systemctl([...verb, '--', unit])
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await rm(file, { force: true })
+    // An operator may have settings of this kind, too.
+    await rmdir(folder).catch(() => undefined)
     await systemctl(['daemon-reload'])
+    for (const signal of signals) process.off(signal, goOn)
   }
 }

@@ -89,7 +89,7 @@ function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDep
         if (row?.retained !== true || row.status === 'building' || row.status === 'running') {
           throw new RuntimeError('not_running', 'The app is being started; try again.')
         }
-        // It was stopped a moment ago, and serves until word of it arrives.
+        // It was stopped a moment ago, and its instance runs until the notification of the stop is handled.
         if (row.instance !== null) return 'tear down'
         setGeneration({ ...row, isAtRest: true })
         const options = { beside: true, process: 'run.1' }

@@ -134,7 +134,8 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   if (serves(dependencies, row)) return true
   const seen = await instances.observe(row.instance)
   if (seen.state !== 'listening') return false
-  const isKnown = instances.isAdopted(row.instance) && !dependencies.refusals.ids.delete(row.id)
+  const hasRefused = dependencies.refusals.ids.delete(row.id)
+  const isKnown = instances.isAdopted(row.instance) && !hasRefused
   const release = await releaseOf(row)
   await instances.adopt(release, row.instance)
   const [endpoint] = seen.endpoints

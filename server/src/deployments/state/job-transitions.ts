@@ -47,12 +47,12 @@ export interface JobTransitions {
     facts: ReleaseFacts,
   ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }>
   /**
-   * `building` | `running` → `failed`. The caller has ended all of its instances, which are forgotten, and brings back what it
+   * `building` | `running` → `failed`, from the state that the row has: a restart may have been accepted since. The caller has ended all of its instances, which are forgotten, and brings back what it
    * superseded.
    */
   fail(
     transaction: Transaction,
-    row: DeploymentGeneration & Pick<DeploymentRow, 'app_id'>,
+    row: DeploymentGeneration & Pick<DeploymentRow, 'app_id' | 'status'>,
     failure: DeploymentFailure,
   ): Promise<boolean>
   /** True when this generation is the running one. */
@@ -164,7 +164,7 @@ async function runs(database: Database, target: DeploymentGeneration): Promise<b
 
 async function fail(
   transaction: Transaction,
-  target: DeploymentGeneration,
+  target: DeploymentGeneration & Pick<DeploymentRow, 'status'>,
   failure: DeploymentFailure,
 ): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(transaction)
@@ -172,6 +172,7 @@ async function fail(
     .set({ status: 'failed', failure: JSON.stringify(failure), ...atRest })
     .where('id', '=', target.id)
     .where('generation', '=', target.generation)
+    .where('status', '=', target.status)
     .where('status', 'in', ['building', 'running'])
     .executeTakeFirst()
   if (numUpdatedRows !== 1n) return false
@@ -216,20 +217,17 @@ async function run(
   const isDesired = current?.status === 'building' && current.generation === row.generation
   if (!isDesired || (await supersedeIfOlder(transaction, row.id))) return { ok: false, previous: undefined }
   await giveUpSuperseded(transaction, row)
-  const previous = await trx
-    .updateTable('deployments')
-    .set({ status: 'superseded' })
-    .where('app_id', '=', row.app_id)
-    .where('id', '<>', row.id)
-    .where(({ and, eb, or }) =>
-      or([
-        eb('status', '=', 'running'),
-        // A release that is restarted for maintenance.
-        and([eb('status', '=', 'building'), eb('retained', '=', true), eb('generation', '<', row.generation)]),
-      ]),
-    )
-    .returningAll()
-    .executeTakeFirst()
+  const supersede = () =>
+    trx
+      .updateTable('deployments')
+      .set({ status: 'superseded' })
+      .where('app_id', '=', row.app_id)
+      .where('id', '<>', row.id)
+      .returningAll()
+  const serving = await supersede().where('status', '=', 'running').executeTakeFirst()
+  // A release that is restarted for maintenance does not run at the moment.
+  const restarted = supersede().where('status', '=', 'building').where('retained', '=', true)
+  const previous = serving ?? (await restarted.where('generation', '<', row.generation).executeTakeFirst())
   await trx
     .updateTable('deployments')
     .set({

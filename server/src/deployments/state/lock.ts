@@ -13,14 +13,14 @@ export interface DeploymentLocks {
    */
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
-   * As `run`, but shares the lock with others that share it: they work one after the other, and what they leave to go on
-   * `meanwhile` holds up none of them. A long wait, as for an app that starts, must not keep others from what they can do.
+   * As `run`, but several callers of `share` hold the lock together. Their `work` functions run one after the other. A promise that is given
+   * to `meanwhile` keeps the lock and delays no other caller: a long wait, as for an app that starts, must not keep others from their work.
    */
   share<T>(deploymentId: string, work: (held: SharedLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
    * Aborts what holds or awaits the lock for this generation or an older one. Called after the change was committed, when
    * the job that it added may already be running: that job is for a later generation and continues. When this generation has
-   * come to rest, what uses its release at rest continues, too: word of the end may come late.
+   * ended (`isAtRest`), a command that uses the stopped release continues, too: it may have begun before the notification of the end.
    */
   interrupt(target: DeploymentGeneration & { readonly isAtRest?: boolean }): void
   /** True while the lock is held or waited for. */
@@ -76,7 +76,7 @@ const noGeneration = 0
 export function createDeploymentLocks(): DeploymentLocks {
   const lock = createKeyedLock()
   const holders = new Map<string, Set<Holder>>()
-  /** The groups that others may join: nobody waits for the end of these. */
+  /** The groups that can still be joined. A group leaves this map as soon as a caller of `run` waits for its end. */
   const groups = new Map<string, Group>()
   let ended = 0
 

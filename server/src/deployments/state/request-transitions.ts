@@ -57,8 +57,8 @@ export interface RequestTransitions {
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
   restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
   /**
-   * As `restart`, of a release that serves, for maintenance: it takes no generation, because owners ask for these. So a deployment that
-   * is being built takes over as if there had been no restart.
+   * As `restart`, for maintenance of a release that serves. It keeps the generation, because a new one stands for what an owner wants. So a
+   * deployment that is being built still takes over.
    */
   restartServing(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
   /** Records that a deployment was given no variables of its own: they are the app's now. The release stays as it is. */

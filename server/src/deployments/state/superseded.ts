@@ -6,9 +6,8 @@ import { atRest } from './rows.ts'
 import { type DeploymentRow, tablesOf } from './tables.ts'
 
 /*
- * A new deployment supersedes those of its app whose build has not begun. It may be canceled or fail: then the last one that it
- * superseded is wanted again, as if the new one had never been. So that one keeps its token until a newer one serves. The
- * caller of each function holds the lock of the app.
+ * A new deployment supersedes those of its app whose build has not begun. If the new one is canceled or fails, the last one that it
+ * superseded waits for its build again. So the superseded one keeps its token until a newer one serves. Callers hold the lock of the app.
  */
 
 /** Supersedes what waits for its build, but for releases that are started again. */
@@ -49,6 +48,7 @@ export async function bringBackSuperseded(
     .selectFrom('deployments')
     .select(['id', 'generation'])
     .where('superseded_by', '=', ended.id)
+    .orderBy('generation', 'desc')
     .executeTakeFirst()
   if (found === undefined) return
   const next = await deployments
@@ -59,17 +59,19 @@ export async function bringBackSuperseded(
     .where('status', '=', 'building')
     .orderBy('generation')
     .executeTakeFirst()
-  const change =
-    next === undefined
-      ? ({ status: 'building', superseded_by: null, finished_at: null } as const)
-      : { superseded_by: next.id }
+  // Of several, the newest one comes back, and has superseded the others.
+  await deployments
+    .updateTable('deployments')
+    .set({ superseded_by: next?.id ?? found.id })
+    .where('superseded_by', '=', ended.id)
+    .execute()
+  if (next !== undefined) return
   const row = await deployments
     .updateTable('deployments')
-    .set(change)
+    .set({ status: 'building', superseded_by: null, finished_at: null })
     .where('id', '=', found.id)
     .returningAll()
     .executeTakeFirstOrThrow()
-  if (row.status !== 'building') return
   await enqueueDeployment(transaction, reads, row)
   await notifyChange(transaction, { appId: row.app_id, deploymentId: row.id })
 }

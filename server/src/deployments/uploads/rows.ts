@@ -15,12 +15,12 @@ export const longestUploadMs = 3_600_000
 const abandoned = sql<boolean>`received_at is null and created_at < now() - interval '2 hours'`
 
 /**
- * True for sources that a deployment may still need: it is building or running, or is the newest of its app, which can be
- * deployed again with other variables.
+ * True for sources that a deployment may still need: it is building or running, may come back in place of a newer one that fails, or is
+ * the newest of its app, which can be deployed again with other variables.
  */
 const inUse = sql<boolean>`exists (
   select from deployments where source_id = sources.id and (
-    status in ('building', 'running') or not exists (
+    status in ('building', 'running') or superseded_by is not null or not exists (
       select from deployments as later
       where later.app_id = deployments.app_id and later.generation > deployments.generation
     )

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { assetFile } from './own-files.ts'
 
@@ -12,8 +12,14 @@ const packages = z
 
 const names = packages.map((each) => each.package).join(' ')
 
-/** The command that installs all of them. Debian's package of Caddy starts a service, which would take the ports of the edge. */
-export const installEverything = `apt-get install --yes --no-install-recommends ${names} && systemctl disable --now caddy`
+/**
+ * Returns the command that installs all of them. Debian's package of Caddy starts a service, which would take the ports of the edge; where Caddy
+ * is installed already, its service may be the operator's own.
+ */
+export function installEverything(hasCaddy = existsSync('/usr/bin/caddy')): string {
+  const install = `apt-get install --yes --no-install-recommends ${names}`
+  return hasCaddy ? install : `${install} && systemctl disable --now caddy`
+}
 
 /** Returns the names of the packages that contain these programs, as a sentence lists them. */
 export function packagesWith(...programs: readonly string[]): string {

@@ -17,8 +17,8 @@ export function isShortage(error: unknown): boolean {
 }
 
 /**
- * Returns a handler for reads that decide whether something lives: an error that tells of a lack of the machine is thrown on, because it
- * says nothing about what is read; any other error means that there is nothing, and becomes `value`.
+ * Returns a handler for reads that decide whether something lives. Errors which mean that the machine is out of descriptors, memory or disk
+ * are thrown again, because they say nothing about what is read. Any other error means that there is nothing, and becomes `value`.
  */
 export function unlessShort<T>(value: T): (error: unknown) => T {
   return (error) => {

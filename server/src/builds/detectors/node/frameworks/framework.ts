@@ -36,7 +36,7 @@ export interface Framework {
   readonly env?: Readonly<Record<string, string>>
   /** Variables of its build. */
   buildEnv?(app: FrameworkApp): Readonly<Record<string, string>>
-  /** A further sentence for a build that made none of the outputs; undefined for an app that does what it would say. */
+  /** A further sentence for a build that made none of the outputs; undefined if the app already follows the advice. */
   advice?(app: FrameworkApp): string | undefined
 }
 
