@@ -125,7 +125,8 @@ describe('fairlead run', () => {
       .poll(async () => newest(follower), { timeout: 30_000 })
       .toMatchObject({
         status: 'failed',
-        problem: 'Nobody knows how the command ended, because the server or its database was not available at that time.',
+        problem:
+          'Nobody knows how the command ended, because the server or its database was not available at that time.',
       })
     expect((await fairlead(['run', 'shop', '--', 'echo', 'again'], settings(follower.url))).stdout).toBe('again\n')
   }, 60_000)
