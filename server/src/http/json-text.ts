@@ -2,7 +2,7 @@
 const maxDepth = 32
 /** The API's own bodies have hundreds of values. Each takes time to parse and to validate, in which nobody else is answered. */
 const maxValues = 2_000
-/** The longest text of the API is a dotenv file. */
+/** The longest text of the API is a dotenv file. A text counts as it is written, with its escapes. */
 const maxTextLength = 200_000
 
 /** A reason to refuse a JSON text. `field` is the path of the member, or `body`. */
@@ -35,8 +35,7 @@ export function jsonTextProblem(text: string): JsonTextProblem | undefined {
     switch (text.charCodeAt(at)) {
       case quote: {
         const end = stringEnd(text, at)
-        // Escapes are longer than what they stand for.
-        if (end - at > maxTextLength && (stringIn(text.slice(at, end + 1))?.length ?? 0) > maxTextLength) {
+        if (end - at > maxTextLength) {
           return { field: 'body', message: `must have no text of more than ${maxTextLength} characters` }
         }
         if (level?.keys !== undefined && level.keyNext) {

@@ -153,7 +153,8 @@ describe.each(users)('as %s', (_, user) => {
     expect(said).toContain(deployment.id)
     expect(said).toContain("PostgreSQL 18 of users' databases")
     expect(server.child.exitCode).toBe(0)
-    expect(await stopped()).toBe('nothing was running\n')
+    const nothing = expect.stringContaining(`nothing was running with the data directory ${data}\n`)
+    expect(await command('stop')).toMatchObject({ code: 3, stdout: nothing })
     expect(await status()).toMatchObject({ code: 3, status: { servers: [], apps: [] } })
   })
 
