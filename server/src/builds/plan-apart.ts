@@ -44,7 +44,7 @@ const prlimit = '/usr/bin/prlimit'
 /** The exit code of `timeout` for a command that SIGKILL has ended, unless it ends itself by that. */
 const killed = 137
 /**
- * The words that limit the time of the processor, where the machine has the program. The limit is a signal of its own, so that SIGKILL
+ * Returns the words that limit CPU time, if the machine has the program. The limit sends its own signal, so that SIGKILL
  * comes from nobody but the kernel without memory.
  */
 const cpuLimit = existsSync(prlimit) ? [prlimit, `--cpu=${mostCpuSeconds}:${mostCpuSeconds + 5}`, '--'] : []

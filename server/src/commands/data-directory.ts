@@ -12,7 +12,7 @@ import { ownRoot } from '../platform/versions/own-package.ts'
 import { CommandError } from './client/command-error.ts'
 
 /**
- * Returns the data directory of a command of this machine: of the option, of the environment, the one that is in use on this machine, or
+ * Returns the data directory of a command of this machine. The order is: the option, the environment, the directory in use on this machine,
  * the default folder. A directory that is in use in the folder of this shell comes before others. Prints the choice, unless the option or
  * the environment names it.
  *
@@ -41,7 +41,7 @@ function say(dataDirectory: string, why: string): string {
   return dataDirectory
 }
 
-/** The data directories that servers of this machine use unless told otherwise, that of this shell's folder first. */
+/** Returns the default data directories of servers on this machine. The directory in the folder of this shell comes first. */
 async function usualDirectories(): Promise<string[]> {
   const service = await installedSettings(serverUnitName).catch(() => undefined)
   const folders = [resolve('.fairlead'), join(dirname(ownRoot), '.fairlead'), '/var/lib/fairlead']
@@ -69,7 +69,7 @@ async function isInUse(folder: string): Promise<boolean> {
   return holder?.state === 'running'
 }
 
-/** The sockets of a server and of its own PostgreSQL, in a data directory whose path is short enough for them. */
+/** Matches the sockets of a server and its PostgreSQL in a data directory. A directory with a longer path has its sockets elsewhere. */
 const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s\.PGSQL\.5432)$/
 
 /** Returns the folders in which processes listen as in a data directory, each with a socket. Every user may list the sockets (proc(5)). */

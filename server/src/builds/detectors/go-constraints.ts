@@ -1,6 +1,6 @@
 /* The build constraints of Go: https://pkg.go.dev/cmd/go#hdr-Build_constraints, and `go/build` for the names of files. */
 
-/** The package of a file that `go build` takes on this machine; null for others. `minor` is that of Go 1. */
+/** Returns the package of a file that `go build` compiles on this machine; null for other files. `minor` is the minor version of Go 1. */
 export function builtPackage(path: string, text: string, minor = Number.POSITIVE_INFINITY): string | null {
   const name = path.slice(path.lastIndexOf('/') + 1)
   if (!name.endsWith('.go') || name.endsWith('_test.go') || /^[._]/.test(name)) return null

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 const SILENCE_MS = 10_000
 
 /**
- * Keeps a connection that ends with this answer until the client has sent its body. Node closes it at once: the client is
- * reset while it sends, may lose the answer, and the app the rest of the body that it reads on.
+ * Keeps a connection that ends with this answer until the client has sent its body. Node would close it at once. Then a client that still
+ * sends gets a reset and may lose the answer, and the app loses the rest of the body, which it may still be reading.
  */
 export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
   res.on('finish', () => {

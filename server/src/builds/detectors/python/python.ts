@@ -63,7 +63,7 @@ const pythonTool = (program: string): Tool => ({
   },
   packages: `${program}-venv`,
   version: { args: ['--version'], pattern: /^Python (\d+\.\d+\.\d+)/m },
-  // Debian has them in a package of their own.
+  // Debian has a separate package for them.
   whole: { args: ['-c', 'import ensurepip, venv'], part: 'venv' },
 })
 
