@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { vi } from 'vitest'
 import { namesOf } from '../../server/src/runtimes/network/addresses.ts'
 import type { Reach } from '../../server/src/runtimes/network/reach.ts'
@@ -10,7 +11,7 @@ import { findNetworkTools, findPastaTools } from '../../server/src/runtimes/proc
 import { ownNamespaces, removeNetworks } from '../../server/src/runtimes/process/network/namespaces.ts'
 import { type Networks, tryNetworks } from '../../server/src/runtimes/process/network/networks.ts'
 import { ordinaryUser } from './ordinary-user.ts'
-import { isRoot } from './temporary.ts'
+import { isRoot, prefix } from './temporary.ts'
 
 /** The range that servers have by default. */
 export const testNetwork = { first: 0xc612_0000, bits: 15 }
@@ -65,15 +66,22 @@ export async function closeNetworks(networks: Networks | null, directory: string
 }
 
 /**
- * Makes another machine, which a program on it answers for at port 80 with `outside`: a namespace with three addresses.
+ * Makes another machine, which a program on it answers for at port 80 with `outside`: a namespace with three addresses. The first two are
+ * 11.255.<part>.2 and 10.255.<part>.2 with a part that no interface of this machine has. A run that was killed with its watcher leaves
+ * such a machine behind: its route would lead there.
  *
- * @param part the third byte of the addresses, which tells machines apart: 11.255.<part>.2 and 10.255.<part>.2
  * @param metadata a link-local address
  */
-export async function otherMachine(part: number, metadata: string): Promise<OtherMachine> {
+export async function otherMachine(metadata: string): Promise<OtherMachine> {
   await using cleanup = new AsyncDisposableStack()
+  const used = Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address))
+  const part = Array.from({ length: 254 }, (_, index) => ((process.pid + index) % 254) + 1).find(
+    (each) => !used.includes(`11.255.${each}.1`),
+  )
+  if (part === undefined) throw new Error('runs that were killed left 254 machines: remove them with ip netns delete')
   const addresses = { public: `11.255.${part}.2`, private: `10.255.${part}.2`, metadata }
-  const [name, link, near] = [`outside-${part}-${process.pid}`, `out${part}x${process.pid % 1e6}`, `11.255.${part}.1`]
+  const near = `11.255.${part}.1`
+  const [name, link] = [`${prefix}outside-${part}`, `out${part}x${process.pid % 1e6}`]
   const inside = ['-n', name, 'address', 'add']
   await system('ip', 'netns', 'add', name)
   cleanup.defer(async () => void (await system('ip', 'netns', 'delete', name)))
@@ -85,7 +93,7 @@ export async function otherMachine(part: number, metadata: string): Promise<Othe
   await system('ip', '-n', name, 'route', 'add', 'default', 'via', near)
   for (const address of [addresses.private, addresses.metadata]) {
     await system('ip', ...inside, `${address}/32`, 'dev', 'eth0')
-    // One that a run before left behind when it was killed is replaced.
+    // A run that was killed may have left a route to this address.
     await system('ip', 'route', 'replace', `${address}/32`, 'via', addresses.public, 'dev', link)
   }
   const code = 'require("node:http").createServer((_, r) => r.end("outside")).listen(80, () => console.log("up"))'

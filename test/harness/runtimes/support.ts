@@ -21,6 +21,7 @@ import { prepareBin } from '../../../server/src/runtimes/process/toolchain/prepa
 import { enterProgram } from '../../../server/src/runtimes/process/toolchain/programs.ts'
 import type { Exit, Handle, Observation, Release, Runtime } from '../../../server/src/runtimes/runtime.ts'
 import { releasePorts } from '../ports.ts'
+import { prefix } from '../temporary.ts'
 
 /** The users that apps can run as in this test run: users of their own, too, when the tests are root. */
 export const identities: { name: string; uids: UidRange | null }[] = [
@@ -66,7 +67,7 @@ export interface Bench {
 }
 
 export async function createBench(): Promise<Bench> {
-  const directory = await mkdtemp(join(tmpdir(), 'fairlead-runtime-'))
+  const directory = await mkdtemp(join(tmpdir(), prefix))
   await chmod(directory, 0o711)
   const { node, npmCli } = await provideToolchain(directory)
   const unused = '/nowhere.js'

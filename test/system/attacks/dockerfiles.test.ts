@@ -106,7 +106,7 @@ describe.skipIf(why !== null)('a hostile Dockerfile', () => {
 
   beforeAll(async () => {
     await new Promise<void>((done) => service.listen(0, '0.0.0.0', done))
-    outside = await otherMachine(233, '169.254.233.254')
+    outside = await otherMachine('169.254.233.254')
     registry = await startRegistry({ asksForAccount: true })
     docker = await fixture({ memoryBytes: 128_000_000, reach: { mirrors: servicesIn([`http://${registry.host}`]) } })
     probed = await build({ Dockerfile: 'COPY probe /probe\nRUN bash /probe', probe: probeFile() })

@@ -9,6 +9,7 @@ import { processesOf } from '../../harness/deployments.ts'
 /** Numbers of system calls by the machine (asm/unistd.h), with arguments that would do something where they are allowed. */
 const systemCalls = `
 import ctypes, os
+import { prefix } from '../../harness/temporary.ts'
 libc = ctypes.CDLL(None, use_errno=True)
 x64 = os.uname().machine == 'x86_64'
 numbers = {
@@ -114,7 +115,7 @@ print(json.dumps([libc.ptrace(16, pid, 0, 0) for pid in (${pid}, ${server.server
       held: 'An app reads nothing of the machine but its programs and their settings, even what every user can read',
     },
     async (server) => {
-      const folder = await mkdtemp('/var/tmp/fairlead-world-')
+      const folder = await mkdtemp(`/var/tmp/${prefix}`)
       await writeFile(join(folder, 'readable'), 'for every user', { mode: 0o644 })
       await chmod(folder, 0o755)
       try {

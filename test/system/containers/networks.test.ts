@@ -118,7 +118,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
   })
 
   it('reach the internet, and neither private addresses nor the metadata of clouds', { timeout: 60_000 }, async () => {
-    await using outside = await otherMachine(243, '169.254.143.143')
+    await using outside = await otherMachine('169.254.143.143')
     const app = await start('proj_a', { name: 'app' })
     expect(await app.ask(`http://${outside.addresses.public}/`)).toBe('outside')
     expect(await app.open(outside.addresses.private, 80)).toBe('ECONNREFUSED')

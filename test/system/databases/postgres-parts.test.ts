@@ -15,11 +15,12 @@ import { chooseSocketDirectory } from '../../../server/src/platform/postgres/soc
 import { nextPause } from '../../../server/src/platform/postgres/supervise.ts'
 import { inspectProcess, parsePs } from '../../../server/src/platform/processes/inspect.ts'
 import { parseStat } from '../../../server/src/platform/processes.ts'
+import { prefix } from '../../harness/temporary.ts'
 import { isRoot, user } from './fixtures/cluster-harness.ts'
 
 let folder: string
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'fairlead-parts-'))
+  folder = await mkdtemp(join(tmpdir(), prefix))
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 

@@ -5,13 +5,14 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { prefix } from '../../harness/temporary.ts'
 
 const program = fileURLToPath(new URL('../../../server/assets/python/install-lock.py', import.meta.url))
 const run = promisify(execFile)
 
 let directory: string
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'fairlead-lock-'))
+  directory = await mkdtemp(join(tmpdir(), prefix))
   // The program reads with what pip brings, which an environment has.
   await run('python3', ['-m', 'venv', join(directory, '.venv')])
 }, 120_000)

@@ -374,7 +374,7 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
   })
 
   test('private, link-local and metadata addresses follow the settings; the internet is reached', async () => {
-    await using outside = await otherMachine(77, '169.254.169.254')
+    await using outside = await otherMachine('169.254.169.254')
 
     const outcomes = async (outbound: Reach['outbound']) => {
       await using server = await fixture({ ...noReach, outbound })
@@ -385,7 +385,7 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
       return Object.fromEntries(await Promise.all(answers))
     }
     expect(await outcomes({ mode: 'public', allow: [] })).toEqual({ public: true, private: false, metadata: false })
-    expect(await outcomes({ mode: 'public', allow: ['10.255.77.0/24'] })).toEqual({
+    expect(await outcomes({ mode: 'public', allow: [`${outside.addresses.private}/32`] })).toEqual({
       public: true,
       private: true,
       metadata: false,
@@ -394,7 +394,7 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
   })
 
   test('firewalls that drop what they do not know, as that of Docker, let the networks pass, and are left as they were', async () => {
-    await using outside = await otherMachine(78, '169.254.169.254')
+    await using outside = await otherMachine('169.254.169.254')
     await using cleanup = new AsyncDisposableStack()
     const table = ['inet', `firewall-${process.pid}`]
     // Servers of tests that run beside this one let their networks pass this table, too.

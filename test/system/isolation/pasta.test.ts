@@ -98,7 +98,7 @@ describe.skipIf(why !== null)('apps of a server that is not root', () => {
   })
 
   test.skipIf(!isRoot)('they reach other machines, and no link-local address', async () => {
-    await using outside = await otherMachine(79, '169.254.79.2')
+    await using outside = await otherMachine('169.254.79.2')
     const app = await start('outside')
     expect(await app.reaches(`${outside.addresses.public}:80`)).toBe('connected')
     // In local mode, as here, private addresses are allowed.

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { prefix } from '../../harness/temporary.ts'
 
 /** A package of the registry: its files by version. */
 export type Packages = Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>>
@@ -26,7 +27,7 @@ export interface FakeRegistry extends AsyncDisposable {
 
 /** Serves packages as the npm registry does, on loopback. */
 export async function fakeRegistry(packages: Packages): Promise<FakeRegistry> {
-  const folder = await mkdtemp(join(tmpdir(), 'fairlead-registry-'))
+  const folder = await mkdtemp(join(tmpdir(), prefix))
   const requests: string[] = []
   let mode: 'well' | 'stall' | 'damage' = 'well'
   let waiting = Promise.withResolvers<void>()

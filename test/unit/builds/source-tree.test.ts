@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { detectors } from '../../../server/src/builds/detectors/index.ts'
 import { readSourceTree } from '../../../server/src/builds/source/read-tree.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 const names = detectors.flatMap(({ files }) => files)
 const read = (root: string) => readSourceTree(root, names)
@@ -12,7 +13,7 @@ const read = (root: string) => readSourceTree(root, names)
 describe('the source tree', () => {
   let directory: string
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'fairlead-plan-'))
+    directory = await mkdtemp(join(tmpdir(), prefix))
   })
   afterAll(() => rm(directory, { recursive: true, force: true }))
 

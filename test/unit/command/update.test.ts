@@ -6,6 +6,7 @@ import { describeOwn } from '../../../server/src/commands/self-check.ts'
 import { reportChange } from '../../../server/src/commands/update.ts'
 import { compareVersions, type VersionDescription } from '../../../server/src/platform/versions/description.ts'
 import { commandHere } from '../../harness/command-here.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 let own: VersionDescription
 beforeAll(async () => {
@@ -50,7 +51,7 @@ describe('the change to another version', () => {
 describe('fairlead update', () => {
   let folder: string
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'fairlead-test-'))
+    folder = await mkdtemp(join(tmpdir(), prefix))
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
 

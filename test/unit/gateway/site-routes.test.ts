@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createScope, startGateway } from '../../harness/gateway/harness.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 /* Sites whose routes exist in the browser alone: a page answers for paths without a file. */
 
 let directory: string
 const scope = createScope()
 beforeAll(async () => {
-  directory = await realpath(await mkdtemp(join(tmpdir(), 'fairlead-routes-')))
+  directory = await realpath(await mkdtemp(join(tmpdir(), prefix)))
 })
 afterAll(async () => {
   await scope.end()

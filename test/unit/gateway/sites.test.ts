@@ -27,6 +27,7 @@ import {
 } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'
 import { fixturePath } from '../../harness/runtimes/support.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 const BIG = 32 * 1024 * 1024
 
@@ -53,7 +54,7 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 }
 
 beforeAll(async () => {
-  directory = await realpath(await mkdtemp(join(tmpdir(), 'fairlead-site-')))
+  directory = await realpath(await mkdtemp(join(tmpdir(), prefix)))
   const site = join(directory, 'site')
   await cp(fixturePath('static-site'), site, { recursive: true })
   await writeFile(join(directory, 'outside.txt'), 'outside')

@@ -11,6 +11,7 @@ import { openLog } from '../../../server/src/logs/log-files.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
 import { findStart, type LogLine, readLines } from '../../../server/src/logs/reader.ts'
 import { createRecorder, type Recorder } from '../../../server/src/logs/recorder.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 const mostBytes = 1024 * 1024
 const nobody = createMasker([])
@@ -19,7 +20,7 @@ const never = new Promise<never>(() => undefined)
 let directory: string
 let made = 0
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'fairlead-logs-'))
+  directory = await mkdtemp(join(tmpdir(), prefix))
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig, publicOrigin } from '../../../server/src/platform/config.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 const least = { FAIRLEAD_DOMAIN: 'example.com', FAIRLEAD_ACME_EMAIL: 'operator@example.com' }
 
@@ -11,7 +12,7 @@ describe('the settings of the edge', () => {
   const files = { text: '', program: '', certificate: '' }
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'fairlead-settings-'))
+    folder = await mkdtemp(join(tmpdir(), prefix))
     for (const name of ['text', 'program', 'certificate'] as const) files[name] = join(folder, name)
     await writeFile(files.text, 'nothing')
     await writeFile(files.program, '#!/bin/true\n', { mode: 0o755 })

@@ -6,10 +6,11 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { removeFolder } from '../../../server/src/platform/disk/folders.ts'
 import { sizeOf } from '../../../server/src/platform/disk/tree-size.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 let directory: string
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'fairlead-folders-'))
+  directory = await mkdtemp(join(tmpdir(), prefix))
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 

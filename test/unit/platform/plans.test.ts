@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { loadConfig } from '../../../server/src/platform/config.ts'
 import { plansForTier, requestsPerHour, shippedPlans } from '../../../server/src/platform/plans.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 async function withPlansFile<T>(text: string, work: (path: string) => T): Promise<T> {
-  const directory = await mkdtemp(join(tmpdir(), 'fairlead-plans-'))
+  const directory = await mkdtemp(join(tmpdir(), prefix))
   const path = join(directory, 'plans.json')
   await writeFile(path, text)
   try {

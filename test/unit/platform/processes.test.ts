@@ -15,6 +15,7 @@ import {
   startTimeOf,
   userOf,
 } from '../../../server/src/platform/processes.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 const started: ChildProcess[] = []
 afterEach(() => {
@@ -62,7 +63,7 @@ describe('a process', () => {
   })
 
   test('is parsed correctly when its name holds spaces and parentheses', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'fairlead-processes-'))
+    const directory = await mkdtemp(join(tmpdir(), prefix))
     await symlink(process.execPath, join(directory, 'a) R 1 (b'))
     const { identity } = await run(`process.title = ") S 2 ("; ${STAY}`, { file: join(directory, 'a) R 1 (b') })
     expect(Number(identity.startTime)).toBeGreaterThanOrEqual(Number(startTimeOf(process.pid)))

@@ -14,6 +14,7 @@ import {
   reachableCopy,
 } from '../../../server/src/platform/machine/reach.ts'
 import { reachableBinaries } from '../../../server/src/platform/postgres/binaries.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 /** A uid of no account. Only file modes decide, so the tests need no root. */
 const other = { uid: 39_999, gid: 39_999 }
@@ -22,7 +23,7 @@ let folder: string
 let closed: string
 let source: string
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'fairlead-reach-'))
+  folder = await mkdtemp(join(tmpdir(), prefix))
   await chmod(folder, 0o711)
   closed = join(folder, 'closed')
   source = join(closed, 'native')

@@ -14,10 +14,11 @@ import { appCacheFolders, pathsOf } from '../../../server/src/runtimes/process/r
 import { fromHandle, toHandle } from '../../../server/src/runtimes/process/release/local-instance.ts'
 import { originsOfCopy } from '../../../server/src/runtimes/process/release/origins.ts'
 import { prepareBin } from '../../../server/src/runtimes/process/toolchain/prepare-bin.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 let directory: string
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'fairlead-runtime-parts-'))
+  directory = await mkdtemp(join(tmpdir(), prefix))
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
