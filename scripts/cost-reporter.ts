@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { dirname, relative } from 'node:path'
 import type { Reporter, TestModule } from 'vitest/node'
-import { type Counts, counted, readCounts } from './test-counts.ts'
+import { busySeconds, type Counts, counted, readCounts } from './test-counts.ts'
 
 interface Cost {
   readonly cpuSeconds: number
@@ -48,12 +47,6 @@ const row = ({ cpuSeconds, counts }: Cost): string =>
 
 function now(): Cost {
   return { cpuSeconds: busySeconds(), counts: readCounts(process.env['TEST_COUNTS'] ?? '') }
-}
-
-/** Returns how long the processors of the machine have worked, in seconds, from proc(5): user, nice, system, irq and softirq. */
-function busySeconds(): number {
-  const [, user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8').split(/\s+/, 8)
-  return [user, nice, system, irq, softirq].reduce((all, ticks) => all + Number(ticks) / 100, 0)
 }
 
 function difference(one: Cost, other: Cost): Cost {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 
 /**
  * These things take most of the time of a run: `test/harness/counts.ts` adds a line to a file for each. `docs/testing.md` has the
@@ -49,3 +49,13 @@ export const describe = (counts: Counts): string => counted.map((name) => `${cou
 
 /** Makes an empty file of counts. */
 export const startCounting = (file: string): void => writeFileSync(file, '')
+
+/**
+ * Returns how long the processors of the machine have worked, in seconds, from proc(5): user, nice, system, irq and softirq. Zero on
+ * systems without this file.
+ */
+export function busySeconds(): number {
+  if (!existsSync('/proc/stat')) return 0
+  const [, user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'utf8').split(/\s+/, 8)
+  return [user, nice, system, irq, softirq].reduce((all, ticks) => all + Number(ticks) / 100, 0)
+}

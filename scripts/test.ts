@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { missingPackages } from './system-packages.js'
-import { budgetOf, describe, exceeded, readCounts, startCounting } from './test-counts.ts'
+import { budgetOf, busySeconds, describe, exceeded, readCounts, startCounting } from './test-counts.ts'
 import { runVitest } from './vitest.ts'
 
 /**
@@ -94,13 +94,15 @@ function succeeds(program: string, args: readonly string[], more: Readonly<Recor
 async function vitest(args: readonly string[], command: string | null): Promise<boolean> {
   const counts = join(mkdtempSync(join(tmpdir(), 'fairlead-counts-')), 'counts')
   startCounting(counts)
+  const busyBefore = busySeconds()
   const { code, minutes } = await runVitest(['run', ...args], {
     minutes: deadlineMinutes[level] ?? 60,
     environment: { TEST_COUNTS: counts },
   })
   const made = readCounts(counts)
   rmSync(dirname(counts), { recursive: true })
-  process.stdout.write(`${minutes.toFixed(1)} minutes, ${describe(made)}\n`)
+  const busy = (busySeconds() - busyBefore).toFixed(0)
+  process.stdout.write(`${minutes.toFixed(1)} minutes, ${busy} CPU seconds of the machine, ${describe(made)}\n`)
   process.exitCode = code
   if (command === null || code !== 0) return code === 0
   const tooMany = exceeded(made, budgetOf(command, readFileSync('docs/testing.md', 'utf8')))
