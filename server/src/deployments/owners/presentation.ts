@@ -43,7 +43,7 @@ export function detailOf(
     kept: row.retained,
     // Failures of older servers have no suggestions.
     failure: row.failure && { suggestions: [], ...row.failure },
-    builds_before: row.builds_before ?? row.builds_of_app,
+    builds_before: row.builds_before ?? row.expected_builds_before,
     steps: [...stepsOf(row)],
     started_at: row.started_at?.toISOString() ?? null,
     finished_at: row.finished_at?.toISOString() ?? null,

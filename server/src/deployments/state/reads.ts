@@ -97,7 +97,7 @@ export function createProjectReads({ database }: { database: Database }): Projec
               .as('latest'),
           (join) => join.onTrue(),
         )
-        .select(['latest.latest_id', buildsOfApp])
+        .select(['latest.latest_id', expectedBuildsBefore])
         .where('deployments.project_id', '=', projectId)
         .where('deployments.id', '=', id)
         .executeTakeFirst(),
@@ -135,13 +135,21 @@ export function createProjectReads({ database }: { database: Database }): Projec
   }
 }
 
-/** One app's builds follow each other, so a deployment that has not begun waits for those that have, and for what they wait for. */
-const buildsOfApp = sql<number | null>`case when deployments.status = 'building' and deployments.started_at is null
-  and not deployments.retained then (
-    select sum(coalesce(other.builds_before, 0) + 1)::integer from deployments other
-    where other.app_id = deployments.app_id and other.status = 'building' and other.started_at is not null
-      and not other.retained
-  ) end`.as('builds_of_app')
+/**
+ * A deployment that has not begun waits for the builds of its app that have, because one app's builds follow each other, and for what they
+ * wait for. Without such builds it comes after all that wait for a build slot: where nobody waits, it begins at once.
+ */
+const expectedBuildsBefore = sql<number | null>`case when deployments.status = 'building'
+  and deployments.started_at is null and not deployments.retained then coalesce(
+    (select sum(coalesce(other.builds_before, 0) + 1)::integer from deployments other
+      where other.app_id = deployments.app_id and other.status = 'building' and other.started_at is not null
+        and not other.retained),
+    (select max(other.builds_before) + 1 + (
+        select count(*)::integer from deployments earlier
+        where earlier.status = 'building' and earlier.started_at is null and not earlier.retained
+          and earlier.id < deployments.id)
+      from deployments other where other.status = 'building')
+  ) end`.as('expected_builds_before')
 
 async function countApps(on: Database | Transaction, accountId: string): Promise<number> {
   const { count } = await tablesOf(on)

@@ -157,8 +157,8 @@ export type DeploymentRow = Selectable<DeploymentsTables['deployments']>
 /** A deployment with the id of the one of its app that has the highest generation. */
 export interface DeploymentWithLatest extends DeploymentRow {
   readonly latest_id: string
-  /** The number of builds that end before its own begins, as far as builds of the app are ahead of one that has not begun. */
-  readonly builds_of_app: number | null
+  /** How many builds end before its own begins, of a deployment that has not begun; `null` where it waits for none. */
+  readonly expected_builds_before: number | null
 }
 
 /** Names one request for a deployment: a later one has a higher generation. */

@@ -95,10 +95,10 @@ export function createLogs(dependencies: LogsDependencies): Logs {
     const resumed = parsePositions(wanted.lastEventId)
     const positions = resumed ?? startOf(await findTail(deployment, wanted))
     const isOfBuild = wanted.stream !== 'runtime' && wanted.process === undefined
-    if (row.builds_of_app !== null && resumed === undefined && isOfBuild) {
+    if (row.expected_builds_before !== null && resumed === undefined && isOfBuild) {
       // There is no log yet that could say so.
       const [at, end] = [Date.now(), 0]
-      yield eventOf(positions, 'build', { at, noted: at, text: waitingLine(row.builds_of_app), end })
+      yield eventOf(positions, 'build', { at, noted: at, text: waitingLine(row.expected_builds_before), end })
     }
     const statusNow = async () => {
       const now = await store.rows.find(row.id)

@@ -1,0 +1,50 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createProjectReads } from '../../../server/src/deployments/state/reads.ts'
+import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+
+let database: TestDatabase
+let handle: DatabaseHandle
+beforeAll(async () => {
+  database = await testDatabase()
+  handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
+  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
+  await database.query(
+    `insert into projects (id, account_id, name, region, plan, status)
+     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
+  )
+})
+afterAll(async () => {
+  await handle?.close()
+  await database?.[Symbol.asyncDispose]()
+})
+
+/** Adds a deployment that builds, of the app with this number. */
+async function add(id: string, app: number, given: { begun: boolean; before?: number }): Promise<void> {
+  await database.query(
+    `insert into apps (id, project_id, name, port) values ($1::text, 'proj_1', $1::text, $2) on conflict do nothing`,
+    [`app_${app}`, 20_000 + app],
+  )
+  await database.query(
+    `insert into deployments
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, runtime, started_at, builds_before)
+     values ($1, 'proj_1', $2, 'acct_1', 'building', false, $5, 'https://example.com/a.git', '', 'process', $3, $4)`,
+    [id, `app_${app}`, given.begun ? new Date() : null, given.before ?? null, Number(id.slice(4))],
+  )
+}
+
+it('a deployment for which the queue has no place yet comes after all that wait, as soon as one waits', async () => {
+  const reads = createProjectReads({ database: handle.db })
+  const expected = async (id: string) => (await reads.get(handle.db, 'proj_1', id))?.expected_builds_before
+  await add('dep_1', 1, { begun: true })
+  await add('dep_3', 3, { begun: false })
+  expect(await expected('dep_3')).toBeNull()
+  await add('dep_2', 2, { begun: true, before: 1 })
+  expect(await expected('dep_3')).toBe(2)
+  await add('dep_4', 4, { begun: false })
+  expect(await expected('dep_4')).toBe(3)
+  await add('dep_5', 1, { begun: false })
+  expect(await expected('dep_5'), 'of an app that builds').toBe(1)
+  expect(await expected('dep_1'), 'that has begun').toBeNull()
+})
