@@ -17,6 +17,13 @@ interface Followed {
 
 /** The server accepts no more in one stream. */
 const mostLogs = 50
+const displaced = {
+  code: 'invalid_request',
+  message:
+    `This browser follows ${mostLogs} logs at once, and later ones took the place of this one. ` +
+    'Close some of them and load this page again.',
+  details: {},
+}
 /** Tabs that are opened or restored together share the next stream. */
 const gatherMs = 20
 
@@ -51,7 +58,9 @@ function streamAgain(): void {
   gathering = setTimeout(() => {
     stream.abort()
     stream = new AbortController()
-    const logs = [...followed].slice(-mostLogs)
+    const logs = [...followed]
+    // A tab that asked again by itself would take the place of another one, again and again.
+    for (const each of logs.splice(0, logs.length - mostLogs)) end(each, { error: displaced })
     if (logs.length > 0) void run(logs, stream.signal)
   }, gatherMs)
 }
