@@ -4,7 +4,7 @@ import type { Import, SourceFile } from './scan.ts'
 import { dashboardRooms, innerRooms, packages, programs, type Room, serverRooms } from './table.ts'
 
 /*
- * The rules on imports, and on what the server takes from Node. Each rule returns a sentence for each violation, which
+ * The rules on imports, on what the server takes from Node, and on how the dashboard writes. Each rule returns a sentence for each violation, which
  * says where it is and what to do instead.
  */
 
@@ -17,6 +17,7 @@ export const violationsOf = (files: readonly SourceFile[]): string[] => [
     ...readsOfEnvironment(file),
     ...startsOfProcesses(file),
     ...importsOfHttp(file),
+    ...detoursInDashboard(file),
   ]),
 ]
 
@@ -182,10 +183,26 @@ export function importsOfHttp(file: SourceFile): string[] {
   })
 }
 
+/** Each of these has one file in the dashboard, which does it without overwriting newer data. */
+export function detoursInDashboard({ path, code }: SourceFile): string[] {
+  if (isIn(path, [dashboard]) === undefined) return []
+  return onlyWays
+    .filter(({ file, written }) => path !== `${dashboard}/${file}` && written.test(code))
+    .map(({ file, advice }) => `${path} ${advice} (${dashboard}/${file}).`)
+}
+
 const server = 'server/src'
+const dashboard = 'server/dashboard/src'
 const houses = [
   { folder: server, rooms: [...serverRooms, ...innerRooms] },
-  { folder: 'server/dashboard/src', rooms: dashboardRooms },
+  { folder: dashboard, rooms: dashboardRooms },
+]
+const onlyWays: readonly { readonly file: string; readonly written: RegExp; readonly advice: string }[] = [
+  {
+    file: 'data/write-query.ts',
+    written: /\bset(?:Query|Queries)Data\b/,
+    advice: 'writes data of a query: call writeQuery, which first gives up the read under way',
+  },
 ]
 /** The files and folders of the server that are made of rooms. */
 const aboveRooms = [...new Set(['cli.ts', ...programs.flatMap(({ paths }) => paths)])]

@@ -7,6 +7,7 @@ import { createQueryClient, dashboardApi } from './data/client.ts'
 import { sessionQuery } from './data/queries.ts'
 import { watchOtherTabs } from './data/session.ts'
 import { hasSessionEnded, noteSessionBegin, noteSessionEnd, onSessionChange } from './data/session-end.ts'
+import { writeQuery } from './data/write-query.ts'
 import { pathAfterSignIn } from './pages/sign-in/next-path.ts'
 import { createAppRouter } from './router.tsx'
 import { applyTheme, chosenTheme } from './shell/theme.ts'
@@ -36,7 +37,7 @@ async function goOn(): Promise<void> {
   const now = await dashboardApi.session.get().catch(() => undefined)
   noteSessionBegin()
   if (before === undefined || before.user.id !== now?.user.id) return queryClient.resetQueries()
-  queryClient.setQueryData(sessionQuery.queryKey, now)
+  await writeQuery(queryClient, sessionQuery, now)
   await queryClient.invalidateQueries()
 }
 

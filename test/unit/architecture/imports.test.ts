@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   cycles,
+  detoursInDashboard,
   forbiddenImports,
   importsOfHttp,
   missingFiles,
@@ -287,5 +288,19 @@ describe('the server', () => {
     const builtin = "const { request } = process.getBuiltinModule('node:http')"
     expect(importsOfHttp(scan('server/src/platform/machine/http.ts', builtin))).toEqual([])
     expect(importsOfHttp(scan('server/src/gateway/a.ts', "import type { Server } from 'node:http'"))).toEqual([])
+  })
+})
+
+describe('the dashboard', () => {
+  it.each([
+    ['queryClient.setQueryData(key, answer)', 'data/write-query.ts', 'writes data of a query: call writeQuery, '],
+    ['client.setQueriesData({}, answer)', 'data/write-query.ts', 'writes data of a query: call writeQuery, '],
+  ])('writes in one place what a page shows and sends: %s', (text, place, advice) => {
+    expect(detoursInDashboard(scan('server/dashboard/src/pages/a.tsx', text))).toEqual([
+      expect.stringContaining(`server/dashboard/src/pages/a.tsx ${advice}`),
+    ])
+    for (const path of [`server/dashboard/src/${place}`, 'test/unit/dashboard/a.test.ts']) {
+      expect(detoursInDashboard(scan(path, text))).toEqual([])
+    }
   })
 })

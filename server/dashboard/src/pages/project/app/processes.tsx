@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { api } from '../../../data/client.ts'
 import { processesQuery } from '../../../data/queries.ts'
+import { writeQuery } from '../../../data/write-query.ts'
 import { formatBytes } from '../../../ui/display/bytes.ts'
 import { Status } from '../../../ui/display/status.tsx'
 import { Table } from '../../../ui/display/table.tsx'
@@ -88,7 +89,7 @@ function Scale({ projectId, appId, data: { processes, max_instances } }: ScalePr
           ),
         },
       }),
-    onSuccess: (answer) => queryClient.setQueryData(processesQuery(projectId, appId).queryKey, answer),
+    onSuccess: (answer) => writeQuery(queryClient, processesQuery(projectId, appId), answer),
   })
   return (
     <div className="max-w-sm">

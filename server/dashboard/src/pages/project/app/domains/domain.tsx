@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api } from '../../../../data/client.ts'
 import { type Domain as DomainData, domainQuery, isWildcard } from '../../../../data/domains/domains.ts'
+import { writeQuery } from '../../../../data/write-query.ts'
 import { Button } from '../../../../ui/controls/button.tsx'
 import { DescriptionList } from '../../../../ui/display/description-list.tsx'
 import { Status } from '../../../../ui/display/status.tsx'
@@ -48,9 +49,7 @@ function DomainPanel({ app, domain }: { readonly app: AppOfPage; readonly domain
   const queryClient = useQueryClient()
   const check = useMutation({
     mutationFn: () => api.domains.check({ params: { ...paramsOf(app), id: domain.id } }),
-    onSuccess: (checked) => {
-      queryClient.setQueryData(domainQuery(app.projectId, app.appId, domain.id).queryKey, checked)
-    },
+    onSuccess: (checked) => writeQuery(queryClient, domainQuery(app.projectId, app.appId, domain.id), checked),
   })
   return (
     <Panel

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { api } from '../../../../data/client.ts'
 import { schedulesQuery } from '../../../../data/queries.ts'
 import type { Schedule } from '../../../../data/run/runs.ts'
+import { writeQuery } from '../../../../data/write-query.ts'
 import { Menu, MenuItem } from '../../../../ui/controls/menu.tsx'
 import { ConfirmDialog } from '../../../../ui/dialogs/confirm-dialog.tsx'
 import { type AppOfPage, paramsOf } from '../app-of-page.ts'
@@ -38,7 +39,7 @@ function DeleteSchedule({ app, schedule, onClose }: ScheduleMenuProps & { readon
   const remove = useMutation({
     mutationFn: () => api.schedules.delete({ params: { ...paramsOf(app), id: schedule.id } }),
     onSuccess: async () => {
-      queryClient.setQueryData(schedulesQuery(app.projectId, app.appId).queryKey, (list) =>
+      await writeQuery(queryClient, schedulesQuery(app.projectId, app.appId), (list) =>
         list === undefined ? list : { schedules: list.schedules.filter(({ id }) => id !== schedule.id) },
       )
       await navigate({ to: '/projects/$projectId/apps/$appId/schedules', params: app })

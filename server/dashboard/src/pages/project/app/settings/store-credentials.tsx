@@ -2,6 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../../../data/client.ts'
 import { gitCredentialsQuery } from '../../../../data/queries.ts'
+import { writeQuery } from '../../../../data/write-query.ts'
 import { Dialog } from '../../../../ui/dialogs/dialog.tsx'
 import { SelectField, TextField } from '../../../../ui/forms/field.tsx'
 import { Form, secretOf, textOf } from '../../../../ui/forms/form.tsx'
@@ -68,8 +69,8 @@ function useStore(app: AppOfPage, onDone: () => void) {
         },
       })
     },
-    onSuccess: (answer) => {
-      queryClient.setQueryData(gitCredentialsQuery(app.projectId, app.appId).queryKey, answer)
+    onSuccess: async (answer) => {
+      await writeQuery(queryClient, gitCredentialsQuery(app.projectId, app.appId), answer)
       onDone()
     },
   })

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../../../data/client.ts'
 import { volumesQuery } from '../../../../data/queries.ts'
+import { writeQuery } from '../../../../data/write-query.ts'
 import { Button } from '../../../../ui/controls/button.tsx'
 import { ConfirmDialog } from '../../../../ui/dialogs/confirm-dialog.tsx'
 import { formatBytes } from '../../../../ui/display/bytes.ts'
@@ -91,8 +92,8 @@ function Delete({
   const queryClient = useQueryClient()
   const remove = useMutation({
     mutationFn: () => api.volumes.update({ params: paramsOf(app), body: { delete: [name] } }),
-    onSuccess: (answer) => {
-      queryClient.setQueryData(volumesQuery(app.projectId, app.appId).queryKey, answer)
+    onSuccess: async (answer) => {
+      await writeQuery(queryClient, volumesQuery(app.projectId, app.appId), answer)
       onClose()
     },
   })
