@@ -58,6 +58,38 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     await page.getByRole('link', { name: /^Link to line/ }).click()
     await page.waitForURL(/#dep_\w+-worker\.1-\d+$/)
     await page.locator('[aria-current=location]').getByText('working').waitFor()
+
+    // Another client changes one number while the page is open, and the user changes the other one.
+    await openPage(page, `${dashboard.server.url}/projects/${project_id}/apps/${apps[0]?.id}/processes`)
+    await page.getByLabel('Instances of worker').waitFor()
+    const params = { project_id, app_id: apps[0]?.id ?? '' }
+    await client.processes.update({ params, body: { processes: { worker: { instances: 0 } } } })
+    await expect.poll(() => page.getByLabel('Instances of worker').inputValue()).toBe('0')
+    await page.getByLabel('Instances of web').fill('2-')
+    await page.getByRole('button', { name: 'Scale' }).click()
+    await page.getByText('“2-” is not a whole number. Write digits only, such as 2.').waitFor()
+    await page.getByLabel('Instances of web').fill('2')
+    await page.getByRole('button', { name: 'Scale' }).click()
+    await page.getByRole('row', { name: /^web\.2 running/ }).waitFor()
+    const asked = async () => (await client.processes.list({ params })).processes.map((each) => each.asked)
+    expect(await asked()).toEqual([2, 0])
+    await context.close()
+  })
+
+  it('a project that is renamed keeps the plan that another client has chosen since the page was opened', async () => {
+    await using dashboard = await sharedDashboard()
+    const { client } = dashboard
+    const { id: project_id } = await client.projects.create({ body: { name: 'two', plan: 'free' } })
+    const { page, context } = await dashboard.signedIn()
+    await openPage(page, `${dashboard.server.url}/projects/${project_id}/settings`)
+    await page.getByLabel('Name', { exact: true }).fill('three')
+    await client.projects.update({ params: { project_id }, body: { plan: 'pro' } })
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    expect(await client.projects.get({ params: { project_id } })).toMatchObject({ name: 'three', plan: 'pro' })
+    await expect.poll(() => page.getByLabel('Plan').inputValue()).toBe('pro')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Nothing was changed.').waitFor()
     await context.close()
   })
 })

@@ -295,6 +295,12 @@ describe('the dashboard', () => {
   it.each([
     ['queryClient.setQueryData(key, answer)', 'data/write-query.ts', 'writes data of a query: call writeQuery, '],
     ['client.setQueriesData({}, answer)', 'data/write-query.ts', 'writes data of a query: call writeQuery, '],
+    ['const a = <form onSubmit={send} />', 'ui/forms/form.tsx', 'may send what nobody has changed: use Form '],
+    [
+      'const save = () => api.projects.update({ body })\nconst a = <Form mutation={save} />',
+      'ui/forms/form.tsx',
+      'may send what nobody has changed: use Form ',
+    ],
   ])('writes in one place what a page shows and sends: %s', (text, place, advice) => {
     expect(detoursInDashboard(scan('server/dashboard/src/pages/a.tsx', text))).toEqual([
       expect.stringContaining(`server/dashboard/src/pages/a.tsx ${advice}`),
@@ -302,5 +308,13 @@ describe('the dashboard', () => {
     for (const path of [`server/dashboard/src/${place}`, 'test/unit/dashboard/a.test.ts']) {
       expect(detoursInDashboard(scan(path, text))).toEqual([])
     }
+  })
+
+  it.each([
+    ['const save = () => api.projects.update({ body })\nconst a = <Form mutation={save} saved={{ name }} />'],
+    ['const make = () => api.projects.create({ body })\nconst a = <Form mutation={make} />'],
+    ['const toggle = () => api.webhooks.update({ body })\nconst a = <ConfirmDialog mutation={toggle} />'],
+  ])('has forms that send changes, forms that make something, and changes without a form: %s', (text) => {
+    expect(detoursInDashboard(scan('server/dashboard/src/pages/a.tsx', text))).toEqual([])
   })
 })

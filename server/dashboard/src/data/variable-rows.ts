@@ -18,3 +18,8 @@ export function variablesOf(rows: readonly VariableRow[]): Record<string, string
     rows.map(({ name, value }) => [name.trim(), value] as const).filter(([name]) => name !== ''),
   )
 }
+
+/** Returns the rows that differ from all of those with which a form began. */
+export function changedRows(rows: readonly VariableRow[], initial: readonly VariableRow[]): VariableRow[] {
+  return rows.filter(({ name, value }) => !initial.some((row) => row.name === name.trim() && row.value === value))
+}

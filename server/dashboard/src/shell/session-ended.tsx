@@ -6,7 +6,8 @@ import { keepSession, knownDevice } from '../data/session.ts'
 import { hasSessionEnded, noteSessionBegin, onSessionChange } from '../data/session-end.ts'
 import { Dialog } from '../ui/dialogs/dialog.tsx'
 import { TextField } from '../ui/forms/field.tsx'
-import { Form, secretOf } from '../ui/forms/form.tsx'
+import { Form } from '../ui/forms/form.tsx'
+import { secretOf } from '../ui/forms/values.ts'
 
 /** Asks the user to sign in again when the session has ended. The page below keeps everything that was typed. */
 export function SessionEnded() {

@@ -2,12 +2,13 @@ import type { ResponseBody } from '@fairlead/server/client'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { plansQuery } from '../../data/queries.ts'
+import { useDraftField } from '../../ui/forms/draft.ts'
 import { SelectField, TextField } from '../../ui/forms/field.tsx'
 
 type Plan = ResponseBody<'account.plans'>['plans'][number]
 
 interface PlanFieldProps {
-  /** The plan that is chosen at first. */
+  /** The plan that is chosen at first, or that is saved. */
   readonly plan: string
   /** The text with the limits that count here. */
   readonly limits: (plan: Plan) => string
@@ -16,7 +17,8 @@ interface PlanFieldProps {
 /** A choice of the plans of the account, with the limits of the chosen one. */
 export function PlanField({ plan, limits }: PlanFieldProps) {
   const { data } = useQuery(plansQuery)
-  const [chosen, setChosen] = useState(plan)
+  const [created, setCreated] = useState(plan)
+  const chosen = useDraftField('plan')?.value ?? created
   const plans = data?.plans ?? []
   // The operator may have removed the plan of a project.
   const names = plans.some(({ name }) => name === plan) ? [] : [plan]
@@ -26,7 +28,7 @@ export function PlanField({ plan, limits }: PlanFieldProps) {
       label="Plan"
       name="plan"
       value={chosen}
-      onChange={({ target }) => setChosen(target.value)}
+      onChange={({ target }) => setCreated(target.value)}
       hint={current === undefined ? undefined : limits(current)}
     >
       {[...names, ...plans.map(({ name }) => name)].map((name) => (

@@ -6,7 +6,8 @@ import { projectQuery } from '../../data/queries.ts'
 import { Button } from '../../ui/controls/button.tsx'
 import { ConfirmDialog } from '../../ui/dialogs/confirm-dialog.tsx'
 import { TextField } from '../../ui/forms/field.tsx'
-import { Form, textOf } from '../../ui/forms/form.tsx'
+import { Form } from '../../ui/forms/form.tsx'
+import { sentTexts } from '../../ui/forms/values.ts'
 import { Panel } from '../../ui/page/page.tsx'
 import { QueryView } from '../../ui/page/query-view.tsx'
 import { PlanField, projectLimits } from '../plans/plan-fields.tsx'
@@ -20,7 +21,7 @@ export function ProjectSettings() {
     mutationFn: (values: FormData) =>
       api.projects.update({
         params: { project_id: projectId },
-        body: { name: textOf(values, 'name'), plan: textOf(values, 'plan') },
+        body: sentTexts(values, ['name', 'plan']),
       }),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['projects'] }),
   })
@@ -30,11 +31,10 @@ export function ProjectSettings() {
         <>
           <Panel title="Project">
             <div className="max-w-sm">
-              <Form mutation={update} submit="Save">
-                <TextField label="Name" name="name" defaultValue={name} />
+              <Form mutation={update} saved={{ name, plan }} submit="Save">
+                <TextField label="Name" name="name" />
                 <PlanField plan={plan} limits={projectLimits} />
               </Form>
-              {update.isSuccess && <output className="text-good">Saved.</output>}
             </div>
           </Panel>
           <Registries projectId={projectId} />

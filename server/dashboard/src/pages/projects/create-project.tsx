@@ -2,7 +2,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { api } from '../../data/client.ts'
 import { TextField } from '../../ui/forms/field.tsx'
-import { Form, textOf } from '../../ui/forms/form.tsx'
+import { Form } from '../../ui/forms/form.tsx'
+import { textOf } from '../../ui/forms/values.ts'
 import { PlanField, projectLimits, RegionField } from '../plans/plan-fields.tsx'
 
 export function CreateProject({ onCancel }: { readonly onCancel: () => void }) {

@@ -2,7 +2,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../data/client.ts'
 import { projectsQuery } from '../../data/queries.ts'
 import { SelectField, TextField } from '../../ui/forms/field.tsx'
-import { Form, textOf } from '../../ui/forms/form.tsx'
+import { Form } from '../../ui/forms/form.tsx'
+import { textOf } from '../../ui/forms/values.ts'
 
 const eventChoices = [
   { value: '*', label: 'All events' },

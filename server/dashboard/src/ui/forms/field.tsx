@@ -1,4 +1,5 @@
 import { type ComponentProps, type ReactNode, useId } from 'react'
+import { type DraftField, useDraftField } from './draft.ts'
 import { useFieldErrors } from './field-errors.ts'
 
 export const inputClass =
@@ -49,13 +50,24 @@ export function FieldError({ id, children }: { readonly id?: string; readonly ch
   )
 }
 
-type TextFieldProps = Omit<FieldProps, 'children'> & ComponentProps<'input'>
+/** Gives a control what was typed over its saved value. */
+const drafted = (draft: DraftField | undefined) =>
+  draft && {
+    defaultValue: undefined,
+    value: draft.value,
+    onChange: ({ target }: { readonly target: { readonly value: string } }) => draft.onChange(target.value),
+  }
+
+/** A browser gives no text of a number field that is not a number, so that it would count as empty. */
+type TextFieldProps = Omit<FieldProps, 'children'> &
+  Omit<ComponentProps<'input'>, 'type'> & { readonly type?: 'text' | 'password' | 'email' | 'url' | undefined }
 
 export function TextField({ label, hint, error, className = '', ...input }: TextFieldProps) {
   const serverError = useFieldErrors()(input.name)
+  const draft = useDraftField(input.name)
   return (
-    <Field label={label} hint={hint} error={error ?? serverError}>
-      {(ids) => <input {...ids} {...input} className={`${inputClass} ${className}`} />}
+    <Field label={label} hint={draft?.note ?? hint} error={error ?? serverError}>
+      {(ids) => <input {...ids} {...input} {...drafted(draft)} className={`${inputClass} ${className}`} />}
     </Field>
   )
 }
@@ -64,10 +76,11 @@ type SelectFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProps<
 
 export function SelectField({ label, hint, children, ...select }: SelectFieldProps) {
   const serverError = useFieldErrors()(select.name)
+  const draft = useDraftField(select.name)
   return (
-    <Field label={label} hint={hint} error={serverError}>
+    <Field label={label} hint={draft?.note ?? hint} error={serverError}>
       {(ids) => (
-        <select {...ids} {...select} className={inputClass}>
+        <select {...ids} {...select} {...drafted(draft)} className={inputClass}>
           {children}
         </select>
       )}
@@ -80,14 +93,16 @@ type TextAreaFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProp
 /** A field for a text of several lines, in the type of code. */
 export function TextAreaField({ label, hint, className = '', ...area }: TextAreaFieldProps) {
   const serverError = useFieldErrors()(area.name)
+  const draft = useDraftField(area.name)
   return (
-    <Field label={label} hint={hint} error={serverError}>
+    <Field label={label} hint={draft?.note ?? hint} error={serverError}>
       {(ids) => (
         <textarea
           {...ids}
           spellCheck={false}
           autoComplete="off"
           {...area}
+          {...drafted(draft)}
           className={`${codeInputClass} py-2 ${className}`}
         />
       )}

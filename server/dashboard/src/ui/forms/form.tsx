@@ -2,15 +2,33 @@ import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } fro
 import { Button } from '../controls/button.tsx'
 import { ButtonRow } from '../controls/button-row.tsx'
 import { ErrorAlert } from '../page/states.tsx'
+import {
+  type Draft,
+  DraftContext,
+  type DraftField,
+  keepChanges,
+  type Saved,
+  savedSince,
+  shownText,
+  typed,
+  withoutSent,
+} from './draft.ts'
 import { FormErrorContext } from './field-errors.ts'
 
 interface FormProps {
   /** The mutation that gets the values of the named controls. */
   readonly mutation: {
-    readonly mutate: (values: FormData) => void
+    readonly mutate: (values: FormData, options: { readonly onSuccess: () => void }) => void
     readonly isPending: boolean
     readonly error: unknown
   }
+  /**
+   * The values that the server has now, of a form that changes them, by the names of its texts and choices. These controls show
+   * them, and the mutation gets only those that the user has changed.
+   */
+  readonly saved?: Saved | undefined
+  /** True when the user has changed something that has no named control. */
+  readonly alsoChanged?: boolean
   /** The label of the submit button. */
   readonly submit: string
   readonly onCancel?: (() => void) | undefined
@@ -22,20 +40,45 @@ interface FormProps {
  * A form that keeps its values when the server rejects them. The error is shown at the control whose name is the
  * field's, or above the buttons when there is no such control.
  */
-export function Form({ mutation, submit, onCancel, danger = false, children }: FormProps) {
+export function Form({ mutation, saved, alsoChanged = false, submit, onCancel, danger = false, children }: FormProps) {
   const { mutate, isPending, error } = mutation
   const form = useRef<HTMLFormElement>(null)
   const [shownAtField, setShownAtField] = useState(false)
+  const [draft, setDraft] = useState<Draft>(new Map())
+  const [outcome, setOutcome] = useState('')
   useLayoutEffect(() => {
     setShownAtField(error != null && form.current?.querySelector('[data-field-error]') != null)
   }, [error])
+  const fieldOf = (name: string): DraftField | undefined => {
+    if (saved === undefined || !Object.hasOwn(saved, name)) return undefined
+    const since = savedSince(draft, saved, name)
+    return {
+      value: shownText(draft, saved, name),
+      onChange: (text) => {
+        setOutcome('')
+        setDraft((before) => typed(before, saved, name, text))
+      },
+      note: since === undefined ? undefined : `This was changed elsewhere since you began, to “${since}”.`,
+    }
+  }
   const onSubmit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    if (!isPending) mutate(new FormData(event.currentTarget))
+    if (isPending) return
+    const values = new FormData(event.currentTarget)
+    const isChanged = saved === undefined || keepChanges(values, saved, draft) || alsoChanged
+    setOutcome(isChanged ? '' : 'Nothing was changed.')
+    if (!isChanged) return
+    const onSuccess = () => {
+      setOutcome(saved === undefined ? '' : 'Saved.')
+      setDraft((now) => withoutSent(now, draft))
+    }
+    mutate(values, { onSuccess })
   }
   return (
     <form ref={form} onSubmit={onSubmit} noValidate className="grid gap-4">
-      <FormErrorContext value={error}>{children}</FormErrorContext>
+      <FormErrorContext value={error}>
+        <DraftContext value={fieldOf}>{children}</DraftContext>
+      </FormErrorContext>
       {error != null && !shownAtField && <ErrorAlert error={error} />}
       <ButtonRow>
         {onCancel !== undefined && <Button onClick={onCancel}>Cancel</Button>}
@@ -43,17 +86,7 @@ export function Form({ mutation, submit, onCancel, danger = false, children }: F
           {submit}
         </Button>
       </ButtonRow>
+      {outcome !== '' && <output className="text-good">{outcome}</output>}
     </form>
   )
-}
-
-/** Returns the trimmed text of a control; the empty string when the form has no such control. */
-export function textOf(values: FormData, name: string): string {
-  return secretOf(values, name).trim()
-}
-
-/** Returns the text of a control exactly as typed, for passwords. */
-export function secretOf(values: FormData, name: string): string {
-  const value = values.get(name)
-  return typeof value === 'string' ? value : ''
 }

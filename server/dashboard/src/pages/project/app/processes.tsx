@@ -9,7 +9,8 @@ import { Status } from '../../../ui/display/status.tsx'
 import { Table } from '../../../ui/display/table.tsx'
 import { Time } from '../../../ui/display/time.tsx'
 import { TextField } from '../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { sentNumbers } from '../../../ui/forms/values.ts'
 import { Panel } from '../../../ui/page/page.tsx'
 import { QueryView } from '../../../ui/page/query-view.tsx'
 import { Empty } from '../../../ui/page/states.tsx'
@@ -76,32 +77,34 @@ interface ScaleProps {
 
 function Scale({ projectId, appId, data: { processes, max_instances } }: ScaleProps) {
   const queryClient = useQueryClient()
+  const saved = Object.fromEntries(processes.map(({ type, asked }) => [nameOf(type), String(asked ?? '')]))
   const scale = useMutation({
-    mutationFn: (values: FormData) =>
-      api.processes.update({
+    mutationFn: async (values: FormData) => {
+      const numbers = sentNumbers(values, Object.keys(saved))
+      return api.processes.update({
         params: { project_id: projectId, app_id: appId },
         body: {
           processes: Object.fromEntries(
-            processes.map(({ type }) => {
-              const text = textOf(values, nameOf(type))
-              return [type, { instances: text === '' ? null : Number(text) }]
+            processes.flatMap(({ type }) => {
+              const instances = numbers.get(nameOf(type))
+              return instances === undefined ? [] : [[type, { instances }]]
             }),
           ),
         },
-      }),
+      })
+    },
     onSuccess: (answer) => writeQuery(queryClient, processesQuery(projectId, appId), answer),
   })
   return (
     <div className="max-w-sm">
-      <Form mutation={scale} submit="Scale">
+      <Form mutation={scale} saved={saved} submit="Scale">
         {processes.map(({ type, instances, asked }) => (
           <TextField
             key={type}
             label={`Instances of ${type}`}
             name={nameOf(type)}
-            type="number"
             inputMode="numeric"
-            defaultValue={asked ?? ''}
+            autoComplete="off"
             placeholder={asked === null ? `${instances} by the repository` : 'left to the repository'}
           />
         ))}
@@ -109,7 +112,6 @@ function Scale({ projectId, appId, data: { processes, max_instances } }: ScalePr
           The plan allows {max_instances} together. An empty field leaves the number to the repository.
         </p>
       </Form>
-      {scale.isSuccess && <output className="text-good">Saved.</output>}
     </div>
   )
 }

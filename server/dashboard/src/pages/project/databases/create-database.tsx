@@ -1,7 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../../data/client.ts'
 import { SelectField, TextField } from '../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { textOf } from '../../../ui/forms/values.ts'
 import { databaseLimits, PlanField } from '../../plans/plan-fields.tsx'
 
 interface CreateDatabaseProps {

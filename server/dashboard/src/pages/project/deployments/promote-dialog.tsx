@@ -4,7 +4,8 @@ import { api } from '../../../data/client.ts'
 import { projectsQuery } from '../../../data/queries.ts'
 import { Dialog } from '../../../ui/dialogs/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { textOf } from '../../../ui/forms/values.ts'
 import { QueryView } from '../../../ui/page/query-view.tsx'
 
 interface PromoteDialogProps {

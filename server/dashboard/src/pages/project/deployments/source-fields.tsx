@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { SelectField, TextField } from '../../../ui/forms/field.tsx'
-import { textOf } from '../../../ui/forms/form.tsx'
 import type { Pair } from '../../../ui/forms/pair-row.tsx'
+import { textOf } from '../../../ui/forms/values.ts'
 import { VolumesEditor } from './volumes-editor.tsx'
 
 /** The values with which the form of a new release of an existing app starts. */

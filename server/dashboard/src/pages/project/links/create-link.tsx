@@ -3,7 +3,8 @@ import { api } from '../../../data/client.ts'
 import { appsQuery, databasesQuery } from '../../../data/queries.ts'
 import { Dialog } from '../../../ui/dialogs/dialog.tsx'
 import { SelectField, TextField } from '../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { textOf } from '../../../ui/forms/values.ts'
 
 /** The side of links that a page is about. */
 export interface Side {

@@ -3,7 +3,8 @@ import { api } from '../../../data/client.ts'
 import { registriesQuery } from '../../../data/queries.ts'
 import { Dialog } from '../../../ui/dialogs/dialog.tsx'
 import { TextField } from '../../../ui/forms/field.tsx'
-import { Form, secretOf, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { secretOf, textOf } from '../../../ui/forms/values.ts'
 
 interface StoreRegistryProps {
   readonly projectId: string

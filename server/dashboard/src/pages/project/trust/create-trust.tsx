@@ -3,7 +3,8 @@ import { useState } from 'react'
 import { api } from '../../../data/client.ts'
 import { repositoryName } from '../../../data/repository-name.ts'
 import { TextField } from '../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { textOf } from '../../../ui/forms/values.ts'
 
 const conditions = ['branch', 'environment', 'event', 'workflow', 'issuer'] as const
 

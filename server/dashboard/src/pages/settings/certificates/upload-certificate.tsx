@@ -5,7 +5,8 @@ import { pemPartsOf } from '../../../data/domains/certificates.ts'
 import { projectsQuery } from '../../../data/queries.ts'
 import { SelectField, TextAreaField } from '../../../ui/forms/field.tsx'
 import { FileDropZone } from '../../../ui/forms/file-drop-zone.tsx'
-import { Form, textOf } from '../../../ui/forms/form.tsx'
+import { Form } from '../../../ui/forms/form.tsx'
+import { textOf } from '../../../ui/forms/values.ts'
 
 /** No certificate with its chain and its key comes near it. */
 const mostBytes = 1_000_000

@@ -3,7 +3,8 @@ import { useNavigate } from '@tanstack/react-router'
 import { api } from '../../../../data/client.ts'
 import { Dialog } from '../../../../ui/dialogs/dialog.tsx'
 import { SelectField, TextField } from '../../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../../ui/forms/form.tsx'
+import { Form } from '../../../../ui/forms/form.tsx'
+import { textOf } from '../../../../ui/forms/values.ts'
 import { type AppOfPage, paramsOf } from '../app-of-page.ts'
 
 /** Adds a domain, and leads to its page, which has the records to set. */

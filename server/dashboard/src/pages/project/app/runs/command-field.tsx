@@ -3,9 +3,8 @@ import { TextField } from '../../../../ui/forms/field.tsx'
 interface CommandFieldProps {
   readonly placeholder: string
   readonly hint: string
-  /** The problem with the words that were entered. */
-  readonly error: string | undefined
-  readonly defaultValue?: string | undefined
+  /** The problem with the words that were entered, unless the form has it. */
+  readonly error?: string | undefined
 }
 
 /** A field for a command, as `wordsOf` splits it. Phones change nothing of what is typed. */

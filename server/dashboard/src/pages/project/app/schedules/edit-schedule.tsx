@@ -1,11 +1,11 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { api } from '../../../../data/client.ts'
 import { textOfWords, wordsOf } from '../../../../data/run/command-words.ts'
 import type { Schedule } from '../../../../data/run/runs.ts'
 import { Dialog } from '../../../../ui/dialogs/dialog.tsx'
 import { SelectField, TextField } from '../../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../../ui/forms/form.tsx'
+import { Form } from '../../../../ui/forms/form.tsx'
+import { fieldProblem, sentTexts, textOf } from '../../../../ui/forms/values.ts'
 import { type AppOfPage, paramsOf } from '../app-of-page.ts'
 import { CommandField } from '../runs/command-field.tsx'
 
@@ -23,21 +23,7 @@ const isOverlap = (value: string): value is Overlap => value in overlaps
 
 /** Makes a schedule, or changes one. */
 export function EditSchedule({ app, schedule, onClose }: EditScheduleProps) {
-  const [problem, setProblem] = useState<string>()
   const save = useSave(app, schedule, onClose)
-  const mutate = (values: FormData) => {
-    const command = wordsOf(textOf(values, 'command'))
-    setProblem(command === null ? 'A quote is not closed.' : undefined)
-    if (command === null) return
-    const overlap = textOf(values, 'overlap')
-    save.mutate({
-      name: textOf(values, 'name'),
-      schedule: textOf(values, 'schedule'),
-      timezone: textOf(values, 'timezone'),
-      command,
-      ...(isOverlap(overlap) && { overlap }),
-    })
-  }
   return (
     <Dialog
       open
@@ -45,14 +31,13 @@ export function EditSchedule({ app, schedule, onClose }: EditScheduleProps) {
       title={schedule === undefined ? 'New schedule' : `Change ${schedule.name}`}
       description="Runs a command beside the app, in the release that serves it then."
     >
-      <Form mutation={{ ...save, mutate }} submit="Save" onCancel={onClose}>
-        <TextField label="Name" name="name" autoComplete="off" defaultValue={schedule?.name} placeholder="nightly" />
+      <Form mutation={save} saved={schedule && savedOf(schedule)} submit="Save" onCancel={onClose}>
+        <TextField label="Name" name="name" autoComplete="off" placeholder="nightly" />
         <div className="grid gap-4 sm:grid-cols-2">
           <TextField
             label="Times"
             name="schedule"
             autoComplete="off"
-            defaultValue={schedule?.schedule}
             placeholder="30 4 * * 1-5"
             className="font-mono"
             hint="Minute, hour, day of the month, month, day of the week."
@@ -62,7 +47,7 @@ export function EditSchedule({ app, schedule, onClose }: EditScheduleProps) {
             name="timezone"
             autoComplete="off"
             list="time-zones"
-            defaultValue={schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone}
+            defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
           />
           <datalist id="time-zones">
             {['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => (
@@ -70,13 +55,8 @@ export function EditSchedule({ app, schedule, onClose }: EditScheduleProps) {
             ))}
           </datalist>
         </div>
-        <CommandField
-          defaultValue={schedule === undefined ? undefined : textOfWords(schedule.command)}
-          placeholder="npm run report"
-          error={problem}
-          hint="No shell reads it: for one, use sh -c '…'."
-        />
-        <SelectField label="While the command still runs" name="overlap" defaultValue={schedule?.overlap ?? 'forbid'}>
+        <CommandField placeholder="npm run report" hint="No shell reads it: for one, use sh -c '…'." />
+        <SelectField label="While the command still runs" name="overlap" defaultValue="forbid">
           {Object.entries(overlaps).map(([value, label]) => (
             <option key={value} value={value}>
               {label}
@@ -88,15 +68,38 @@ export function EditSchedule({ app, schedule, onClose }: EditScheduleProps) {
   )
 }
 
-type Wanted = Parameters<typeof api.schedules.create>[0]['body']
+const savedOf = ({ name, schedule, timezone, command, overlap }: Schedule) => ({
+  name,
+  schedule,
+  timezone,
+  command: textOfWords(command),
+  overlap,
+})
+
+function commandOf(values: FormData): string[] {
+  const command = wordsOf(textOf(values, 'command'))
+  if (command === null) throw fieldProblem('command', 'A quote is not closed.')
+  return command
+}
 
 function useSave(app: AppOfPage, schedule: Schedule | undefined, onDone: () => void) {
   const queryClient = useQueryClient()
   return useMutation({
-    mutationFn: (body: Wanted) =>
-      schedule === undefined
-        ? api.schedules.create({ params: paramsOf(app), body })
-        : api.schedules.update({ params: { ...paramsOf(app), id: schedule.id }, body }),
+    mutationFn: async (values: FormData) => {
+      const overlap = textOf(values, 'overlap')
+      const chosen = isOverlap(overlap) && { overlap }
+      if (schedule === undefined) {
+        const [name, times, timezone] = [textOf(values, 'name'), textOf(values, 'schedule'), textOf(values, 'timezone')]
+        const body = { name, schedule: times, timezone, command: commandOf(values), ...chosen }
+        return api.schedules.create({ params: paramsOf(app), body })
+      }
+      const texts = sentTexts(values, ['name', 'schedule', 'timezone'])
+      const command = values.has('command') && { command: commandOf(values) }
+      return api.schedules.update({
+        params: { ...paramsOf(app), id: schedule.id },
+        body: { ...texts, ...command, ...chosen },
+      })
+    },
     onSuccess: async () => {
       await queryClient.invalidateQueries({
         queryKey: ['projects', app.projectId, 'apps', app.appId, 'schedules'],

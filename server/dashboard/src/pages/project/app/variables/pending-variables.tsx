@@ -6,7 +6,8 @@ import type { AppVariables } from '../../../../data/deployments.ts'
 import { Button } from '../../../../ui/controls/button.tsx'
 import { Dialog } from '../../../../ui/dialogs/dialog.tsx'
 import { TextField } from '../../../../ui/forms/field.tsx'
-import { Form, textOf } from '../../../../ui/forms/form.tsx'
+import { Form } from '../../../../ui/forms/form.tsx'
+import { textOf } from '../../../../ui/forms/values.ts'
 import type { AppOfPage } from '../app-of-page.ts'
 
 interface PendingVariablesProps {

@@ -1,0 +1,63 @@
+import { createContext, useContext } from 'react'
+
+/*
+ * A draft is what a user types over values that the server has. The values may change while a form is open: fields that the
+ * user left alone follow them, and only the others are sent. So nobody's change is undone by a user who did not see it.
+ */
+
+/** The values that the server has now, by the names of their controls. */
+export type Saved = Readonly<Record<string, string>>
+
+/** The typed texts by the names of the controls, each with the value that the server had when its user began. */
+export type Draft = ReadonlyMap<string, { readonly over: string; readonly text: string }>
+
+/** Returns the draft after a user has typed. A field with its saved value again counts as left alone. */
+export function typed(draft: Draft, saved: Saved, name: string, text: string): Draft {
+  const next = new Map(draft)
+  const value = savedValue(saved, name)
+  if (text === value) next.delete(name)
+  else next.set(name, { over: draft.get(name)?.over ?? value, text })
+  return next
+}
+
+/** Returns the draft without what was sent, after the server has taken it. What was typed since stays. */
+export function withoutSent(draft: Draft, sent: Draft): Draft {
+  return new Map([...draft].filter(([name, { text }]) => text !== sent.get(name)?.text))
+}
+
+/** Removes the values from a form that are as saved. Returns true when others are left of those that have saved values. */
+export function keepChanges(values: FormData, saved: Saved, draft: Draft): boolean {
+  const names = Object.keys(saved)
+  const unchanged = names.filter((name) => shownText(draft, saved, name) === saved[name])
+  for (const name of unchanged) values.delete(name)
+  return unchanged.length < names.length
+}
+
+export const shownText = (draft: Draft, saved: Saved, name: string): string =>
+  draft.get(name)?.text ?? savedValue(saved, name)
+
+/** Returns what another user or tab has saved since this field was changed; `undefined` for nothing. */
+export function savedSince(draft: Draft, saved: Saved, name: string): string | undefined {
+  const entry = draft.get(name)
+  const value = savedValue(saved, name)
+  return entry === undefined || value === entry.over || value === entry.text ? undefined : value
+}
+
+const savedValue = (saved: Saved, name: string): string => (Object.hasOwn(saved, name) ? (saved[name] ?? '') : '')
+
+/** A control of a form with saved values. */
+export interface DraftField {
+  readonly value: string
+  readonly onChange: (text: string) => void
+  /** A warning to read before this control is saved. */
+  readonly note: string | undefined
+}
+
+/** Gives the control of a name its draft; `undefined` where it has no saved value. */
+export const DraftContext = createContext<(name: string) => DraftField | undefined>(() => undefined)
+
+/** Returns the draft of a control; `undefined` for one without a saved value. */
+export function useDraftField(name: string | undefined): DraftField | undefined {
+  const fieldOf = useContext(DraftContext)
+  return name === undefined ? undefined : fieldOf(name)
+}

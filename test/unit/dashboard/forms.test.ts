@@ -1,0 +1,142 @@
+import { ApiError } from '@fairlead/server/client'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { changedRows } from '../../../server/dashboard/src/data/variable-rows.ts'
+import {
+  type Draft,
+  keepChanges,
+  type Saved,
+  savedSince,
+  shownText,
+  typed,
+  withoutSent,
+} from '../../../server/dashboard/src/ui/forms/draft.ts'
+import { sentNumbers, sentTexts } from '../../../server/dashboard/src/ui/forms/values.ts'
+
+const untouched: Draft = new Map()
+
+/** Returns what a form sends whose controls show a draft over saved values. */
+function sent(draft: Draft, saved: Saved): Record<string, unknown> {
+  const values = new FormData()
+  for (const name of Object.keys(saved)) values.set(name, shownText(draft, saved, name))
+  keepChanges(values, saved, draft)
+  return Object.fromEntries(values)
+}
+
+describe('a form with saved values', () => {
+  it('sends only what its user changed, whatever is saved elsewhere before and after', () => {
+    const name = fc.constantFrom('name', 'plan', 'constructor')
+    const text = fc.constantFrom('', 'a', 'b')
+    const saved = fc.record({ name: text, plan: text, constructor: text })
+    const step = fc.oneof(fc.record({ typedName: name, text }), fc.record({ saved }))
+    fc.assert(
+      fc.property(saved, fc.array(step), (opened, steps) => {
+        let [now, draft]: [Saved, Draft] = [opened, untouched]
+        const touched = new Set<string>()
+        for (const each of steps) {
+          if ('saved' in each) now = each.saved
+          else {
+            draft = typed(draft, now, each.typedName, each.text)
+            if (each.text === now[each.typedName]) touched.delete(each.typedName)
+            else touched.add(each.typedName)
+          }
+        }
+        for (const [field, value] of Object.entries(sent(draft, now))) {
+          expect(touched).toContain(field)
+          expect(value).not.toBe(now[field])
+        }
+        for (const field of Object.keys(now)) {
+          if (!touched.has(field)) expect(shownText(draft, now, field)).toBe(now[field])
+        }
+      }),
+    )
+  })
+
+  it('renames a project whose plan was changed elsewhere, and leaves the plan', () => {
+    const draft = typed(untouched, { name: 'two', plan: 'free' }, 'name', 'three')
+    expect(sent(draft, { name: 'two', plan: 'pro' })).toEqual({ name: 'three' })
+  })
+
+  it('follows a field again that was saved here, and then changed elsewhere', () => {
+    const draft = typed(untouched, { web: '', worker: '2' }, 'worker', '1')
+    const after = withoutSent(draft, draft)
+    expect(shownText(after, { web: '', worker: '0' }, 'worker')).toBe('0')
+    expect(sent(typed(after, { web: '', worker: '0' }, 'web', '2'), { web: '', worker: '0' })).toEqual({ web: '2' })
+  })
+
+  it('keeps what was typed while an earlier change was sent', () => {
+    const draft = typed(untouched, { name: 'one' }, 'name', 'two')
+    const later = typed(draft, { name: 'one' }, 'name', 'three')
+    expect(sent(withoutSent(later, draft), { name: 'two' })).toEqual({ name: 'three' })
+  })
+
+  it('says when a field was changed elsewhere that its user is changing', () => {
+    const draft = typed(untouched, { web: '1' }, 'web', '2')
+    expect(savedSince(draft, { web: '1' }, 'web')).toBeUndefined()
+    expect(savedSince(draft, { web: '3' }, 'web')).toBe('3')
+    expect(savedSince(typed(draft, { web: '3' }, 'web', '23'), { web: '3' }, 'web')).toBe('3')
+    expect(savedSince(draft, { web: '2' }, 'web')).toBeUndefined()
+    expect(savedSince(untouched, { web: '3' }, 'web')).toBeUndefined()
+  })
+
+  it('says when nothing was changed', () => {
+    const draft = typed(typed(untouched, { name: 'one' }, 'name', 'two'), { name: 'one' }, 'name', 'one')
+    expect(keepChanges(new FormData(), { name: 'one' }, draft)).toBe(false)
+    expect(keepChanges(new FormData(), { name: 'one' }, typed(draft, { name: 'one' }, 'name', ''))).toBe(true)
+  })
+
+  it('gives the texts that are sent without the others', () => {
+    const values = new FormData()
+    values.set('name', ' two ')
+    expect(sentTexts(values, ['name', 'plan'])).toEqual({ name: 'two' })
+  })
+})
+
+describe('a field for a whole number', () => {
+  const read = (text: string) => {
+    const values = new FormData()
+    values.set('web', text)
+    return sentNumbers(values, ['web', 'worker'])
+  }
+
+  it.each([
+    ['0', 0],
+    ['2', 2],
+    ['120', 120],
+    ['', null],
+  ])('takes digits, or nothing: %j', (text, number) => {
+    expect([...read(text)]).toEqual([['web', number]])
+  })
+
+  it.each(['2-', '1e3', ' 2 ', ' ', '٢', '2.5', '-1', '+1', '0x2', '02', 'NaN', '2\n'])(
+    'refuses with a message at the field: %j',
+    (text) => {
+      const message = `“${text}” is not a whole number. Write digits only, such as 2.`
+      const error = new ApiError('invalid_request', message, { errors: [{ field: 'web', message }] })
+      expect(() => read(text)).toThrow(error)
+    },
+  )
+
+  it('has its message beside those of the other fields', () => {
+    const values = new FormData()
+    for (const [name, text] of [['web', 'two'] as const, ['worker', '1'] as const, ['mailer', '2-'] as const])
+      values.set(name, text)
+    expect(() => sentNumbers(values, ['web', 'worker', 'mailer'])).toThrow(
+      expect.objectContaining({
+        details: { errors: [expect.objectContaining({ field: 'web' }), expect.objectContaining({ field: 'mailer' })] },
+      }),
+    )
+  })
+})
+
+it('a form of variables sends the rows that were changed', () => {
+  const initial = [{ name: 'SECRET', value: '' }]
+  expect(changedRows([{ name: 'SECRET', value: '' }], initial)).toEqual([])
+  expect(changedRows([{ name: 'SECRET ', value: '' }], initial)).toEqual([])
+  const rows = [
+    { name: 'SECRET', value: '' },
+    { name: 'NEW', value: '' },
+  ]
+  expect(changedRows(rows, initial)).toEqual([{ name: 'NEW', value: '' }])
+  expect(changedRows([{ name: 'SECRET', value: 'new' }], initial)).toEqual([{ name: 'SECRET', value: 'new' }])
+})
