@@ -39,14 +39,20 @@ function openAlone({ projectId, id, lastEventId, signal }: LogRequest): Promise<
 const encoder = new TextEncoder()
 const opened = new Map<number, ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>>()
 let port: MessagePort | undefined
+let canShare = 'SharedWorker' in globalThis
 let numbers = 0
 
 function sharedWorker(): MessagePort | undefined {
-  if (port !== undefined || !('SharedWorker' in globalThis)) return port
+  if (!canShare) return undefined
+  if (port !== undefined) return port
   const worker = new SharedWorker(new URL('./log-worker.ts', import.meta.url), { type: 'module', name: 'logs' })
   port = worker.port
   port.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(data)
-  worker.onerror = () => endAll()
+  // A worker that cannot be loaded, such as one of a version before, takes messages and never answers.
+  worker.onerror = () => {
+    canShare = false
+    endAll()
+  }
   // A page that the browser keeps for "back" asks again when it is shown.
   addEventListener('pagehide', endAll)
   return port
