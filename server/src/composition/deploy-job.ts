@@ -23,7 +23,6 @@ import { createRoutes } from '../deployments/job/routes.ts'
 import { createStartStep } from '../deployments/job/start.ts'
 import { createSwitchStep, type SwitchStep } from '../deployments/job/switch-over.ts'
 import { createTeardown } from '../deployments/job/teardown.ts'
-import { catchUpWithRotation } from '../deployments/owners/variables/rotation.ts'
 import { createCredentialsFor } from '../deployments/registries/credentials.ts'
 import { desiredProcesses } from '../deployments/state/processes.ts'
 import { createSourceFiles } from '../deployments/uploads/files.ts'
@@ -186,10 +185,7 @@ function composeSwitch(
     store,
     announce,
     urlOf,
-    async onServing(transaction, row, plan) {
-      await applyFile(transaction, row, plan)
-      await catchUpWithRotation(store, transaction, row)
-    },
+    onServing: applyFile,
     retire(...replaced) {
       retire(...replaced)
       // The reconciler starts the other process types of the release.

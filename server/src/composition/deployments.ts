@@ -14,7 +14,7 @@ import { createDeploymentDetails } from '../deployments/owners/detail.ts'
 import { deploymentHandlers } from '../deployments/owners/handlers.ts'
 import { createLifecycle } from '../deployments/owners/lifecycle.ts'
 import { createLogs } from '../deployments/owners/log-reads/logs.ts'
-import { createRestartLinked, type RestartLinked } from '../deployments/owners/variables/rotation.ts'
+import { createReplaceLinked, type ReplaceLinked } from '../deployments/owners/variables/rotation.ts'
 import { createMeasureInstances, type MeasureInstances } from '../deployments/reconciler/measure.ts'
 import { createRemoveProject, type RemoveProject } from '../deployments/reconciler/remove.ts'
 import { createWaker } from '../deployments/reconciler/waker.ts'
@@ -94,8 +94,8 @@ export interface DeploymentsWork {
   readonly removeProject: RemoveProject
   /** Finds the instances beside which commands of apps run. */
   readonly findCommandTarget: FindCommandTarget
-  /** Restarts the apps that are linked to a database whose password was rotated. */
-  readonly restartLinked: RestartLinked
+  /** Replaces the instances of apps that are linked to a database whose password was rotated. */
+  readonly replaceLinked: ReplaceLinked
   readonly measureInstances: MeasureInstances
   /** Removes uploaded sources that are not used any more. */
   readonly forgetSources: () => Promise<void>
@@ -257,7 +257,7 @@ export async function leadDeployments(
       sources: [services.sources, uploads],
     }),
     findCommandTarget: composeCommandTarget(composition, services, core, parts),
-    restartLinked: createRestartLinked({ database: composition.state.db, store: core.store }),
+    replaceLinked: createReplaceLinked({ database: composition.state.db }),
     measureInstances: composeMeasuring(composition, services, core, parts),
     forgetSources: uploads.forget,
     async start() {

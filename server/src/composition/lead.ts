@@ -94,7 +94,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   metrics.startMeasuring(deployments.measureInstances)
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
-    databaseTasks: { ...databases.tasks, ...followPasswords(databases.reconcile, deployments.restartLinked) },
+    databaseTasks: { ...databases.tasks, ...followPasswords(databases.reconcile, deployments.replaceLinked) },
     removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
   })
   const runs = await leadRuns(composition, {

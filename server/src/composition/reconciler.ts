@@ -3,7 +3,7 @@ import { createNoteInLog } from '../deployments/job/progress/log-lines.ts'
 import { createDiskWatch, type DiskWatch } from '../deployments/reconciler/disk-watch.ts'
 import { type ChangeFollower, createChangeFollower } from '../deployments/reconciler/follow-changes.ts'
 import { createHealthWatch } from '../deployments/reconciler/health-watch.ts'
-import { createOthers, type Others } from '../deployments/reconciler/others.ts'
+import { createOthers, type Others, type OthersDependencies } from '../deployments/reconciler/others.ts'
 import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
 import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
 import { createRemoveDeployment } from '../deployments/reconciler/remove.ts'
@@ -16,7 +16,6 @@ import { listen } from '../platform/database/notifications.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { freeBytesIn } from '../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../platform/disk/volumes.ts'
-import type { Logger } from '../platform/logger.ts'
 import type { Plan } from '../platform/plans.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import type { Composition } from './composition.ts'
@@ -42,7 +41,7 @@ export async function startReconciler(
   const { store, locks, background } = core
   const { routes, instances } = parts
   const follower = composeFollower(composition, services, core, parts)
-  const others = composeOthers(logger, core, parts, given)
+  const others = composeOthers(composition, core, parts, given)
   const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, others })
   const diskWatch = composeDiskWatch(composition, services, core, parts)
   const healthWatch = createHealthWatch({
@@ -98,14 +97,28 @@ async function ofEach(
 }
 
 function composeOthers(
-  logger: Logger,
+  { config, logger }: Composition,
   { store, plansOfAll }: DeploymentCore,
   { others, instances, routes }: DeployJobParts,
   { gateway, noteRestart }: { readonly gateway: Gateway; readonly noteRestart: (appId: string) => void },
 ): Others {
   const { instances: rows, scales } = store
   const mostOfAll = () => ofEach(plansOfAll, (plan) => plan.instances)
-  return createOthers({ store, rows, scales, mostOfAll, others, instances, gateway, routes, noteRestart, logger })
+  const drain: OthersDependencies['drain'] = (upstream, signal) =>
+    gateway.drain(upstream, { timeoutMs: config.deploys.drainMs, signal })
+  return createOthers({
+    store,
+    rows,
+    scales,
+    mostOfAll,
+    others,
+    instances,
+    gateway,
+    drain,
+    routes,
+    noteRestart,
+    logger,
+  })
 }
 
 function composeFollower(

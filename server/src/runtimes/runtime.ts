@@ -50,6 +50,8 @@ export interface Release extends ReleaseRef {
   readonly limits: Limits
   /** The app's own variables. */
   readonly variables: Readonly<Record<string, string>>
+  /** How often their values were replaced: an instance with fewer has older ones. Absent for 0. */
+  readonly rotations?: number
   /**
    * The app's folders that are kept over releases, which its instances and the commands beside them see, builds not: the absolute
    * path of each in the app, by its name.
@@ -167,6 +169,8 @@ export interface Handle {
   readonly process?: string
   /** The position in its log, in bytes, at which its output begins: earlier lines are of an instance before it. Absent for 0. */
   readonly logFrom?: number
+  /** The `rotations` of the release when it was started. Absent for 0. */
+  readonly rotations?: number
 }
 
 /**

@@ -97,13 +97,6 @@ describe.each([true, false])('a deployment whose release is kept: %s', (retained
     expect(await changed(rollBack, retained)).toEqual(retained ? expected : {})
   })
 
-  it('is restarted for maintenance while it serves alone, and takes no generation', async () => {
-    const restart = (on: Transaction, row: DeploymentRow) => transitions.restartServing(on, row, by)
-    expect(await changed(restart, retained)).toEqual(retained ? { running: 'building' } : {})
-    const generations = await database.query('select distinct generation::integer from deployments')
-    expect(generations).toEqual([{ generation: 1 }])
-  })
-
   it('is restarted when it is kept and not building alone', async () => {
     const resting = { failed: 'building', canceled: 'building', superseded: 'building', stopped: 'building' }
     expect(await changed((on, row) => transitions.restart(on, row, by), retained)).toEqual(

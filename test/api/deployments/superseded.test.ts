@@ -1,7 +1,6 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createJobTransitions } from '../../../server/src/deployments/state/job-transitions.ts'
-import { createRequestTransitions } from '../../../server/src/deployments/state/request-transitions.ts'
 import {
   bringBackSuperseded,
   giveUpSuperseded,
@@ -136,18 +135,4 @@ it('nor does it after a rollback', async () => {
   await inTransaction((transaction) => giveUpSuperseded(transaction, app))
   await cancel('new')
   expect(await building()).toEqual(['begun'])
-})
-
-it('a release that is restarted for maintenance gives way to the one that was being built, and is torn down', async () => {
-  await run('begun')
-  await create('next')
-  const apps = { lock: async () => undefined, nextGeneration: async () => 9, delete: async () => undefined }
-  const transitions = createRequestTransitions({ apps: { ...apps, deleteProject: async () => undefined } })
-  const by = { kind: 'key', name: 'ci', repository: null, run_url: null, actor: null, event: null } as const
-  const serving = await rowOf('begun')
-  expect(await inTransaction((transaction) => transitions.restartServing(transaction, serving, by))).toBe(true)
-  expect(await run('next')).toEqual({ ok: true, previous: 'begun' })
-  expect((await rowOf('begun')).status).toBe('superseded')
-  // The job of the restart comes too late.
-  expect(await run('begun')).toEqual({ ok: false, previous: undefined })
 })

@@ -1,8 +1,6 @@
-import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import { queueOf } from '../../databases/job-queue.ts'
 import type { LinkRequests } from '../../deployments/app-requests/links.ts'
-import { triggerOf } from '../../deployments/owners/trigger.ts'
-import type { RestartLinked } from '../../deployments/owners/variables/rotation.ts'
+import type { ReplaceLinked } from '../../deployments/owners/variables/rotation.ts'
 import type { RotatedDatabase } from '../../deployments/state/variables-of-apps/links.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Transaction } from '../../platform/database.ts'
@@ -17,7 +15,7 @@ export interface DatabaseLinks extends Pick<LinkRequests, 'create'> {
   refresh(transaction: Transaction, rotated: RotatedDatabase): Promise<boolean>
 }
 
-/** The job that restarts the apps that are linked to a database once its new password works. */
+/** The job that replaces the instances of linked apps once the new password of a database works. */
 const followTask = 'databases.follow_password'
 
 /** Returns the handlers of databases, whose creation can link an app, and whose passwords linked apps follow. */
@@ -38,7 +36,7 @@ export function withLinks(
       const rotated = { projectId: call.project.id, databaseId, connectionString }
       if (await links.refresh(call.transaction, rotated)) {
         // A job: the engine may not take the password at once, and this server may end.
-        const payload = { database_id: databaseId, by: JSON.stringify(triggerOf(call.principal)) }
+        const payload = { database_id: databaseId }
         await enqueue(call.transaction, { task: followTask, payload, queue: queueOf(databaseId) })
       }
       return body
@@ -53,13 +51,13 @@ export function withLinks(
  */
 export function followPasswords(
   reconcile: (databaseId: string, signal: AbortSignal) => Promise<void>,
-  restart: RestartLinked,
+  replace: ReplaceLinked,
 ): Readonly<Record<string, Task>> {
   return {
     async [followTask](job, signal) {
       const databaseId = String(job['database_id'])
       await reconcile(databaseId, signal)
-      await restart(databaseId, JSON.parse(String(job['by'])) as DeploymentTrigger)
+      await replace(databaseId)
     },
   }
 }

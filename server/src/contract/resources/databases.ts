@@ -109,7 +109,7 @@ export const databaseOperations = {
     summary: 'Rotate the password of a database',
     description:
       'Sets a new password and answers with the new connection string. The old password stops working at once; open ' +
-      'connections stay open. While one of them changes the role in an open transaction, the rotation is refused (400).',
+      'connections stay open. The instances of linked apps are replaced, each when its successor is healthy. While one of them changes the role in an open transaction, the rotation is refused (400).',
     response: databaseCreated,
   },
 } as const satisfies Declarations<'databases'>

@@ -33,7 +33,7 @@ export const linkOperations = {
     summary: 'Link a database to an app',
     description:
       'Further releases of the app have the connection string of the database in a variable, and so has the app after ' +
-      '`apps.apply`. When the password is rotated, releases get the new one, and the one that serves is restarted. A key ' +
+      '`apps.apply`. When the password is rotated, releases get the new one, and the instances that serve are replaced. A key ' +
       'needs the permission `databases:write`, too. A variable of the app of the same name is refused (400), and so is a link to ' +
       'another database; a link that is there already is answered as it is.',
     body: z.object({

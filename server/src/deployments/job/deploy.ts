@@ -61,8 +61,8 @@ async function deploy(
   const made = row.retained ? retainedPlan(row) : await make(row, await releaseOf(row, app), steps, signal)
   const { value: plan, fits } = made
   // A password of a linked database may have been rotated during the build, which may have gone to another runtime.
-  const { variables, runtime } = (await store.rows.find(row.id)) ?? row
-  const deployment = { ...row, variables, runtime, build_plan: plan }
+  const { variables, variable_origins, runtime } = (await store.rows.find(row.id)) ?? row
+  const deployment = { ...row, variables, variable_origins, runtime, build_plan: plan }
   const release = await releaseOf(deployment, app)
   steps.begin('start')
   const started = await start(deployment, withLimits(release, plan.processes?.[web] ?? {}), plan, signal)

@@ -60,7 +60,7 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
         try {
           const { size: logFrom } = await output.stat()
           const started = await runtimes.named(runtime).instances.start(release, command, output, options)
-          const handle = named(started, { process, logFrom })
+          const handle = named(started, { process, logFrom, rotations: release.rotations })
           adopted.add(handle, leave)
           return handle
         } catch (error) {
@@ -100,11 +100,16 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
 /** Returns the handle with the facts that no runtime needs. */
 const named = (
   handle: Handle,
-  { process = firstProcess, logFrom = 0 }: { readonly process?: string | undefined; readonly logFrom?: number },
+  {
+    process = firstProcess,
+    logFrom = 0,
+    rotations = 0,
+  }: { readonly process?: string | undefined; readonly logFrom?: number; readonly rotations?: number | undefined },
 ): Handle => ({
   ...handle,
   ...(process === firstProcess ? {} : { process }),
   ...(logFrom === 0 ? {} : { logFrom }),
+  ...(rotations === 0 ? {} : { rotations }),
 })
 
 /** The ends of whole releases. */

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
 import { DeploymentError } from '../state/failure.ts'
-import type { InstanceName, InstanceRows } from '../state/instances.ts'
-import { type DesiredProcess, instancesOf, numbersOf, web, withLimits } from '../state/processes.ts'
+import type { InstanceRows } from '../state/instances.ts'
+import { type DesiredProcess, firstName, instancesOf, numbersOf, web, withLimits } from '../state/processes.ts'
 import type { DeploymentRow, InstanceRow } from '../state/tables.ts'
 import type { HealthCheck } from './health.ts'
 import type { InstanceControl } from './instances.ts'
@@ -11,7 +11,7 @@ import type { Leaving } from './leaving.ts'
 import { stopGraceMs } from './routes.ts'
 import { NoLongerDesired } from './switch-over.ts'
 
-/** Starts and ends the instances of a release besides its first one of `web`, each with its row. */
+/** Starts and ends the instances of a release besides its first one of `web`, each with its row, and replaces any. */
 export interface OtherInstances {
   /**
    * Starts an instance in the place of an earlier one of that number, and resolves with its endpoints when it is healthy:
@@ -26,6 +26,17 @@ export interface OtherInstances {
     signal: AbortSignal,
   ): Promise<readonly Endpoint[]>
   /**
+   * Starts an instance beside another one of its name, which may be the first of the release, and gives it the place of that
+   * one as soon as it is healthy. The caller then ends the other one. Rejects as `start` does; nothing new runs then.
+   */
+  replace(
+    row: DeploymentRow,
+    release: Release,
+    process: DesiredProcess,
+    old: Pick<InstanceRow, 'handle'>,
+    signal: AbortSignal,
+  ): Promise<void>
+  /**
    * Lets an instance that has lost the address finish its requests, then ends it and removes its row, in the background. Does
    * nothing for one that leaves already.
    */
@@ -38,7 +49,7 @@ export interface OtherInstances {
 }
 
 export interface OtherInstancesDependencies {
-  readonly rows: Pick<InstanceRows, 'of' | 'started' | 'note' | 'remove'>
+  readonly rows: Pick<InstanceRows, 'of' | 'started' | 'note' | 'remove' | 'replace'>
   readonly instances: Pick<InstanceControl, 'start' | 'stop' | 'observe'>
   readonly checkHealth: HealthCheck
   readonly leaving: Leaving
@@ -58,20 +69,35 @@ export function createOtherInstances(dependencies: OtherInstancesDependencies): 
     await instances.stop(release, instance.handle, { graceMs: stopGraceMs })
     await rows.remove(instance.deployment_id, instance)
   }
+  const begin = (row: DeploymentRow, release: Release, process: DesiredProcess, name: string): Promise<Handle> => {
+    const limited = withLimits(release, process)
+    const own = process.type === web ? limited : { ...limited, internalName: null }
+    return instances.start(own, row.runtime, process.command, { beside: true, process: name })
+  }
   return {
     async start(row, release, process, number, signal) {
       const name = { type: process.type, number }
-      const limited = withLimits(release, process)
-      const own = process.type === web ? limited : { ...limited, internalName: null }
-      const options = { beside: true, process: `${process.type}.${number}` }
-      const handle = await instances.start(own, row.runtime, process.command, options)
+      const handle = await begin(row, release, process, `${process.type}.${number}`)
       try {
         // From here on a server that stops knows the instance from its row.
         if (!(await rows.started(row, name, handle))) throw new NoLongerDesired()
-        return await untilHealthy(dependencies, { row, release, name, handle }, signal)
+        const { instance, endpoints } = await untilHealthy(dependencies, { row, release, process, handle }, signal)
+        await rows.note(row.id, name, 'running', instance)
+        return endpoints
       } catch (error) {
         await instances.stop(release, handle, { graceMs: 0 })
         if (!signal.aborted) await rows.note(row.id, name, 'ended', handle)
+        throw error
+      }
+    },
+
+    async replace(row, release, process, old, signal) {
+      const handle = await begin(row, release, process, firstName(old.handle))
+      try {
+        const { instance } = await untilHealthy(dependencies, { row, release, process, handle }, signal)
+        if (!(await rows.replace(row, old.handle, instance))) throw new NoLongerDesired()
+      } catch (error) {
+        await instances.stop(release, handle, { graceMs: 0 })
         throw error
       }
     },
@@ -90,31 +116,24 @@ export function createOtherInstances(dependencies: OtherInstancesDependencies): 
 }
 
 async function untilHealthy(
-  { rows, instances, checkHealth, settings }: OtherInstancesDependencies,
+  { instances, checkHealth, settings }: OtherInstancesDependencies,
   started: {
     readonly row: DeploymentRow
     readonly release: Release
-    readonly name: InstanceName
+    readonly process: DesiredProcess
     readonly handle: Handle
   },
   signal: AbortSignal,
-): Promise<readonly Endpoint[]> {
-  const { row, release, name, handle } = started
-  if (name.type !== web) {
-    await staysUp(instances, handle, name, settings.stableMs, signal)
-    await rows.note(row.id, name, 'running', handle)
-    return []
-  }
-  const options = { ...settings, path: row.build_plan?.health }
-  const { instance, endpoints } = await checkHealth(release, handle, options, signal)
-  await rows.note(row.id, name, 'running', instance)
-  return endpoints
+): Promise<{ readonly instance: Handle; readonly endpoints: readonly Endpoint[] }> {
+  const { row, release, process, handle } = started
+  if (process.type === web) return checkHealth(release, handle, { ...settings, path: row.build_plan?.health }, signal)
+  await staysUp(instances, handle, settings.stableMs, signal)
+  return { instance: handle, endpoints: [] }
 }
 
 async function staysUp(
   instances: Pick<InstanceControl, 'observe'>,
   handle: Handle,
-  { type, number }: InstanceName,
   stableMs: number,
   signal: AbortSignal,
 ): Promise<void> {
@@ -124,7 +143,7 @@ async function staysUp(
     const seen = await instances.observe(handle)
     if (seen.state !== 'exited') continue
     const how = seen.signal === null ? `with code ${seen.code}` : `by ${seen.signal}`
-    throw new DeploymentError('run', 'app_exited', `${type}.${number} ended ${how} right after its start.`)
+    throw new DeploymentError('run', 'app_exited', `${firstName(handle)} ended ${how} right after its start.`)
   }
 }
 

@@ -1,16 +1,19 @@
 import type { Upstream } from '../../gateway/client.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { Endpoint, Release } from '../../runtimes/runtime.ts'
+import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
 import type { InstanceControl } from '../job/instances.ts'
 import type { OtherInstances } from '../job/other-instances.ts'
-import type { Routes } from '../job/routes.ts'
+import { type Routes, stopGraceMs } from '../job/routes.ts'
+import { NoLongerDesired } from '../job/switch-over.ts'
 import { upstreamOf } from '../job/upstream.ts'
 import { DeploymentError } from '../state/failure.ts'
 import type { InstanceName, InstanceRows } from '../state/instances.ts'
 import {
   type DesiredProcess,
   desiredProcesses,
+  firstName,
   firstNumber,
+  isSite,
   numbersOf,
   type Scale,
   type Scales,
@@ -27,8 +30,8 @@ export interface Others {
   /** Reads what all releases have and should have. */
   refresh(): Promise<void>
   /**
-   * True when a release had all its instances at the last refresh, and no more, and they have not ended, but for those that
-   * ended so often that they are not started again soon.
+   * True when a release had all its instances at the last refresh, and no more, all have its variables, and they have not ended, but
+   * for those that ended so often that they are not started again soon.
    */
   isSteady(row: DeploymentRow): boolean
   /** False for an instance that ended so often that it is not started again soon, and for one that leaves. */
@@ -40,7 +43,10 @@ export interface Others {
    * is then; null when none listens.
    */
   promote(row: DeploymentRow, release: Release): Promise<DeploymentRow | null>
-  /** Starts the instances that are missing, when that is due, and ends those that are too many. */
+  /**
+   * Starts the instances that are missing, when that is due, ends those that are too many, and replaces those that were started with
+   * older variables, also the first one of the release.
+   */
   complete(row: DeploymentRow, release: Release, signal: AbortSignal): Promise<void>
 }
 
@@ -56,6 +62,8 @@ export interface OthersDependencies {
   readonly others: OtherInstances
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted' | 'stop'>
   readonly gateway: { current(appId: string): Upstream | null }
+  /** Resolves when an upstream that gets no new requests has finished those that it has, or had its time. */
+  readonly drain: (upstream: Upstream, signal: AbortSignal) => Promise<void>
   readonly routes: Pick<Routes, 'route'>
   /** Called each time that an instance of an app is started again. */
   readonly noteRestart: (appId: string) => void
@@ -85,6 +93,10 @@ interface Memory {
   readonly promoted: Set<string>
   /** Those that are being started. */
   readonly starting: Set<string>
+  /** Starts in the place of instances with older variables. */
+  readonly replacements: Restarts
+  /** Those that are being replaced. */
+  readonly replacing: Set<string>
 }
 
 const keyOf = ({ id }: Pick<DeploymentRow, 'id'>, { type, number }: InstanceName): string => `${id} ${type}.${number}`
@@ -98,6 +110,8 @@ export function createOthers(dependencies: OthersDependencies): Others {
     silences: createSilences(),
     promoted: new Set(),
     starting: new Set(),
+    replacements: createRestarts(),
+    replacing: new Set(),
   }
   let seen: Snapshot = { instances: new Map(), scales: new Map(), most: new Map() }
 
@@ -129,7 +143,10 @@ export function createOthers(dependencies: OthersDependencies): Others {
       return (
         isComplete(row, known, desired) &&
         known.every((each) => isDesired(row, each, desired) && !others.isLeaving(each)) &&
-        known.every((each) => instances.isAdopted(each.handle) || waits(row, each)) &&
+        known.every(
+          (each) => waits(row, each) || (instances.isAdopted(each.handle) && !isOutdated(row, each.handle)),
+        ) &&
+        !isOutdated(row, row.instance) &&
         gateway.current(row.app_id)?.endpoints.length === (desired[0]?.instances ?? 1)
       )
     },
@@ -151,7 +168,11 @@ export function createOthers(dependencies: OthersDependencies): Others {
     async complete(row, release, signal) {
       const work = { row, release, known: await read(row), desired: desiredOf(row), signal }
       const route = createRouting(dependencies, work, () => endpoints(row, release))
-      await Promise.all([endSurplus(dependencies, work, route), startMissing(dependencies, memory, work, route)])
+      await Promise.all([
+        endSurplus(dependencies, work, route),
+        startMissing(dependencies, memory, work, route),
+        replaceOutdated(dependencies, memory, work, route),
+      ])
     },
   }
 }
@@ -177,6 +198,13 @@ function isDesired(
   const process = desired.find((each) => each.type === type)
   return process !== undefined && numbersOf(process, first).includes(number)
 }
+
+/** True for an instance that has the variables of before a rotation. */
+const isOutdated = ({ variable_origins, build_plan }: DeploymentRow, handle: Handle | null): boolean =>
+  handle !== null &&
+  (handle.rotations ?? 0) < (variable_origins?.rotations ?? 0) &&
+  build_plan !== null &&
+  !isSite(build_plan)
 
 /** Takes over the instances of `web` that listen. */
 async function listening(
@@ -301,4 +329,57 @@ async function lives(
   if (state === 'exited') return false
   await instances.adopt(release, handle)
   return type !== web || state === 'listening' || !silences.isTooLong(handle, performance.now())
+}
+
+/** Puts new instances in the place of those with older variables, as a new release does: each old one serves until its successor does. */
+async function replaceOutdated(
+  dependencies: OthersDependencies,
+  memory: Memory,
+  work: Work,
+  route: () => Promise<void>,
+): Promise<void> {
+  const { row, known, desired } = work
+  const first = row.instance === null ? [] : [{ type: web, handle: row.instance }]
+  const others = known.filter((each) => isDesired(row, each, desired) && !dependencies.others.isLeaving(each))
+  const outdated = [...first, ...others].filter(({ handle }) => isOutdated(row, handle))
+  const replace = async ({ type, handle }: (typeof outdated)[number]): Promise<void> => {
+    const process = desired.find((each) => each.type === type)
+    const key = `${row.id} ${firstName(handle)}`
+    if (process === undefined || memory.replacing.has(key)) return
+    memory.replacing.add(key)
+    await replaceOne(dependencies, memory, work, { process, handle, key }, route).finally(() =>
+      memory.replacing.delete(key),
+    )
+  }
+  await Promise.all(outdated.map(replace))
+}
+
+async function replaceOne(
+  { others, instances, drain, logger }: OthersDependencies,
+  { replacements }: Memory,
+  { row, release, signal }: Work,
+  { process, handle, key }: { readonly process: DesiredProcess; readonly handle: Handle; readonly key: string },
+  route: () => Promise<void>,
+): Promise<void> {
+  const now = performance.now()
+  if (replacements.isLoop(key, now) || !replacements.isDue(key, now)) return
+  const seen = await instances.observe(handle)
+  // An instance that has ended is started again with the new variables.
+  if (seen.state === 'exited') return
+  const about = { deployment: row.id, instance: firstName(handle) }
+  try {
+    replacements.note(key, now)
+    logger.info(about, 'an instance with older variables is replaced')
+    await others.replace(row, release, process, { handle }, signal)
+    replacements.forget(key)
+    if (process.type === web) await route()
+    if (process.type === web && seen.state === 'listening')
+      await drain({ deploymentId: row.id, endpoints: seen.endpoints }, signal)
+    await instances.stop(release, handle, { graceMs: stopGraceMs })
+  } catch (error) {
+    if (signal.aborted || error instanceof NoLongerDesired) return
+    logger.warn({ err: error, ...about }, 'an instance with older variables could not be replaced, and goes on')
+    if (error instanceof DeploymentError) replacements.noteFailure(key, performance.now())
+    else replacements.postpone(key, performance.now())
+  }
 }

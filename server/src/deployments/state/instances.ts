@@ -28,6 +28,11 @@ export interface InstanceRows {
   /** Removes an instance, unless another one has taken its place. */
   remove(deploymentId: string, instance: InstanceName & Pick<InstanceRow, 'handle'>): Promise<void>
   clear(deploymentId: string): Promise<void>
+  /**
+   * Puts an instance in the place of another one, also of the first one of its release. False when that one has no place any more,
+   * or the release may not run.
+   */
+  replace(target: DeploymentGeneration, old: Handle, handle: Handle): Promise<boolean>
   /** Makes an instance of `web` the first one of its release. Returns the row as it is then; null when it may not run any more. */
   promote(target: DeploymentGeneration, instance: InstanceRow): Promise<DeploymentRow | null>
 }
@@ -68,6 +73,8 @@ export function createInstanceRows({ database }: { readonly database: Database }
     async clear(deploymentId) {
       await tablesOf(database).deleteFrom('instances').where('deployment_id', '=', deploymentId).execute()
     },
+
+    replace: (target, old, handle) => replace(database, target, old, handle),
 
     promote: (target, instance) =>
       database.transaction().execute(async (transaction) => {
@@ -118,6 +125,37 @@ async function started(
     )
     .executeTakeFirstOrThrow()
   return numInsertedOrUpdatedRows === 1n
+}
+
+async function replace(
+  database: Database,
+  { id, generation }: DeploymentGeneration,
+  old: Handle,
+  handle: Handle,
+): Promise<boolean> {
+  const was = sql<Handle>`${JSON.stringify(old)}::jsonb`
+  const first = await tablesOf(database)
+    .updateTable('deployments')
+    .set({ instance: JSON.stringify(handle) })
+    .where('id', '=', id)
+    .where('generation', '=', generation)
+    .where('status', '=', 'running')
+    .where('instance', '=', was)
+    .executeTakeFirst()
+  if (first.numUpdatedRows === 1n) return true
+  const running = tablesOf(database)
+    .selectFrom('deployments')
+    .select('id')
+    .where('id', '=', id)
+    .where('generation', '=', generation)
+    .where('status', '=', 'running')
+  const other = await tablesOf(database)
+    .updateTable('instances')
+    .set({ handle: JSON.stringify(handle), state: 'running', started_at: sql`now()` })
+    .where('deployment_id', 'in', running)
+    .where('handle', '=', was)
+    .executeTakeFirst()
+  return other.numUpdatedRows === 1n
 }
 
 async function remove(

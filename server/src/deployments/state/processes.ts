@@ -26,6 +26,9 @@ export function numbersOf(
   return numbers.slice(0, Math.max(0, instances - 1))
 }
 
+/** True for a static site, which is no process. */
+export const isSite = ({ start }: Pick<BuildPlan, 'start'>): boolean => start.argv.includes(staticServerName)
+
 /** A process type of a release as it should run. */
 export interface DesiredProcess {
   readonly type: string
@@ -43,9 +46,8 @@ export type Scale = ReadonlyMap<string, number>
  * either, there is one instance of `web` and none of the others. A static site has one, which is no process.
  */
 export function desiredProcesses(plan: BuildPlan, scale: Scale): DesiredProcess[] {
-  const isSite = plan.start.argv.includes(staticServerName)
   const { [web]: ofWeb = {}, ...others } = plan.processes ?? {}
-  const asked = isSite ? 1 : (scale.get(web) ?? ofWeb.instances ?? 1)
+  const asked = isSite(plan) ? 1 : (scale.get(web) ?? ofWeb.instances ?? 1)
   return [
     { ...sizes(ofWeb), type: web, command: plan.start, instances: Math.max(1, asked) },
     ...Object.entries(others).flatMap(([type, { command, instances = 0, ...size }]) =>

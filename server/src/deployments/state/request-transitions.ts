@@ -56,11 +56,6 @@ export interface RequestTransitions {
   ): Promise<{ ok: boolean; superseded: readonly DeploymentRow[] }>
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
   restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
-  /**
-   * As `restart`, for maintenance of a release that serves. It keeps the generation, because a new one stands for what an owner wants. So a
-   * deployment that is being built still takes over.
-   */
-  restartServing(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
   /** Records that a deployment was given no variables of its own: they are the app's now. The release stays as it is. */
   giveUpVariables(transaction: Transaction, row: DeploymentRow): Promise<void>
   /** Deletes a deployment at rest, and its app with the last one. */
@@ -101,12 +96,6 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
       const generation = await apps.nextGeneration(transaction, row.app_id)
       const from = ['running', ...restingStatuses] as const
       return startAgain(transaction, row, { from, generation, forgetInstance: true, kind: 'restart', by })
-    },
-
-    async restartServing(transaction, row, by) {
-      await apps.lock(transaction, row.app_id)
-      const { generation } = row
-      return startAgain(transaction, row, { from: ['running'], generation, forgetInstance: true, kind: 'restart', by })
     },
 
     async giveUpVariables(transaction, { id, variable_origins }) {

@@ -57,6 +57,7 @@ export function createReleaseOf(dependencies: {
     internalName: dependencies.slugOf(app.name),
     limits: await dependencies.limitsOf(row.project_id),
     variables: dependencies.secrets.variablesOf(row),
+    rotations: row.variable_origins?.rotations ?? 0,
     volumes: row.build_plan?.volumes ?? {},
   })
 }

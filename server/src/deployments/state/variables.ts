@@ -24,6 +24,8 @@ export interface VariableOrigins {
   readonly plain: readonly string[]
   /** The ids of linked databases by the variables that have their connection strings. */
   readonly linked?: Readonly<Record<string, string>>
+  /** How often the password of a linked database was rotated since the release was made. Absent for 0. */
+  readonly rotations?: number
 }
 
 /** The variables of a release, frozen. */

@@ -47,6 +47,9 @@ const has = (databaseId: string) =>
     select from jsonb_each_text(coalesce(variable_origins->'linked', '{}')) as linked where linked.value = ${databaseId}
   )`
 
+/** True for deployments that have instances or can get some. A project may have thousands of others. */
+const startable = sql<boolean>`(retained or status in ('building', 'running'))`
+
 /** A database that has a new password, and its new connection string. */
 export interface RotatedDatabase {
   readonly projectId: string
@@ -69,8 +72,7 @@ export async function refreshReleases(
     .selectAll()
     .where('project_id', '=', projectId)
     .where(has(databaseId))
-    // A project may have thousands of others, which nobody starts again.
-    .where(({ eb, or }) => or([eb('retained', '=', true), eb('status', 'in', ['building', 'running'])]))
+    .where(startable)
     .forUpdate()
     .execute()
   for (const row of rows) {
@@ -86,6 +88,21 @@ export async function refreshReleases(
   return rows.length > 0
 }
 
-/** Returns the releases that serve with the connection string of a database. */
-export const servingWith = (on: Database | Transaction, databaseId: string): Promise<DeploymentRow[]> =>
-  tablesOf(on).selectFrom('deployments').selectAll().where('status', '=', 'running').where(has(databaseId)).execute()
+/**
+ * Counts a rotation of the password of a database for the releases that have its connection string, and returns them. An
+ * instance that was started before is outdated from then on.
+ */
+export const countRotation = (
+  transaction: Transaction,
+  databaseId: string,
+): Promise<Pick<DeploymentRow, 'id' | 'app_id' | 'status'>[]> =>
+  tablesOf(transaction)
+    .updateTable('deployments')
+    .set({
+      variable_origins: sql`jsonb_set(
+        variable_origins, '{rotations}', to_jsonb(coalesce((variable_origins->>'rotations')::integer, 0) + 1))`,
+    })
+    .where(has(databaseId))
+    .where(startable)
+    .returning(['id', 'app_id', 'status'])
+    .execute()
