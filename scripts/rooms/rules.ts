@@ -16,6 +16,7 @@ export const violationsOf = (files: readonly SourceFile[]): string[] => [
     ...forbiddenImports(file),
     ...readsOfEnvironment(file),
     ...startsOfProcesses(file),
+    ...signalsToProcesses(file),
     ...importsOfHttp(file),
     ...detoursInDashboard(file),
   ]),
@@ -168,6 +169,15 @@ export function startsOfProcesses(file: SourceFile): string[] {
       ? undefined
       : `${where(file, each)}: start the process by ${starter}, which listens for its errors.`
   })
+}
+
+/** `process.kill` throws when a process ends right before, which ended callers in the middle of their work. */
+export function signalsToProcesses({ path, code }: SourceFile): string[] {
+  const place = inServer('platform/processes')
+  if (isIn(path, [server]) === undefined || isIn(path, [place]) !== undefined) return []
+  return /\bprocess\s*(?:\?\.|\.)\s*kill\s*\(\s*[^)\s]/.test(code)
+    ? [`${path} calls process.kill: send the signal by sendSignal of ${place}, which does not throw.`]
+    : []
 }
 
 /** Node's own import of `node:http` loads its client for the web, which takes memory in each process. */

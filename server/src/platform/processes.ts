@@ -7,7 +7,7 @@ export { type ChildProcess, childrenOf } from './processes/children.ts'
 export { closeInheritedDescriptors, descriptorLimit, hardDescriptorLimit } from './processes/descriptors.ts'
 export { openExit, type ProcessExit } from './processes/exit.ts'
 export { inspectProcess, type ProcessInfo, pidIsTaken } from './processes/inspect.ts'
-export { type KillTarget, killAll, killGroup } from './processes/kill.ts'
+export { type KillTarget, killAll, killGroup, sendSignal } from './processes/kill.ts'
 export {
   type MachineMemory,
   machineMemory,

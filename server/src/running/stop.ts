@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { controlsOf, type ServerControl } from '../platform/control/client.ts'
+import type { ServerRecord } from '../platform/control/records.ts'
 import { stopRunningCluster } from '../platform/postgres/running.ts'
-import { killAll } from '../platform/processes.ts'
+import { killAll, sendSignal } from '../platform/processes.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'
 import { endBuilds } from './builds.ts'
@@ -67,18 +68,23 @@ export async function stopEverything(options: {
   if (contained.status === 'rejected') throw contained.reason
 }
 
-async function stopServer(server: ServerControl, timeoutMs: number, report: (line: string) => void): Promise<void> {
+/** Stops a server, by force after `timeoutMs`. It may end by itself at any moment, also before a signal reaches it. */
+export async function stopServer(
+  server: Pick<ServerControl, 'stop' | 'isRunning'> & { readonly record: Pick<ServerRecord, 'pid' | 'version'> },
+  timeoutMs: number,
+  report: (line: string) => void,
+): Promise<void> {
   const { pid, version } = server.record
   const asked = await server.stop('server').then(
     () => true,
     () => false,
   )
-  if (!asked && (await server.isRunning())) process.kill(pid, 'SIGTERM')
+  if (!asked && (await server.isRunning())) sendSignal(pid, 'SIGTERM')
   if (await ends(server, asked ? timeoutMs : Math.min(timeoutMs, unresponsiveMs))) {
     report(`stopped server ${version} (pid ${pid})`)
     return
   }
-  process.kill(pid, 'SIGKILL')
+  sendSignal(pid, 'SIGKILL')
   if (!(await ends(server, killedMs))) throw new Error(`The server (pid ${pid}) survives SIGKILL.`)
   report(`ended server ${version} (pid ${pid}) by force: it did not stop in time`)
 }

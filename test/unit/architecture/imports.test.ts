@@ -6,6 +6,7 @@ import {
   importsOfHttp,
   missingFiles,
   readsOfEnvironment,
+  signalsToProcesses,
   startsOfProcesses,
   unknownFolders,
 } from '../../../scripts/rooms/rules.ts'
@@ -270,6 +271,15 @@ describe('the server', () => {
     ["type Spawn = typeof import('node:child_process').spawn"],
   ])('may run a program to its end, and name types of processes: %s', (text) => {
     expect(startsOfProcesses(scan('server/src/builds/a.ts', text))).toEqual([])
+  })
+
+  it('sends signals in one place, and may end a child that it holds', () => {
+    const sending = "process.kill(pid, 'SIGTERM')"
+    expect(signalsToProcesses(scan('server/src/running/a.ts', sending))).toEqual([
+      expect.stringContaining('send the signal by sendSignal of server/src/platform/processes, '),
+    ])
+    expect(signalsToProcesses(scan('server/src/platform/processes/a.ts', sending))).toEqual([])
+    expect(signalsToProcesses(scan('server/src/running/a.ts', "process.kill()\nchild.kill('SIGTERM')"))).toEqual([])
   })
 
   it.each([

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sendSignal } from '../../platform/processes.ts'
 import { installedSettings } from '../../platform/service-manager/installation.ts'
 import { hasSystemd, processesOfUnit, run, systemctl } from '../../platform/service-manager/systemctl.ts'
 import {
@@ -47,15 +48,7 @@ async function stopEverything(): Promise<void> {
 /** Ends what a server that was not running, or did not end in order, left behind. SIGINT is a fast shutdown for PostgreSQL. */
 async function endLeftovers(): Promise<void> {
   const until = performance.now() + leftoverTimeoutMs
-  for (const pid of await processesOfUnit(serverUnitName)) signal(pid, 'SIGINT')
+  for (const pid of await processesOfUnit(serverUnitName)) sendSignal(pid, 'SIGINT')
   while ((await processesOfUnit(serverUnitName)).length > 0 && performance.now() < until) await sleep(pollMs)
-  for (const pid of await processesOfUnit(serverUnitName)) signal(pid, 'SIGKILL')
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // It has ended by itself.
-  }
+  for (const pid of await processesOfUnit(serverUnitName)) sendSignal(pid, 'SIGKILL')
 }

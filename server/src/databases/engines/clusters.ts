@@ -6,6 +6,7 @@ import { type CloseOptions, type Cluster, openCluster } from '../../platform/pos
 import type { BinariesStore } from '../../platform/postgres/install.ts'
 import { findPostmaster } from '../../platform/postgres/running.ts'
 import { endUnauthenticated } from '../../platform/postgres/unauthenticated.ts'
+import { sendSignal } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { databaseClusterAccess, loginLimits, sessionPlaces } from './cluster-access.ts'
 import { EngineError, type InstanceKey } from './engine.ts'
@@ -162,11 +163,8 @@ function hasCertificate(certificates: Certificates, logger: Logger): Promise<boo
 /** Makes a cluster read its certificate again. */
 async function readCertificate(directory: string, version: string): Promise<void> {
   const postmaster = await findPostmaster(dataDirectory(directory, version))
-  try {
-    if (postmaster !== null) process.kill(postmaster.pid, 'SIGHUP')
-  } catch {
-    // It has ended, and reads the certificate when it is started again.
-  }
+  // One that has ended reads the certificate when it is started again.
+  if (postmaster !== null) sendSignal(postmaster.pid, 'SIGHUP')
 }
 
 function messageOf(error: unknown): string {

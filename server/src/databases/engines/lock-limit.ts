@@ -1,3 +1,4 @@
+import { sendSignal } from '../../platform/processes.ts'
 import type { Statistics } from './statistics.ts'
 
 /**
@@ -10,15 +11,7 @@ export async function endLockHolders(
   maxLocks: number,
 ): Promise<readonly number[]> {
   const holders = await statistics.lockHolders(maxLocks)
-  for (const { pid } of holders) endSession(pid)
+  // As `pg_terminate_backend` does.
+  for (const { pid } of holders) sendSignal(pid, 'SIGTERM')
   return [...new Set(holders.map(({ database }) => database))]
-}
-
-/** Sends the signal that `pg_terminate_backend` sends. */
-function endSession(pid: number): void {
-  try {
-    process.kill(pid, 'SIGTERM')
-  } catch {
-    // The session has ended by itself.
-  }
 }

@@ -1,6 +1,7 @@
 import { readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { growingPause } from '../abort.ts'
+import { sendSignal } from '../processes/kill.ts'
 import { unlessShort } from '../processes/shortage.ts'
 import { isCode, type Layout } from './layout.ts'
 
@@ -35,7 +36,7 @@ export async function killGroup(layout: Layout, name: string): Promise<void> {
       await writeFile(join(listingFolder(layout), name, 'cgroup.kill'), '1').catch(() => undefined)
     }
     await freeze(layout, name, true)
-    for (const pid of await processesOf(layout, name)) sendKill(pid)
+    for (const pid of await processesOf(layout, name)) sendSignal(pid, 'SIGKILL')
     // A frozen process receives the signal when it is thawed.
     await freeze(layout, name, false)
     await pause()
@@ -78,12 +79,4 @@ export async function removeGroup(folder: string): Promise<void> {
 export async function foldersIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(unlessShort([]))
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
-}
-
-function sendKill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // The process has just ended.
-  }
 }

@@ -1,6 +1,6 @@
 import { access, constants, open } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { startProcess } from '../processes.ts'
+import { sendSignal, startProcess } from '../processes.ts'
 import type { OsUser } from '../users.ts'
 import { type ClusterAccess, hbaFile, privateAccess } from './access.ts'
 import { findHolder, isPostmaster } from './lock-file.ts'
@@ -106,12 +106,7 @@ async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise
     ['SIGQUIT', immediateStopMs],
   ] as const) {
     if (!(await isAlive())) return
-    try {
-      process.kill(pid, signal)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return
-      throw error
-    }
+    sendSignal(pid, signal)
     const deadline = performance.now() + limit
     while (performance.now() < deadline) {
       if (!(await isAlive())) return

@@ -1,4 +1,4 @@
-import { type ChildProcess, childrenOf } from '../processes.ts'
+import { type ChildProcess, childrenOf, sendSignal } from '../processes.ts'
 
 /** How many connections of a postmaster may be in each state for longer than a moment. */
 export interface LoginLimits {
@@ -28,13 +28,7 @@ export function endUnauthenticated(postmaster: number, limits: LoginLimits): num
     ...oldest(authenticating, limits.authenticating).filter(isSlow),
     ...oldest(authenticating, limits.authenticatingAtOnce).filter((child) => !isSlow(child)),
   ]
-  for (const { pid } of surplus) {
-    try {
-      process.kill(pid, 'SIGTERM')
-    } catch {
-      // It has ended by itself.
-    }
-  }
+  for (const { pid } of surplus) sendSignal(pid, 'SIGTERM')
   return surplus.length
 }
 

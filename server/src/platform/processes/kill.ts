@@ -13,14 +13,20 @@ const sandbox = 'bwrap'
 /** How long processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
 const KILL_DEADLINE_MS = 10_000
 
-/** Kills what is left of the group of a process that was started detached, and so leads it. */
-export function killGroup(leader: number): void {
+/**
+ * Sends a signal to a process, or to a group by its negative number. A process may end by itself right before, so nothing is
+ * thrown: all of the server sends signals by this function. Returns false when it has ended, or is another user's.
+ */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
-    process.kill(-leader, 'SIGKILL')
+    return process.kill(pid, signal)
   } catch {
-    // All of it has ended.
+    return false
   }
 }
+
+/** Kills what is left of the group of a process that was started detached, and so leads it. */
+export const killGroup = (leader: number): boolean => sendSignal(-leader, 'SIGKILL')
 
 /** The processes to end. */
 export interface KillTarget {
@@ -117,12 +123,8 @@ function killNow(processes: readonly ProcessStat[]): void {
 }
 
 function send(identity: ProcessIdentity, signal: NodeJS.Signals, to = identity.pid): void {
-  if (!isRunning(identity)) return
-  try {
-    process.kill(to, signal)
-  } catch {
-    // The process has just ended, or may not be signalled. The next search finds out.
-  }
+  // The next search finds out whether it has arrived.
+  if (isRunning(identity)) sendSignal(to, signal)
 }
 
 async function untilGone(

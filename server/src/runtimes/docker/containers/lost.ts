@@ -1,5 +1,5 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
-import { isRunning, type ProcessIdentity, startTimeOf } from '../../../platform/processes.ts'
+import { isRunning, type ProcessIdentity, sendSignal, startTimeOf } from '../../../platform/processes.ts'
 import type { Containers } from '../calls/containers.ts'
 import { entryInside } from '../network/entry.ts'
 import { isAlive } from './exit-watch.ts'
@@ -31,7 +31,7 @@ export function createEndLost({ containers, entry, fence }: LostParts): () => Pr
     const running = new Set((await containers.list({})).filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
     const lost = found.filter(({ container }) => !running.has(container))
     fence()
-    for (const one of lost) if (before.get(one.pid) === one.startTime && isRunning(one)) kill(one.pid)
+    for (const one of lost) if (before.get(one.pid) === one.startTime && isRunning(one)) sendSignal(one.pid, 'SIGKILL')
     before = new Map(lost.map(({ pid, startTime }) => [pid, startTime]))
   }
 }
@@ -59,11 +59,3 @@ const identityOf = (path: string): Promise<string | null> =>
     ({ dev, ino }) => `${dev} ${ino}`,
     () => null,
   )
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has just ended.
-  }
-}

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isRunning, startTimeOf } from '../../../platform/processes.ts'
+import { isRunning, sendSignal, startTimeOf } from '../../../platform/processes.ts'
 import type { Container, ContainerState } from '../calls/types.ts'
 import type { Engine } from '../engine/engine.ts'
 import { EngineError } from '../engine/error.ts'
@@ -116,7 +116,7 @@ async function end(engine: Engine, id: string): Promise<void> {
   const startTime = startTimeOf(pid)
   // While it runs, the number is no other process's.
   if (startTime === null || pid <= 1 || !(await stateOf(engine, id)).Running) return
-  if (isRunning({ pid, startTime })) process.kill(-pid, 'SIGKILL')
+  if (isRunning({ pid, startTime })) sendSignal(-pid, 'SIGKILL')
 }
 
 /** Resolves when a check may begin again: not beside one that hangs and cannot be ended. */

@@ -6,6 +6,7 @@ import {
   machineMemory,
   memoryOfProcesses,
   type ProcessIdentity,
+  sendSignal,
   startTimeOf,
   unsharedMemoryOf,
 } from '../../../platform/processes.ts'
@@ -149,14 +150,6 @@ async function kill(pids: Iterable<number>): Promise<void> {
     return startTime === null ? [] : [{ pid, startTime }]
   })
   // The search for all that belongs to them takes a while, in which they would go on.
-  for (const { pid } of leaders) endAtOnce(pid)
+  for (const { pid } of leaders) sendSignal(pid, 'SIGKILL')
   await killAll({ leaders }, { graceMs: 0 })
-}
-
-function endAtOnce(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has just ended.
-  }
 }

@@ -7,6 +7,7 @@ import {
   networkOf,
   type ProcessIdentity,
   readStat,
+  sendSignal,
   startTimeOf,
   variableOf,
 } from '../../../platform/processes.ts'
@@ -161,12 +162,7 @@ async function end(holders: readonly number[]): Promise<void> {
 
 /** Ends the holder of a network, and with it the network. */
 export function endNetwork(holder: ProcessIdentity): void {
-  if (!isRunning(holder)) return
-  try {
-    process.kill(holder.pid, 'SIGKILL')
-  } catch {
-    // It has just ended.
-  }
+  if (isRunning(holder)) sendSignal(holder.pid, 'SIGKILL')
 }
 
 function identityOf(pid: number): ProcessIdentity[] {

@@ -9,7 +9,7 @@ import { endedOrAborted } from '../../../../platform/abort.ts'
 import type { Exceeded, GroupLimits } from '../../../../platform/cgroups.ts'
 import { lastLines } from '../../../../platform/machine/last-lines.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../../../../platform/machine/socket-folder.ts'
-import { readStat, startProcess, startTimeOf } from '../../../../platform/processes.ts'
+import { readStat, sendSignal, startProcess, startTimeOf } from '../../../../platform/processes.ts'
 import { outOfMemoryScores } from '../../../limits.ts'
 import { createEngine, type Engine } from '../../engine/engine.ts'
 import { socketFilter } from './filter.ts'
@@ -189,7 +189,7 @@ function watchProcess(child: ChildProcess, pid: number): DaemonProcess {
     ended: over.signal,
     async stop(group) {
       const found = (await group.processes()).filter((each) => readStat(each)?.command === 'dockerd')
-      for (const each of found) sendTerm(each)
+      for (const each of found) sendSignal(each, 'SIGTERM')
       await endedOrAborted(Promise.race([exited, complete.promise]), AbortSignal.timeout(graceMs))
       return said.includes(lastWords)
     },
@@ -198,14 +198,6 @@ function watchProcess(child: ChildProcess, pid: number): DaemonProcess {
       if (!over.signal.aborted) child.kill('SIGKILL')
       await exited
     },
-  }
-}
-
-function sendTerm(pid: number): void {
-  try {
-    process.kill(pid, 'SIGTERM')
-  } catch {
-    // It has just ended.
   }
 }
 
