@@ -1,4 +1,4 @@
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, databaseNow, type Transaction } from '../platform/database.ts'
 import { createSlots } from '../platform/slots.ts'
 import { type Findings, type LockApp, settle } from './settle.ts'
 import type { DomainProblem, DomainRow } from './tables.ts'
@@ -33,9 +33,12 @@ export function createRunCheck(dependencies: {
   const { database, lockApp, look } = dependencies
   const slots = createSlots(atOnce)
   return async (checked, { isAsked, signal, within }) => {
-    const findings = await slots.use(checked.account_id, signal, () => lookInTime(look, checked, signal))
+    const { began, findings } = await slots.use(checked.account_id, signal, async () => ({
+      began: await databaseNow(database),
+      findings: await lookInTime(look, checked, signal),
+    }))
     await database.transaction().execute(async (transaction) => {
-      await settle(transaction, lockApp, { checked, findings, isAsked, now: new Date() })
+      await settle(transaction, lockApp, { checked, began, findings, isAsked })
       await within?.(transaction)
     })
   }

@@ -1,4 +1,4 @@
-import type { Transaction } from '../platform/database.ts'
+import { databaseNow, type Transaction } from '../platform/database.ts'
 import { afterCheck, type CheckHistory, nextCheckAt } from './due.ts'
 import { claimed, contested, contestsOf, displace, hold, isEnough, rivalOf } from './ownership.ts'
 import { electPrimary } from './primary.ts'
@@ -21,22 +21,24 @@ export type LockApp = (transaction: Transaction, appId: string) => Promise<void>
 
 /**
  * Applies the findings of a check to a domain: it becomes active or failing, and may take its name away from another account.
- * Does nothing for a domain that is gone, or whose token has changed since: the check has looked for the old one.
+ * Does nothing for a domain that is gone, or whose token has changed since: the check has looked for the old one. Findings of a look
+ * that began before another one, which has settled already, are dropped.
  *
- * @param checked the domain as it was checked
- * @param isAsked true when its owner has asked for the check
+ * @param check.checked the domain as it was checked
+ * @param check.began the time at which the look began
+ * @param check.isAsked true when its owner has asked for the check
  */
 export async function settle(
   transaction: Transaction,
   lockApp: LockApp,
   check: {
     readonly checked: Pick<DomainRow, 'id' | 'token' | 'registered' | 'app_id' | 'name'>
+    readonly began: Date
     readonly findings: Findings
     readonly isAsked: boolean
-    readonly now: Date
   },
 ): Promise<void> {
-  const { checked, findings, isAsked, now } = check
+  const { checked, began, findings, isAsked } = check
   // In this order everywhere: names, apps by their ids, rows.
   await lockNames(transaction, checked)
   const rival = await rivalOf(transaction, checked)
@@ -44,11 +46,25 @@ export async function settle(
   for (const appId of appIds) await lockApp(transaction, appId)
   const domain = await lockDomain(transaction, checked.id)
   if (domain === undefined || domain.token !== checked.token) return
+  const now = await databaseNow(transaction)
   const before: CheckHistory = isAsked ? { ...domain, asked_at: now, checks: 0 } : domain
-  if (domain.status === 'pending') await settlePending(transaction, { domain, before, rival, findings, now })
-  else await store(transaction, domain, afterCheck(before, findings.isRight, now), findings.problems, now)
+  if (isOlder(began, domain, now)) {
+    // Its owner's wish for further checks counts nevertheless.
+    if (isAsked) await store(transaction, domain, { ...before, checks: 1 }, domain, now)
+    return
+  }
+  const checked_at = began
+  if (domain.status === 'pending') await settlePending(transaction, { domain, before, rival, findings, began, now })
+  else {
+    const after = afterCheck(before, findings.isRight, now)
+    await store(transaction, domain, after, { problems: findings.problems, checked_at }, now)
+  }
   for (const appId of appIds) await electPrimary(transaction, appId)
 }
+
+/** True for a look that began before the last one that has settled. A later time than now is of a clock that was ahead. */
+const isOlder = (began: Date, { checked_at }: Pick<DomainRow, 'checked_at'>, now: Date): boolean =>
+  checked_at !== null && began < checked_at && checked_at <= now
 
 async function settlePending(
   transaction: Transaction,
@@ -57,20 +73,21 @@ async function settlePending(
     readonly before: CheckHistory
     readonly rival: Pick<DomainRow, 'id'> | undefined
     readonly findings: Findings
+    readonly began: Date
     readonly now: Date
   },
 ): Promise<void> {
-  const { domain, before, rival, findings, now } = given
+  const { domain, before, rival, findings, began: checked_at, now } = given
   const contest = (await contestsOf(transaction, [domain])).get(domain.id)
   const unproven = !isEnough(contest, findings)
   const history = { ...before, checks: before.checks + 1 }
   if (!findings.isRight || unproven) {
     const wasClaimed = domain.problems.some(({ code }) => code === claimed(domain.name).code)
     const ownership = unproven ? [wasClaimed ? claimed(domain.name) : contested(domain.name)] : []
-    return store(transaction, domain, history, [...ownership, ...findings.problems], now)
+    return store(transaction, domain, history, { problems: [...ownership, ...findings.problems], checked_at }, now)
   }
   if (rival !== undefined) await displace(transaction, { id: rival.id, name: domain.name }, now)
-  await store(transaction, domain, { ...history, status: 'active' }, findings.problems, now)
+  await store(transaction, domain, { ...history, status: 'active' }, { problems: findings.problems, checked_at }, now)
   await hold(transaction, domain, now)
 }
 
@@ -78,7 +95,7 @@ async function store(
   transaction: Transaction,
   { id, served_since }: DomainRow,
   history: CheckHistory,
-  problems: readonly DomainProblem[],
+  { problems, checked_at }: { readonly problems: readonly DomainProblem[]; readonly checked_at: Date | null },
   now: Date,
 ): Promise<void> {
   const { status, asked_at, checks, wrong_checks, wrong_since } = history
@@ -87,7 +104,7 @@ async function store(
     .set({
       ...{ status, asked_at, checks, wrong_checks, wrong_since },
       problems: JSON.stringify(problems),
-      checked_at: now,
+      checked_at,
       next_check_at: nextCheckAt(history, now),
       served_since: status === 'pending' ? null : (served_since ?? now),
     })

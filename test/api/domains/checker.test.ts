@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { startChecker } from '../../../server/src/domains/checker.ts'
 import { servedDomains } from '../../../server/src/domains/rows.ts'
 import type { Findings } from '../../../server/src/domains/settle.ts'
+import type { DomainRow } from '../../../server/src/domains/tables.ts'
 import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
 /** Everything that was looked at, and what the looks find by the names; by default that a name does not lead here. */
@@ -132,4 +133,51 @@ it('stops while a check is under way', async () => {
   const checks = start()
   await begun.promise
   await checks.stop()
+})
+
+it.each([
+  ['another check', false],
+  ['the check of its owner', true],
+])('what a slow look has found does not replace what %s has found since', async (_, isAsked) => {
+  const domain = await add('shop.test')
+  const [row] = await domains.query<DomainRow>('select * from domains where id = $1', [domain.id])
+  const answer = Promise.withResolvers<Findings>()
+  found.set('shop.test', () => answer.promise)
+  const signal = new AbortController().signal
+  const slow = domains.runCheck(row as DomainRow, { isAsked: !isAsked, signal })
+  await expect.poll(() => looked.length).toBe(1)
+  found.set('shop.test', async () => right)
+  await domains.runCheck(row as DomainRow, { isAsked, signal })
+  answer.resolve(wrong)
+  await slow
+  const now = await domains.get(owner, domain)
+  expect(now).toMatchObject({ status: 'active', problems: [] })
+  const [{ wrong_checks } = {}] = await domains.query<DomainRow>('select * from domains where id = $1', [domain.id])
+  expect(wrong_checks).toBe(0)
+})
+
+it('the last look counts, also when one that began before it ends while it looks', async () => {
+  const domain = await add('shop.test')
+  const [row] = await domains.query<DomainRow>('select * from domains where id = $1', [domain.id])
+  const answer = Promise.withResolvers<Findings>()
+  const signal = new AbortController().signal
+  found.set('shop.test', async () => {
+    found.set('shop.test', () => answer.promise)
+    const later = domains.runCheck(row as DomainRow, { isAsked: false, signal })
+    await expect.poll(() => looked.length).toBe(2)
+    pending.push(later)
+    return wrong
+  })
+  const pending: Promise<void>[] = []
+  await domains.runCheck(row as DomainRow, { isAsked: false, signal })
+  answer.resolve(right)
+  await Promise.all(pending)
+  expect(await domains.get(owner, domain)).toMatchObject({ status: 'active', problems: [] })
+})
+
+it('a domain is checked after a clock was ahead', async () => {
+  const domain = await add('shop.test')
+  await domains.query("update domains set checked_at = now() + interval '1 year' where id = $1", [domain.id])
+  found.set('shop.test', async () => right)
+  expect(await domains.check(owner, domain)).toMatchObject({ status: 'active', problems: [] })
 })
