@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makePrivateDirectory } from '../../../server/src/platform/machine/socket-folder.ts'
-import { type Release, tryStartLock } from '../../../server/src/platform/machine/start-lock.ts'
 import { locateBinaries, majorVersion } from '../../../server/src/platform/postgres/binaries.ts'
 import { initdbArguments } from '../../../server/src/platform/postgres/initialise.ts'
 import { holdsDirectory, parsePostmasterPid } from '../../../server/src/platform/postgres/lock-file.ts'
@@ -173,37 +172,6 @@ describe('the socket', () => {
     await makePrivateDirectory(path, isRoot ? { uid: 40_123, gid: 40_123 } : null)
     const again = makePrivateDirectory(path, user)
     await (isRoot ? expect(again).rejects.toThrow(/something else is there/) : again)
-  })
-})
-
-describe('the start lock', () => {
-  it('has one owner among many contenders', async () => {
-    const path = join(folder, 'start.lock')
-    const taken = await Promise.all(Array.from({ length: 20 }, () => tryStartLock(path)))
-    const owners = taken.filter((release): release is Release => release !== null)
-    expect(owners).toHaveLength(1)
-    expect(await tryStartLock(path)).toBeNull()
-    await owners[0]?.()
-    expect(await readdir(folder)).toEqual([])
-    expect(await tryStartLock(path)).not.toBeNull()
-  })
-
-  it('is taken over from a process that has ended, or whose pid belongs to another now', async () => {
-    const path = join(folder, 'start.lock')
-    const ended = spawn('sleep', ['0'])
-    await once(ended, 'exit')
-    for (const content of [
-      JSON.stringify({ pid: ended.pid, startedAt: '1', token: 'a' }),
-      JSON.stringify({ pid: process.pid, startedAt: 'earlier', token: 'b' }),
-      '',
-    ]) {
-      await writeFile(path, content)
-      expect(await tryStartLock(path)).toBeNull()
-      const release = await tryStartLock(path)
-      expect(release).not.toBeNull()
-      await release?.()
-    }
-    expect(await readdir(folder)).toEqual([])
   })
 })
 

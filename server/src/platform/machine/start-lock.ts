@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { link, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { link, readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { readOptional } from '../files.ts'
 import { inspectProcess } from '../processes.ts'
@@ -17,52 +17,74 @@ export type Release = () => Promise<void>
  * Takes a lock on starting a program that outlives this process, until the program holds a lock or a socket of its own.
  * Returns null when another living process has it; the caller tries again later.
  *
- * A hard link makes the file appear together with its content, so it never lacks an owner. An owner is a pid and its start
- * time; a lock whose owner is gone is removed by renaming it, in which only one contender can succeed.
+ * Each owner has a file of its own: `path` and a number, one more than that of the owner before. The file with the highest number
+ * tells who has the lock, until it is empty or its owner (a pid and its start time) is gone. It is never removed or renamed, so a
+ * contender that looked at an earlier one, however long ago, takes nothing from a later owner. A hard link makes a file appear
+ * together with its content, and for one contender only.
  */
 export async function tryStartLock(path: string): Promise<Release | null> {
   const self = await inspectProcess(process.pid)
   if (self === null) throw new Error('This process cannot be inspected; is /proc mounted?')
+  const last = await lastNumber(path)
+  if (last !== null && (await ownerLives((await readOptional(fileOf(path, last))) ?? ''))) return null
   const owner: Owner = { pid: process.pid, startedAt: self.startedAt, token: randomUUID() }
-  const content = JSON.stringify(owner)
-  const own = `${path}.${owner.token}.new`
-  await writeFile(own, content, { mode: 0o600, flag: 'wx' })
+  const number = (last ?? 0) + 1
+  const own = fileOf(path, number)
+  if (!(await linkNew(path, own, owner))) return null
+  // Owners remove earlier files. A contender that has seen one of them makes a file that does not count.
+  if ((await lastNumber(path)) !== number) {
+    await rm(own, { force: true })
+    return null
+  }
+  await removeEarlier(path, number)
+  return async () => {
+    await truncate(own).catch(unlessMissing)
+  }
+}
+
+/** The file of an owner. Owners of earlier versions had one without a number, which counts as 0. */
+const fileOf = (path: string, number: number): string => (number === 0 ? path : `${path}.${number}`)
+
+/** Returns the number of an owner's file; null for other files. */
+function numberOf(path: string, name: string): number | null {
+  if (name === basename(path)) return 0
+  const digits = name.startsWith(`${basename(path)}.`) ? name.slice(basename(path).length + 1) : ''
+  return /^[1-9]\d*$/.test(digits) ? Number(digits) : null
+}
+
+/** Returns the highest number that any owner's file has; null without a file. */
+async function lastNumber(path: string): Promise<number | null> {
+  const numbers = (await readdir(dirname(path))).flatMap((name) => numberOf(path, name) ?? [])
+  return numbers.length === 0 ? null : Math.max(...numbers)
+}
+
+/** Makes the file of an owner. Returns false when another contender was faster. */
+async function linkNew(path: string, own: string, owner: Owner): Promise<boolean> {
+  const made = `${path}.${owner.token}.new`
+  await writeFile(made, JSON.stringify(owner), { mode: 0o600, flag: 'wx' })
   try {
-    await link(own, path)
-    await removeUnusedFiles(path)
-    return async () => {
-      if ((await readOptional(path)) === content) await rm(path, { force: true })
-    }
+    await link(made, own)
+    return true
   } catch (error) {
     // ENOENT: the lock's new owner has just removed this file.
     if (!['EEXIST', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return false
   } finally {
-    await rm(own, { force: true })
+    await rm(made, { force: true })
   }
-  const found = await readOptional(path)
-  if (found !== undefined && !(await ownerLives(found))) await removeAbandoned(path, found)
-  return null
 }
 
-/** Removes files of contenders that ended before they could link them. A living contender tries again. */
-async function removeUnusedFiles(path: string): Promise<void> {
+/** Removes the files of earlier owners, and of contenders that ended before they could link theirs. A living contender tries again. */
+async function removeEarlier(path: string, number: number): Promise<void> {
   const folder = dirname(path)
   for (const name of await readdir(folder)) {
-    if (name.startsWith(`${basename(path)}.`) && name.endsWith('.new')) await rm(join(folder, name), { force: true })
+    const isUnused = name.startsWith(`${basename(path)}.`) && name.endsWith('.new')
+    if (isUnused || (numberOf(path, name) ?? number) < number) await rm(join(folder, name), { force: true })
   }
 }
 
-async function removeAbandoned(path: string, abandoned: string): Promise<void> {
-  const aside = `${path}.${randomUUID()}`
-  try {
-    await rename(path, aside)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
-    throw error
-  }
-  // A faster contender may have replaced the abandoned lock meanwhile: its lock is put back.
-  if ((await readOptional(aside)) !== abandoned) await link(aside, path).catch(() => undefined)
-  await rm(aside, { force: true })
+function unlessMissing(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
 }
 
 async function ownerLives(content: string): Promise<boolean> {
@@ -71,7 +93,7 @@ async function ownerLives(content: string): Promise<boolean> {
     const info = await inspectProcess(owner.pid)
     return info !== null && info.startedAt === owner.startedAt
   } catch (error) {
-    // A power failure can leave the file without its content.
+    // It was released, or a power failure has left the file without its content.
     if (error instanceof SyntaxError) return false
     throw error
   }
