@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Database } from '../platform/database.ts'
+import type { Logger } from '../platform/logger.ts'
 import { tablesOf } from './tables.ts'
 
 /** The certificates in danger, as `/readyz` and metrics report them. */
@@ -8,18 +9,32 @@ export interface CertificateHealth {
   problems(): readonly string[]
   /** Returns the days that are left to the certificate that ends first, by source. */
   daysLeft(): Readonly<Record<string, number>>
-  /** Reads the rows, for the next calls of the other two. */
+  /** Returns how many certificates have been due for over an hour without an attempt. */
+  overdue(): number
+  /** Reads the rows, for the next calls of the others. Logs when attempts become overdue. */
   check(): Promise<void>
 }
 
-export function createCertificateHealth(database: Database): CertificateHealth {
+/**
+ * An attempt that is due begins within seconds, or is put off to another time. One that is this late shows a fault of the server, which
+ * no failure of an attempt tells.
+ */
+const overdueAfter = sql`interval '1 hour'`
+
+export function createCertificateHealth(database: Database, logger: Pick<Logger, 'error'>): CertificateHealth {
   let problems: readonly string[] = []
+  let overdue = 0
   let daysLeft: Readonly<Record<string, number>> = {}
   return {
     problems: () => problems,
     daysLeft: () => daysLeft,
+    overdue: () => overdue,
     async check() {
-      problems = problemsOf(await inDanger(database))
+      const before = overdue
+      overdue = await countOverdue(database)
+      if (overdue > 0 && before === 0)
+        logger.error({ overdue }, 'certificates are due for over an hour, and are not tried')
+      problems = [...problemsOf(await inDanger(database)), ...overdueProblem(overdue)]
       daysLeft = await leastDays(database)
     },
   }
@@ -46,6 +61,20 @@ const problemsOf = ({ own, others }: InDanger): string[] => [
   ...own.map((name) => `the certificate of ${name} cannot be obtained or renewed`),
   ...(others === 0 ? [] : [`${others} certificate${others === 1 ? '' : 's'} of apps cannot be obtained or renewed`]),
 ]
+
+const overdueProblem = (count: number): string[] =>
+  count === 0
+    ? []
+    : [`${count} certificate${count === 1 ? '' : 's'} should have been obtained, renewed or revoked over an hour ago`]
+
+async function countOverdue(database: Database): Promise<number> {
+  const { count } = await tablesOf(database)
+    .selectFrom('certificates')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('next_attempt_at', '<', sql<Date>`now() - ${overdueAfter}`)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
 
 async function leastDays(database: Database): Promise<Readonly<Record<string, number>>> {
   const rows = await tablesOf(database)

@@ -26,6 +26,7 @@ export function certificateView(row: ShownRow, now: Date): ResponseBody<'certifi
     not_before: time(row.not_before),
     expires_at: time(row.expires_at),
     attempted_at: time(row.attempted_at),
+    under_way: row.is_under_way,
     next_attempt_at: time(row.next_attempt_at),
     attempts: row.attempts,
     failure: row.failure,

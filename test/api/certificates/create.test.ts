@@ -28,6 +28,7 @@ describe('POST /certificates', () => {
       not_before: expect.stringMatching(/Z$/),
       expires_at: expect.stringMatching(/Z$/),
       attempted_at: null,
+      under_way: false,
       next_attempt_at: null,
       attempts: 0,
       failure: null,

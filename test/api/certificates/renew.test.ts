@@ -18,10 +18,11 @@ describe('POST /certificates/:id/renew', () => {
     await expectNotFound(given.server, 'certificates.renew', { id })
   })
 
-  it('changes nothing while an attempt is under way', async () => {
+  it('tells of an attempt that is under way, and changes nothing', async () => {
     const id = await given.obtained('b.apps.example.net')
     await given.server.database.query('update certificates set is_under_way = true where id = $1', [id])
     const before = await succeed(given.caller, 'certificates.get', { id })
+    expect(before.under_way).toBe(true)
     expect(await succeed(given.caller, 'certificates.renew', { id })).toEqual(before)
   })
 

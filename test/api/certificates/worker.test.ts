@@ -48,13 +48,14 @@ beforeEach(async () => {
 })
 
 /** Starts a worker for names of the operator that need certificates. */
-async function working(names: readonly string[], perDomain = 1000) {
+async function working(names: readonly string[], perDomain = 1000, isShown = true) {
   const served = names.map(
     (name): ServedName => ({ name, accountId: operatorId, projectId: null, appId: null, domainId: null }),
   )
   for (const name of served) await insertAutomatic(db, name)
   const orders: Asked[] = []
   const errors: string[] = []
+  let revocations = 0
   const worker = startWorker({
     database: db,
     secrets,
@@ -62,7 +63,7 @@ async function working(names: readonly string[], perDomain = 1000) {
     operatorId,
     limits: { perDomain, perAccount: 1000 },
     servedNames: async () => served,
-    isShown: () => true,
+    isShown: () => isShown,
     announce: async () => undefined,
     acme: {
       async order({ names, key, url, onOrder, signal }) {
@@ -74,10 +75,12 @@ async function working(names: readonly string[], perDomain = 1000) {
         const { certificate } = await issue({ names, issuer, to: 90, key: createPrivateKey(key) })
         return certificate + issuer.certificate
       },
-      revoke: async () => undefined,
+      revoke: async () => {
+        revocations += 1
+      },
     },
   })
-  return { orders, errors, worker, [Symbol.asyncDispose]: () => worker.stop() }
+  return { orders, errors, worker, revocations: () => revocations, [Symbol.asyncDispose]: () => worker.stop() }
 }
 
 interface Row {
@@ -89,11 +92,25 @@ interface Row {
   readonly failure: { readonly code: string } | null
   readonly next_attempt_at: Date | null
   readonly is_under_way: boolean
+  readonly attempts: number
+  readonly revoked_at: Date | null
 }
 
 const rows = () => database.query<Row>('select *, names[1] as name from certificates order by names[1]')
 
 const until = (check: () => unknown) => expect.poll(check, { timeout: 20_000 })
+
+/** Refuses what ends an attempt, as a full disk does. */
+async function refuseEnds(): Promise<void> {
+  await database.query(`create function refuse() returns trigger language plpgsql as $$
+    begin
+      if old.is_under_way and not new.is_under_way then raise exception 'away'; end if;
+      return new;
+    end $$`)
+  await database.query(`create trigger refuse before update on certificates for each row execute function refuse()`)
+}
+
+const allowEnds = () => database.query('drop function refuse cascade')
 
 describe('certificates that are due', () => {
   it('have orders and keys of their own, which are there before anything is done about them', async () => {
@@ -138,22 +155,44 @@ describe('certificates that are due', () => {
     expect(given.orders[0]).toMatchObject({ url, key: secrets.decrypt(key ?? Buffer.of(), orderKeyContext(id)) })
   })
 
-  it('are tried again after the database was away when an attempt ended', async () => {
+  it('are tried again after the database was away when an attempt ended, which counts as failed', async () => {
     await using given = await working(['a.example.net'])
     await until(() => given.orders.length).toBe(1)
-    await database.query(`create function refuse() returns trigger language plpgsql as $$
-      begin raise exception 'away'; end $$`)
-    await database.query(`create trigger refuse before update on certificates for each row execute function refuse()`)
+    await refuseEnds()
     given.orders[0]?.issue()
     await until(() => given.errors).toContain('an attempt could not be concluded')
-    await database.query('drop function refuse cascade')
+    await allowEnds()
+    await until(async () => {
+      given.worker.wake()
+      return (await rows()).map(({ is_under_way }) => is_under_way)
+    }).toEqual([false])
+    expect(await rows()).toMatchObject([{ attempts: 1, failure: { code: 'server_error' } }])
+    await database.query('update certificates set next_attempt_at = now()')
+    given.worker.wake()
+    await until(() => given.orders.length).toBe(2)
+  })
+
+  it('are revoked after the database was away when their revocation ended', async () => {
+    {
+      await using given = await working(['a.example.net'])
+      await until(() => given.orders.length).toBe(1)
+      given.orders[0]?.issue()
+      await until(async () => (await rows())[0]?.chain).not.toBeNull()
+    }
+    await refuseEnds()
+    await database.query('update certificates set revocation_requested_at = now(), next_attempt_at = now()')
+    await using given = await working([], 1000, false)
+    await until(() => given.errors).toContain('an attempt could not be concluded')
+    expect(await rows()).toMatchObject([{ revoked_at: null }])
+    await allowEnds()
     await until(async () => {
       given.worker.wake()
       return (await rows()).map(({ is_under_way }) => is_under_way)
     }).toEqual([false])
     await database.query('update certificates set next_attempt_at = now()')
     given.worker.wake()
-    await until(() => given.orders.length).toBe(2)
+    await until(async () => (await rows())[0]?.revoked_at).not.toBeNull()
+    expect(given.revocations()).toBeGreaterThan(1)
   })
 
   it('wait half an hour where the authority allows no more below a domain, and others go on', async () => {

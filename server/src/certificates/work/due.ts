@@ -1,8 +1,8 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql, type UpdateObject } from 'kysely'
 import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
 import { type Database, fromNow } from '../../platform/database.ts'
 import type { Held } from '../../platform/marks.ts'
-import { type CertificateRow, tablesOf } from '../tables.ts'
+import { type CertificateRow, type CertificateTables, tablesOf } from '../tables.ts'
 
 /** The longest wait for an attempt. A time further ahead was stored while the clock was wrong. */
 const longestWait = sql`interval '2000 days'`
@@ -43,7 +43,7 @@ export async function untilNextDue(database: Database, without: readonly string[
 /**
  * Notes that an attempt begins. Returns false when the certificate is not due any more, or gone.
  *
- * @param ifFailed the time of the next attempt, until the end of this one sets another, or `releaseInterrupted`
+ * @param ifFailed the time of the next attempt, until the end of this one sets another, or a release
  */
 export async function claim(database: Database, { id }: Held, now: Date, ifFailed: Date): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(database)
@@ -66,11 +66,32 @@ export async function markedCertificates(database: Database): Promise<string[]> 
   return rows.map(({ id }) => id)
 }
 
-/** Makes attempts due in `waitMs` whose end was not stored. Those with an order resume it. */
-export async function releaseInterrupted(database: Database, ids: readonly string[], waitMs: number): Promise<void> {
+/** Makes attempts due that an earlier leader has left. Those with an order resume it. */
+export const releaseLeft = (database: Database, ids: readonly string[]): Promise<void> =>
+  release(database, ids, { next_attempt_at: fromNow(0) })
+
+/** Makes attempts of this leader due in `waitMs` whose end was not stored. They count as failed, so that their owners are told in time. */
+export const releaseNotStored = (database: Database, ids: readonly string[], waitMs: number): Promise<void> =>
+  release(database, ids, {
+    next_attempt_at: fromNow(waitMs),
+    attempts: sql<number>`attempts + 1`,
+    failure: JSON.stringify(notStored),
+  })
+
+const notStored: CertificateFailure = {
+  code: 'server_error',
+  message:
+    'The server could not store how the last attempt ended, as when its database was away. It tries again by itself.',
+}
+
+async function release(
+  database: Database,
+  ids: readonly string[],
+  changes: UpdateObject<CertificateTables, 'certificates'>,
+): Promise<void> {
   await tablesOf(database)
     .updateTable('certificates')
-    .set({ is_under_way: false, next_attempt_at: fromNow(waitMs) })
+    .set({ is_under_way: false, ...changes })
     .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
     .where('is_under_way', '=', true)
     .execute()

@@ -8,7 +8,16 @@ import { among, insertAutomatic, isReplacement, servedNameOf } from '../rows.ts'
 import type { ServedName } from '../serving/selection.ts'
 import type { CertificateRow } from '../tables.ts'
 import { type AttemptDependencies, obtain, revoke } from './attempt.ts'
-import { claim, dueCertificates, markedCertificates, postpone, releaseInterrupted, rest, untilNextDue } from './due.ts'
+import {
+  claim,
+  dueCertificates,
+  markedCertificates,
+  postpone,
+  releaseLeft,
+  releaseNotStored,
+  rest,
+  untilNextDue,
+} from './due.ts'
 import { currentPauses, limitReached, type Pause } from './history.ts'
 
 export interface WorkerDependencies extends AttemptDependencies {
@@ -37,7 +46,7 @@ const afterPauseMs = 10_000
 /** The time until a limit is looked at again. */
 const limitMs = 30 * 60_000
 /** The wait after an attempt whose end could not be stored. The first look takes up at once what an earlier leader has left. */
-const interruptedMs = 60_000
+const notStoredMs = 60_000
 
 type Work = 'obtain' | 'renew' | 'revoke'
 
@@ -49,7 +58,7 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
   let isFirst = true
   const marks = createMarks({
     marked: () => markedCertificates(database),
-    release: (ids) => releaseInterrupted(database, ids, isFirst ? 0 : interruptedMs),
+    release: (ids) => (isFirst ? releaseLeft(database, ids) : releaseNotStored(database, ids, notStoredMs)),
   })
 
   const begin = (row: CertificateRow, how: Work): void => {

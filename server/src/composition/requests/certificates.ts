@@ -22,13 +22,19 @@ export function composeCertificates(composition: RequestComposition, tenancy: Te
 
 /** Tells by `/readyz` and metrics which certificates are in danger. */
 function followHealth({ state, application, metrics, logger, stack }: RequestComposition): void {
-  const health = createCertificateHealth(state.db)
+  const health = createCertificateHealth(state.db, logger)
   application.addProblems(health.problems)
   metrics?.gauge({
     name: 'fairlead_certificate_days_left',
     help: 'Days until the first certificate expires, by source: automatic or uploaded.',
     label: 'source',
     read: async () => health.daysLeft(),
+  })
+  metrics?.gauge({
+    name: 'fairlead_certificates_overdue',
+    help: 'Certificates that are due for over an hour, and that the server has not tried to obtain, renew or revoke.',
+    label: 'source',
+    read: async () => ({ automatic: health.overdue() }),
   })
   const check = startPeriodic({ name: 'looking at certificates', everyMs: healthEveryMs, work: health.check, logger })
   stack.defer('the health of certificates', () => check.stop())

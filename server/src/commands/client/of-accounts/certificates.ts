@@ -83,8 +83,10 @@ async function pemOf(path: string): Promise<string> {
 
 async function renew({ client }: Connection, named: string): Promise<void> {
   const { id } = isId('certificate', named) ? { id: named } : await certificateNamed(client, named)
-  process.stdout.write(`${printable(lineOf(await client.certificates.renew({ params: { id } })))}\n`)
-  process.stderr.write('The attempt goes on at the server: fairlead certificates list\n')
+  const renewed = await client.certificates.renew({ params: { id } })
+  process.stdout.write(`${printable(lineOf(renewed))}\n`)
+  const what = renewed.under_way ? `An attempt is under way since ${renewed.attempted_at}, and` : 'The attempt'
+  process.stderr.write(`${what} goes on at the server: fairlead certificates list\n`)
 }
 
 /** Finds the certificate of a name that the server obtains. Throws a `CommandError` when there is none, or more than one. */

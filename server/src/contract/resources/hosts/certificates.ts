@@ -40,6 +40,7 @@ const certificate = z.object({
   not_before: timestamp.nullable(),
   expires_at: timestamp.nullable(),
   attempted_at: timestamp.nullable().describe('The time of the last attempt to obtain it, or to renew it.'),
+  under_way: z.boolean().describe('True while an attempt to obtain, renew or revoke it is under way.'),
   next_attempt_at: timestamp.nullable().describe('The time of the next attempt; `null` for uploaded ones.'),
   attempts: z.int().describe('The attempts that failed since it was obtained or renewed last.'),
   failure: certificateFailure.nullable().describe('Why the last attempt failed; `null` when it did not.'),
@@ -108,7 +109,8 @@ export const certificateOperations = {
   'certificates.renew': {
     summary: 'Renew a certificate now',
     description:
-      'The next attempt begins at once, unless one is under way or the authority has asked to wait. Not for uploaded ones.',
+      'The next attempt begins at once, unless one is under way, which the answer tells by `under_way`, or the authority has ' +
+      'asked to wait. Not for uploaded ones.',
     response: certificate,
   },
   'certificates.revoke': {

@@ -1,0 +1,39 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createCertificateHealth } from '../../../server/src/certificates/health.ts'
+import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
+import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+
+const cleanup = new AsyncDisposableStack()
+let database: TestDatabase
+let db: Database
+beforeAll(async () => {
+  database = cleanup.use(await testDatabase())
+  const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
+  cleanup.defer(handle.close)
+  db = handle.db
+  const operatorId = await createAccounts({ database: db }).ensureOperator()
+  await database.query(
+    `insert into certificates (id, account_id, names, source, next_attempt_at)
+     values ('cert_1', $1, '{a.example.net}', 'automatic', now() - interval '59 minutes')`,
+    [operatorId],
+  )
+})
+afterAll(() => cleanup.disposeAsync())
+
+it('tells of certificates that are due for over an hour without an attempt, once in the log', async () => {
+  const log: unknown[] = []
+  const health = createCertificateHealth(db, { error: (...told: unknown[]) => void log.push(told) } as never)
+  await health.check()
+  expect([health.overdue(), health.problems(), log]).toEqual([0, [], []])
+  await database.query("update certificates set next_attempt_at = now() - interval '61 minutes'")
+  await health.check()
+  await health.check()
+  expect(health.overdue()).toBe(1)
+  expect(health.problems()).toEqual(['1 certificate should have been obtained, renewed or revoked over an hour ago'])
+  expect(log).toHaveLength(1)
+  await database.query('update certificates set next_attempt_at = now()')
+  await health.check()
+  expect([health.overdue(), health.problems()]).toEqual([0, []])
+})
