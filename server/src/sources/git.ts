@@ -64,11 +64,11 @@ export interface Credentials {
   readonly token: string
 }
 
-/** The address that a host name resolved to when it was checked; git connects to that and to no other. */
+/** The addresses that a host name resolved to when it was checked; git connects to these and to no others. Of ssh it is one. */
 export interface Pin {
   readonly host: string
   readonly port: number
-  readonly address: string
+  readonly addresses: readonly [string, ...string[]]
 }
 
 export interface GitOptions {
@@ -257,8 +257,8 @@ function settingsOf(remote: RemoteAccess | undefined, secret: FileHandle | null)
   const settings = secret === null ? [] : ['-c', `include.path=${secretPath}`]
   const pin = remote?.pin
   if (pin === undefined) return settings
-  const address = pin.address.includes(':') ? `[${pin.address}]` : pin.address
-  return [...settings, '-c', `http.curloptResolve=${pin.host}:${pin.port}:${address}`]
+  const addresses = pin.addresses.map((address) => (address.includes(':') ? `[${address}]` : address))
+  return [...settings, '-c', `http.curloptResolve=${pin.host}:${pin.port}:${addresses.join(',')}`]
 }
 
 function environmentOf(
@@ -291,7 +291,7 @@ function sshCommand({ knownHosts, agent }: SshAccess, remote: RemoteAccess | und
   ]
   if (agent === null) words.push('-o IdentityAgent=none')
   const pin = remote?.pin
-  if (pin !== undefined) words.push(`-o HostName=${pin.address}`)
+  if (pin !== undefined) words.push(`-o HostName=${pin.addresses[0]}`)
   return words.join(' ')
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect as connectSocket } from 'node:net'
 import type { Outbound } from '../platform/outbound.ts'
 import { OutboundError } from '../platform/outbound.ts'
 import type { DeployKey } from './deploy-key.ts'
@@ -62,7 +64,7 @@ export async function connect(
   const allowFile = allowsFiles(request.files)
   const source = parseGitUrl(request.gitUrl, { allowFile })
   if ('field' in source) throw refused(request, source.message)
-  const pin = await pinnedAddress(dependencies.outbound, source)
+  const pin = await pinnedAddresses(dependencies.outbound, source, signal)
   const opened = source.protocol === 'file' ? await openRepository(source, request.files) : null
   if (typeof opened === 'string') throw refused(request, opened)
   const { credentials } = request
@@ -166,14 +168,45 @@ function sshOf(source: GitSource, { credentials, useAgent, hostKeys }: RemoteReq
   return { host: sshHost(source), key: credentials.sshKey, useAgent, hostKeys }
 }
 
-async function pinnedAddress(outbound: Outbound, source: GitSource): Promise<Pin | undefined> {
-  if (source.host === null || source.port === null || outbound.mode === 'any') return undefined
+/** More than any host needs. */
+const mostAddresses = 8
+const answerMs = 5_000
+
+async function pinnedAddresses(
+  outbound: Outbound,
+  { protocol, host, port }: GitSource,
+  signal: AbortSignal,
+): Promise<Pin | undefined> {
+  if (host === null || port === null || outbound.mode === 'any') return undefined
+  const [first, ...more] = await resolved(outbound, host)
+  if (protocol !== 'ssh' || more.length === 0) return { host, port, addresses: [first, ...more] }
+  // Git tries each address by itself, as curl does. Ssh takes one, and does not tell why a connection failed.
+  for (const address of [first, ...more]) {
+    if (await accepts(address, port, signal)) return { host, port, addresses: [address] }
+  }
+  return { host, port, addresses: [first] }
+}
+
+async function accepts(host: string, port: number, signal: AbortSignal): Promise<boolean> {
+  const socket = connectSocket({ host, port })
   try {
-    const [first] = await outbound.resolve(source.host)
+    await once(socket, 'connect', { signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]) })
+    return true
+  } catch {
+    signal.throwIfAborted()
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function resolved(outbound: Outbound, host: string): Promise<[string, ...string[]]> {
+  try {
+    const [first, ...more] = (await outbound.resolve(host)).slice(0, mostAddresses).map(({ address }) => address)
     if (first === undefined) throw new Error('no address')
-    return { host: source.host, port: source.port, address: first.address }
+    return [first, ...more]
   } catch (error) {
     if (error instanceof OutboundError) throw new SourceError(error.code, error.message)
-    throw new SourceError('repository_unreachable', `The host ${source.host} cannot be found.`, 'Check git_url.')
+    throw new SourceError('repository_unreachable', `The host ${host} cannot be found.`, 'Check git_url.')
   }
 }

@@ -1,32 +1,13 @@
-import { spawn } from 'node:child_process'
 import { chmod, cp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import type { Confined } from '../../../server/src/platform/machine/confined.ts'
 import { createOutbound } from '../../../server/src/platform/outbound.ts'
 import { fetchSource } from '../../../server/src/sources/fetch.ts'
 import { createGit } from '../../../server/src/sources/git.ts'
 import { createGitCache } from '../../../server/src/sources/git-cache.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
-
-/** Runs git as it is, without limits. */
-const confined: Confined = {
-  isSandboxed: false,
-  user: null,
-  async run({ argv: [program, ...args], env, onOutput, input }) {
-    const child = spawn(program, args, { env: { ...env, PATH: process.env['PATH'] }, stdio: 'pipe' })
-    if (onOutput !== undefined) child.stdout.on('data', onOutput)
-    void input?.then((text) => child.stdin.end(text))
-    if (input === undefined) child.stdin.end()
-    const outputs = [onOutput === undefined ? buffer(child.stdout) : Buffer.alloc(0), buffer(child.stderr)]
-    const code = new Promise<number | null>((done) => child.once('close', done))
-    const [stdout, stderr] = (await Promise.all(outputs)).map(String)
-    const end = (text = '') => text.slice(-65_536)
-    return { code: await code, stdout: end(stdout), stderr: end(stderr), exceeded: false }
-  },
-}
+import { confined } from './confined.ts'
 
 async function fetcher() {
   const directory = await temporaryDirectory()
