@@ -1,5 +1,6 @@
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { endContainers, noteEngine } from '../../../server/src/running/containers.ts'
@@ -135,7 +136,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
         // The kernel cuts the name of the program.
         await expect.poll(() => readFile(`/proc/${State.Pid}/comm`, 'utf8')).toBe('.fairlead-enter\n'.slice(0, 16))
         const [at] = Object.values(NetworkSettings.Networks)
-        await networks.started('proj_a', { pid: State.Pid, gateway: at?.Gateway ?? '' })
+        await networks.started('proj_a', { id, pid: State.Pid, gateway: at?.Gateway ?? '' })
         const ended = await engine.call<object>({ method: 'POST', path: ['containers', id, 'wait'] })
         await engine.call({ method: 'DELETE', path: ['containers', id] })
         return ended
@@ -146,6 +147,19 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
       expect(await run('/etc/passwd')).toMatchObject({ StatusCode: 126 })
     })
     await networks.left('proj_a')
+  })
+
+  it('that have ended have no rules, also when their pid is another process\'s by then', async () => {
+    const other = spawn('unshare', ['--net', 'sleep', '100'], { stdio: 'ignore' })
+    try {
+      const networkOf = (pid: number | 'self' | undefined) => readlink(`/proc/${pid}/ns/net`)
+      const own = await networkOf('self')
+      await expect.poll(() => networkOf(other.pid)).not.toBe(own)
+      await networks.started('proj_a', { id: 'f'.repeat(64), pid: other.pid ?? 0, gateway: '10.208.0.1' })
+      expect(await system('nsenter', `--net=/proc/${other.pid}/ns/net`, 'nft', 'list', 'ruleset')).toBe('')
+    } finally {
+      other.kill('SIGKILL')
+    }
   })
 
   it('leave no network behind, and have the same one while any is there', { timeout: 90_000 }, async () => {
@@ -171,8 +185,8 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     await dockerd.kill('SIGTERM')
     await dockerd.start()
     await open()
-    const { pid, gateway } = app
-    await networks.started('proj_a', { pid, gateway })
+    const { id, pid, gateway } = app
+    await networks.started('proj_a', { id, pid, gateway })
     expect((await inspect(dockerd.engine, app.id)).State.Pid).toBe(pid)
     expect(await app.answer()).toBe(`app to ${gateway}`)
     expect(await app.ask(`http://127.0.0.1:${database.port}/`)).toBe('database')

@@ -89,7 +89,7 @@ export async function startAsking(
     const { State, NetworkSettings } = await inspect(engine, id)
     const [at] = Object.values(NetworkSettings.Networks)
     if (at === undefined) throw new Error('the container is in no network')
-    await networks.started(project, { pid: State.Pid, gateway: at.Gateway })
+    await networks.started(project, { id, pid: State.Pid, gateway: at.Gateway })
     const url = `http://${at.IPAddress}:3000/`
     const get = async (query: string) => (await fetch(url + query)).text()
     return {

@@ -30,7 +30,8 @@ export async function completeNetwork(
   const gateway = Object.values(container?.NetworkSettings.Networks ?? {}).find(
     ({ Gateway }) => Gateway !== '',
   )?.Gateway
-  const pid = container?.State.Pid ?? 0
   const project = container?.Config.Labels?.[projectLabel]
-  if (pid > 0 && gateway !== undefined && project !== undefined) await networks.started(project, { pid, gateway })
+  if (container == null || gateway === undefined || project === undefined) return
+  const { Id: id, State } = container
+  if (State.Pid > 0) await networks.started(project, { id, pid: State.Pid, gateway })
 }

@@ -1,4 +1,4 @@
-import { readlink, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, readFile, readlink, writeFile } from 'node:fs/promises'
 import type { AddressRange } from '../../../platform/config.ts'
 import { bridgeNamesOf } from '../../network/addresses.ts'
 import { policyOf, publishedPorts, publishPort, removeHostTable, setHostTable } from '../../network/host-table.ts'
@@ -25,6 +25,7 @@ export interface HostNetwork {
 
 /** A container that runs in the network of a project. */
 export interface RunningContainer {
+  readonly id: string
   /** Of its first process, as the host counts them. */
   readonly pid: number
   /** The address of the network's bridge. */
@@ -76,17 +77,18 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
 
     discard: async (bridge) => void (await runTool(tools.ip, ['link', 'delete', bridge]).catch(() => undefined)),
 
-    async complete({ pid, gateway }) {
-      const namespace = await readlink(`/proc/${pid}/ns/net`).catch(() => own)
-      if (namespace === own) return
+    async complete(container) {
+      const network = await openNetwork(container)
+      if (network === null) return
       const within = (program: string, args: string[], input = '', files: string[] = []) =>
-        runTool(tools.nsenter, [`--net=/proc/${pid}/ns/net`, '--', program, ...args], input, files)
+        runTool(tools.nsenter, [`--net=${pathOf(network)}`, '--', program, ...args], input, files)
       try {
-        await within(tools.nft, ['-f', '-'], containerRules(gateway, policy))
+        if ((await readlink(pathOf(network))) === own) return
+        await within(tools.nft, ['-f', '-'], containerRules(container.gateway, policy))
         // Connections may be led to the container's loopback, and from there to the host. The first program waits for it.
         await within(tools.cp, [inputPath(0), '/proc/sys/net/ipv4/conf/all/route_localnet'], '', ['1'])
-      } catch (error) {
-        if ((await readlink(`/proc/${pid}/ns/net`).catch(() => '')) === namespace) throw error
+      } finally {
+        await network.close()
       }
     },
 
@@ -98,3 +100,18 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
     remove: () => removeHostTable(tools, names),
   }
 }
+
+/**
+ * Opens the network of a container; null when it has ended. Its pid may be another process's by now, so the group of the process
+ * tells whose it is. What is opened stays the container's, whatever becomes of the pid.
+ */
+export async function openNetwork({ id, pid }: Pick<RunningContainer, 'id' | 'pid'>): Promise<FileHandle | null> {
+  const network = await open(`/proc/${pid}/ns/net`).catch(() => null)
+  const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
+  if (groups.includes(id)) return network
+  await network?.close()
+  return null
+}
+
+/** The path at which programs that this process starts find what it has opened. */
+const pathOf = ({ fd }: FileHandle): string => `/proc/${process.pid}/fd/${fd}`
