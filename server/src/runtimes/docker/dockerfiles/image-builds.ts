@@ -1,8 +1,9 @@
-import { access, mkdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { formatImageReference } from '../../../contract/image-reference.ts'
 import type { Caches } from '../../../platform/disk/caches.ts'
 import { removeFolder } from '../../../platform/disk/folders.ts'
 import { sizeOf } from '../../../platform/disk/tree-size.ts'
+import { exists } from '../../../platform/files.ts'
 import { type ExceededLimit, leastBuildCpus, mostProcesses } from '../../limits.ts'
 import { type Exit, type Images, type Release, type ReleaseRef, RuntimeError } from '../../runtime.ts'
 import { inspectForeign, inspectImage } from '../calls/images.ts'
@@ -116,26 +117,43 @@ async function build(parts: Parts, release: Release, file: File, options: Option
   }
 }
 
-/**
- * Starts the daemon on the data of earlier builds. One that was ended in the middle may have left data that contradict each
- * other; then they are removed, and the daemon begins without.
- */
-async function startOn(parts: Parts, home: DaemonHome, release: Release, signal: AbortSignal): Promise<BuildDaemon> {
+function startOn(parts: Parts, home: DaemonHome, release: Release, signal: AbortSignal): Promise<BuildDaemon> {
   const given = { id: release.id, limits: groupLimits(parts, release) }
   const start = () => startDaemon(parts.daemon, home, given, signal)
+  return startOnKept(home, start, ({ engine }) => isSound(engine, signal), signal)
+}
+
+/**
+ * Starts the daemon on the data of earlier builds. One that was ended in the middle may have left data that contradict each
+ * other. They are removed only when the daemon starts without them: anything else may be the reason why it does not start with them.
+ */
+export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
+  home: DaemonHome,
+  start: () => Promise<Daemon>,
+  isSound: (daemon: Daemon) => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<Daemon> {
+  const doubted = `${home.data}-doubted`
   await mkdir(home.folder, { recursive: true, mode: 0o700 })
-  const isUnsettled = await access(home.inUse).then(
-    () => true,
-    () => false,
-  )
+  const isUnsettled = await exists(home.inUse)
   await writeFile(home.inUse, '')
   if (!isUnsettled) return start()
+  // A server that was killed between the two steps below leaves them.
+  await removeFolder(doubted)
   const daemon = await start().catch(() => null)
-  if (daemon !== null && (await isSound(daemon.engine, signal))) return daemon
+  if (daemon !== null && (await isSound(daemon))) return daemon
   await daemon?.end()
   signal.throwIfAborted()
-  await removeFolder(home.data)
-  return start()
+  if (await exists(home.data)) await rename(home.data, doubted)
+  try {
+    const fresh = await start()
+    await removeFolder(doubted)
+    return fresh
+  } catch (error) {
+    await removeFolder(home.data)
+    if (await exists(doubted)) await rename(doubted, home.data)
+    throw error
+  }
 }
 
 /** The engine looks at all layers to tell how much they take. */

@@ -1,0 +1,61 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { homeOf } from '../../../../server/src/runtimes/docker/dockerfiles/daemon/record.ts'
+import { startOnKept } from '../../../../server/src/runtimes/docker/dockerfiles/image-builds.ts'
+import { temporaryDirectory } from '../../../harness/temporary.ts'
+
+/** The data of earlier builds; with a mark when the last one did not come to its end. */
+async function kept({ isDoubted }: { isDoubted: boolean }) {
+  const directory = await temporaryDirectory()
+  const home = homeOf(directory.path, 'app_1')
+  await mkdir(home.data, { recursive: true })
+  await writeFile(join(home.data, 'layers'), 'many')
+  if (isDoubted) await writeFile(home.inUse, '')
+  let ended = 0
+  return {
+    ...directory,
+    home,
+    ended: () => ended,
+    data: () => readFile(join(home.data, 'layers'), 'utf8').catch(() => null),
+    names: async () => (await readdir(home.folder)).sort(),
+    /** Starts daemons; `starts` decides about each, by whether it has the data of earlier builds. */
+    start: (starts: (hasData: boolean) => boolean, isSound = true) =>
+      startOnKept(
+        home,
+        async () => {
+          await mkdir(home.data, { recursive: true })
+          if (!starts((await readdir(home.data)).length > 0)) throw new Error('no memory is left')
+          return { end: async () => ++ended }
+        },
+        async () => isSound,
+        new AbortController().signal,
+      ),
+  }
+}
+
+it('the data of builds stay when the daemon starts with nothing, either', async () => {
+  await using given = await kept({ isDoubted: true })
+  await expect(given.start(() => false)).rejects.toThrow('no memory is left')
+  expect(await given.data()).toBe('many')
+  expect(await given.names()).toEqual(['data', 'in-use'])
+})
+
+it('the data of builds are removed when the daemon starts without them alone', async () => {
+  await using given = await kept({ isDoubted: true })
+  await given.start((hasData) => !hasData)
+  expect(await given.data()).toBeNull()
+  expect(await given.names()).toEqual(['data', 'in-use'])
+})
+
+it('the data of builds are removed when the daemon cannot read them, and starts without them', async () => {
+  await using given = await kept({ isDoubted: true })
+  await given.start(() => true, false)
+  expect([await given.data(), given.ended()]).toEqual([null, 1])
+})
+
+it('the data of builds stay when their build came to its end, whatever the start says', async () => {
+  await using given = await kept({ isDoubted: false })
+  await expect(given.start(() => false)).rejects.toThrow('no memory is left')
+  expect(await given.data()).toBe('many')
+})
