@@ -14,7 +14,7 @@ import { databaseUrl, openTestDatabase, testDatabase } from '../../harness/datab
 
 const { signal } = new AbortController()
 
-it('a database is opened that a killed server closed for a snapshot, which was deleted since', async () => {
+it('a database is opened and told of that a killed server has left closed, not one that a copy has opened since', async () => {
   await using cleanup = new AsyncDisposableStack()
   const test = cleanup.use(await testDatabase())
   const logger = pino({ level: 'silent' })
@@ -41,7 +41,9 @@ it('a database is opened that a killed server closed for a snapshot, which was d
     announce: async () => undefined,
   })
   cleanup.defer(() => reconciler.removeProject(project, signal))
-  const check = createClosedCheck({ database: db, engine, reopen: reconciler.reopen, logger })
+  const warned: unknown[] = []
+  const warning = { warn: (_: unknown, text?: string) => void warned.push(text) } as never
+  const check = createClosedCheck({ database: db, engine, reopen: reconciler.reopen, logger: warning })
   await reconciler.reconcile(id, signal)
   const instance = await engine.open({ version: '10', port: 5432 }, signal)
   const enter = async () => {
@@ -66,4 +68,17 @@ it('a database is opened that a killed server closed for a snapshot, which was d
   await check(signal)
   await enter()
   expect(await instance.databases.closed([name])).toEqual([])
+  expect(warned).toEqual(['a database in use was closed; it is open again'])
+
+  // A copy that has closed the database ends between the look and the opening.
+  const copied = createClosedCheck({
+    ...{ database: db, logger: warning },
+    engine: {
+      name: 'external',
+      instances: () => new Map([['10', { databases: { closed: async () => [name] } }]]),
+    } as never,
+    reopen: reconciler.reopen,
+  })
+  await copied(signal)
+  expect(warned).toHaveLength(1)
 })

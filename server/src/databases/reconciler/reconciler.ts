@@ -16,7 +16,10 @@ import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './
  */
 export interface DatabaseReconciler {
   reconcile(databaseId: string, signal: AbortSignal): Promise<void>
-  /** Opens a database in use. Resolves to false when other work on it is under way, such as a copy, which opens it at its end. */
+  /**
+   * Opens a database in use. Resolves to false when it is open already, or other work on it is under way, such as a copy, which opens it
+   * at its end.
+   */
   reopen(databaseId: string, signal: AbortSignal): Promise<boolean>
   /** Removes a deleted database for good, if it can no longer be restored. */
   drop(databaseId: string, signal: AbortSignal): Promise<void>
@@ -58,18 +61,19 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
 
     async reopen(databaseId, signal) {
       const patience = AbortSignal.timeout(patienceMs)
+      let isReopened = false
       const open = async (row: DatabaseRow): Promise<void> => {
         if (row.status !== 'available') return
-        const instance = await openInstanceOf(dependencies.engine, row, signal)
-        await instance.databases.reopen(row.role_name, signal)
+        const { databases } = await openInstanceOf(dependencies.engine, row, signal)
+        // What closed it, such as a copy, may have ended and opened it since.
+        if ((await databases.closed([row.role_name])).length === 0) return
+        await databases.reopen(row.role_name, signal)
+        isReopened = true
       }
-      return withRow(databaseId, open, patience).then(
-        () => true,
-        (error: unknown) => {
-          if (error === patience.reason) return false
-          throw error
-        },
-      )
+      await withRow(databaseId, open, patience).catch((error: unknown) => {
+        if (error !== patience.reason) throw error
+      })
+      return isReopened
     },
 
     drop: (databaseId, signal) =>

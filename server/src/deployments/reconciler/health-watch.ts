@@ -179,8 +179,10 @@ async function end(
       const rest = (routed?.endpoints ?? []).filter((each) => !isSame(each, endpoint))
       const replicas = (await store.instances.of(row.id)).filter(({ type }) => type === web)
       const planned = replicas.filter((each) => isExpected(current, each)).length
+      // One without requests is being started, which checks its health.
+      if (routed?.deploymentId !== row.id || rest.length === routed.endpoints.length) return false
       // Another one of them is away already, and comes back.
-      if (routed?.deploymentId !== row.id || rest.length < planned) return false
+      if (rest.length < planned) return false
       logger.warn({ deployment: row.id, instance: name, answer }, 'an instance is not healthy and is started again')
       await note(
         releaseRef(row),

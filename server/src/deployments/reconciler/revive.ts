@@ -120,8 +120,6 @@ async function giveUp(
   row: DeploymentRow,
   error: unknown,
 ): Promise<void> {
-  // A release that fails ends with all of its process types.
-  await instances.halt(releaseRef(row))
   logger.error({ err: error, deployment: row.id }, 'the release cannot be kept running')
   const { code, message } = failureOf(error, secrets.valuesOf(row))
   await fail(row, {
@@ -130,5 +128,8 @@ async function giveUp(
     code: limitCodes.find((limit) => limit === code) ?? crashLoop,
     message: `The app ended again and again after it was started. ${message}`,
   })
+  // A release that fails ends with all of its process types. An instance that is being started is no longer allowed to run, and ends by
+  // itself when its start finds that.
+  await instances.halt(releaseRef(row))
   restarts.forget(row.id)
 }

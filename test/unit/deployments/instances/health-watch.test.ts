@@ -149,6 +149,14 @@ describe('the health of instances', () => {
     expect(events).toEqual([said('web.1'), 'stop 1'])
   })
 
+  it('ends none that has no requests, such as the first one while it is started again beside another one', async () => {
+    const { unhealthy, events, pass, unroute } = watched(2)
+    unroute(1)
+    unhealthy.add(1)
+    await pass(60)
+    expect(events).toEqual([])
+  })
+
   it('ends none during a switch, nor while something works on the deployment', async () => {
     const { unhealthy, events, locks, state, pass, id } = watched(1)
     unhealthy.add(1)
