@@ -149,7 +149,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     await networks.left('proj_a')
   })
 
-  it('that have ended have no rules, also when their pid is another process\'s by then', async () => {
+  it("that have ended have no rules, also when their pid is another process's by then", async () => {
     const other = spawn('unshare', ['--net', 'sleep', '100'], { stdio: 'ignore' })
     try {
       const networkOf = (pid: number | 'self' | undefined) => readlink(`/proc/${pid}/ns/net`)
