@@ -49,7 +49,7 @@ export async function settle(
   const now = await databaseNow(transaction)
   const before: CheckHistory = isAsked ? { ...domain, asked_at: now, checks: 0 } : domain
   if (isOlder(began, domain, now)) {
-    // Its owner's wish for further checks counts nevertheless.
+    // The owner has asked for further checks nevertheless.
     if (isAsked) await store(transaction, domain, { ...before, checks: 1 }, domain, now)
     return
   }

@@ -65,7 +65,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
       const open = async (row: DatabaseRow): Promise<void> => {
         if (row.status !== 'available') return
         const { databases } = await openInstanceOf(dependencies.engine, row, signal)
-        // What closed it, such as a copy, may have ended and opened it since.
+        // A copy that had closed it may have opened it since.
         if ((await databases.closed([row.role_name])).length === 0) return
         await databases.reopen(row.role_name, signal)
         isReopened = true

@@ -6,12 +6,12 @@ import { startOnKept } from '../../../../server/src/runtimes/docker/dockerfiles/
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
 /** The data of earlier builds; with a mark when the last one did not come to its end. */
-async function kept({ isDoubted }: { isDoubted: boolean }) {
+async function kept({ isUnsettled }: { isUnsettled: boolean }) {
   const directory = await temporaryDirectory()
   const home = homeOf(directory.path, 'app_1')
   await mkdir(home.data, { recursive: true })
   await writeFile(join(home.data, 'layers'), 'many')
-  if (isDoubted) await writeFile(home.inUse, '')
+  if (isUnsettled) await writeFile(home.inUse, '')
   let ended = 0
   return {
     ...directory,
@@ -35,27 +35,27 @@ async function kept({ isDoubted }: { isDoubted: boolean }) {
 }
 
 it('the data of builds stay when the daemon starts with nothing, either', async () => {
-  await using given = await kept({ isDoubted: true })
+  await using given = await kept({ isUnsettled: true })
   await expect(given.start(() => false)).rejects.toThrow('no memory is left')
   expect(await given.data()).toBe('many')
   expect(await given.names()).toEqual(['data', 'in-use'])
 })
 
 it('the data of builds are removed when the daemon starts without them alone', async () => {
-  await using given = await kept({ isDoubted: true })
+  await using given = await kept({ isUnsettled: true })
   await given.start((hasData) => !hasData)
   expect(await given.data()).toBeNull()
   expect(await given.names()).toEqual(['data', 'in-use'])
 })
 
 it('the data of builds are removed when the daemon cannot read them, and starts without them', async () => {
-  await using given = await kept({ isDoubted: true })
+  await using given = await kept({ isUnsettled: true })
   await given.start(() => true, false)
   expect([await given.data(), given.ended()]).toEqual([null, 1])
 })
 
 it('the data of builds stay when their build came to its end, whatever the start says', async () => {
-  await using given = await kept({ isDoubted: false })
+  await using given = await kept({ isUnsettled: false })
   await expect(given.start(() => false)).rejects.toThrow('no memory is left')
   expect(await given.data()).toBe('many')
 })

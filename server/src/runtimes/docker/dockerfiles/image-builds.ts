@@ -133,25 +133,25 @@ export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
   isSound: (daemon: Daemon) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<Daemon> {
-  const doubted = `${home.data}-doubted`
+  const aside = `${home.data}-aside`
   await mkdir(home.folder, { recursive: true, mode: 0o700 })
   const isUnsettled = await exists(home.inUse)
   await writeFile(home.inUse, '')
   if (!isUnsettled) return start()
   // A server that was killed between the two steps below leaves them.
-  await removeFolder(doubted)
+  await removeFolder(aside)
   const daemon = await start().catch(() => null)
   if (daemon !== null && (await isSound(daemon))) return daemon
   await daemon?.end()
   signal.throwIfAborted()
-  if (await exists(home.data)) await rename(home.data, doubted)
+  if (await exists(home.data)) await rename(home.data, aside)
   try {
     const fresh = await start()
-    await removeFolder(doubted)
+    await removeFolder(aside)
     return fresh
   } catch (error) {
     await removeFolder(home.data)
-    if (await exists(doubted)) await rename(doubted, home.data)
+    if (await exists(aside)) await rename(aside, home.data)
     throw error
   }
 }
