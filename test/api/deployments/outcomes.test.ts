@@ -88,7 +88,8 @@ describe.concurrent('a deployment that cannot succeed', () => {
       lines.push(line)
       if (line.includes('does not listen')) followed.abort()
     }
-    await followLog(server.client, { params, query: { stream: 'build' }, print, signal: followed.signal })
+    const say = () => undefined
+    await followLog(server.client, { params, query: { stream: 'build' }, print, say, signal: followed.signal })
     expect(lines.at(-1)).toMatch(
       /The app has run for 1 s and does not listen .* The deployment fails if that is so after 8 s/,
     )

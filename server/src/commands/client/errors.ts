@@ -30,13 +30,22 @@ export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unk
       ].join('\n  '),
     )
   }
-  // When no response arrives, `fetch` gives the reason only in the cause of its error.
-  if (error instanceof TypeError && error.cause instanceof Error) {
-    const { code = error.cause.message } = error.cause as NodeJS.ErrnoException
-    return new CommandError(`${baseUrl} does not answer: ${code}`)
-  }
-  return error
+  const reason = reasonOfSilence(error)
+  return reason === undefined ? error : new CommandError(`${baseUrl} does not answer: ${reason}`)
 }
+
+/** Returns why a server gives no answer, or none of its API; undefined for another error, a refusal included. */
+export function reasonOfSilence(error: unknown): string | undefined {
+  if (error instanceof ApiError) return error.status < 500 ? undefined : error.message
+  if (error instanceof Error && error.name === 'TimeoutError') return error.message
+  // When no response arrives, `fetch` gives the reason only in the cause of its error.
+  if (!(error instanceof TypeError) || !(error.cause instanceof Error)) return undefined
+  return (error.cause as NodeJS.ErrnoException).code ?? error.cause.message
+}
+
+/** Returns the error of a server that has been silent for too long. */
+export const noAnswer = (ms: number): DOMException =>
+  new DOMException(`no answer for ${Math.round(ms / 1000)} s`, 'TimeoutError')
 
 /** Says how to get a key with more permissions. */
 const moreRights = (ci: string | undefined): string =>

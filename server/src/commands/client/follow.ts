@@ -1,64 +1,136 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { Client } from '../../contract/client.ts'
-import { ApiError } from '../../contract/errors.ts'
+import { foreignAnswer } from '../../contract/client-answers.ts'
 import { withVisible } from '../../contract/invisible.ts'
+import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Deployment } from './apps.ts'
+import { noAnswer, reasonOfSilence } from './errors.ts'
 
 export interface FollowedLog {
   readonly params: { readonly project_id: string; readonly id: string }
   readonly query: { readonly stream?: 'build' | 'runtime'; readonly process?: string; readonly tail?: string }
   /** Called with each line, which is untrusted text. */
   readonly print: (line: string) => void
+  /** Called with what the command says itself, such as that the server does not answer. */
+  readonly say: (line: string) => void
   readonly signal: AbortSignal
+  readonly limits?: Limits
 }
 
-const reconnectMs = 1_000
+interface Limits {
+  /** How long a connection may be without a byte. The server writes at least a comment every 15 s. */
+  readonly silenceMs: number
+  /** How long a server may not answer: a machine that starts again takes some minutes. */
+  readonly patienceMs: number
+  readonly reconnectMs: number
+}
 
-/** Prints the log of a deployment while it is written. Resolves when no more lines will come, or `signal` aborts. */
-export function followLog(client: Client, { params, query, print, signal }: FollowedLog): Promise<void> {
-  return followLines((headers) => client.deployments.logs({ params, query, headers, signal }), { print, signal })
+const usualLimits: Limits = { silenceMs: 60_000, patienceMs: 5 * 60_000, reconnectMs: 1_000 }
+
+/**
+ * Prints the log of a deployment while it is written. Resolves when no more lines will come, or `signal` aborts. Rejects when the
+ * server has not answered for the time of `limits`.
+ */
+export function followLog(client: Client, log: FollowedLog): Promise<void> {
+  return followLines((headers, signal) => client.deployments.logs({ ...log, headers, signal }), log, patienceWith(log))
 }
 
 /** Prints the log of an app over its releases while it is written, with a line before those of another release. */
 export function followAppLog(
   client: Client,
   params: { readonly project_id: string; readonly app_id: string },
-  { query, print, signal }: Omit<FollowedLog, 'params'>,
+  log: Omit<FollowedLog, 'params'>,
 ): Promise<void> {
-  return followLines((headers) => client.logs.read({ params, query, headers, signal }), { print, signal })
+  const { query } = log
+  return followLines((headers, signal) => client.logs.read({ params, query, headers, signal }), log, patienceWith(log))
 }
+
+type Following = Pick<FollowedLog, 'print' | 'say' | 'signal' | 'limits'>
 
 /** Follows server-sent events over lost connections. */
 async function followLines(
-  open: (headers: Readonly<Record<string, string>>) => Promise<Pick<Response, 'body'>>,
-  { print, signal }: Pick<FollowedLog, 'print' | 'signal'>,
+  open: (headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Response>,
+  { print, signal, limits = usualLimits }: Following,
+  patience: Patience,
 ): Promise<void> {
   let lastEventId = ''
   let release: string | undefined
+  /** Resolves to true at the end of the log, and to false at that of the connection. */
+  const read = async (connection: AbortSignal, refresh: () => void): Promise<boolean> => {
+    // A connection alone is no sign of life: a server, or a proxy before it, may accept it and send nothing.
+    const alive = () => {
+      refresh()
+      patience.answered()
+    }
+    const headers = {
+      accept: 'text/event-stream',
+      ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }),
+    }
+    const response = await open(headers, connection)
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw foreignAnswer(response)
+    const events = (response.body ?? new ReadableStream())
+      .pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream({ onComment: alive }))
+    for await (const { id, event, data } of events) {
+      alive()
+      if (event === 'end') return true
+      lastEventId = id ?? lastEventId
+      const line = lineOf(data)
+      if (line.release !== release) print(`--- ${line.release} ---`)
+      release = line.release
+      print(withProcess(line.process, line.text))
+    }
+    return false
+  }
   while (!signal.aborted) {
     try {
-      const { body } = await open({
-        accept: 'text/event-stream',
-        ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }),
-      })
-      const events = (body ?? new ReadableStream())
-        .pipeThrough(new TextDecoderStream())
-        .pipeThrough(new EventSourceParserStream())
-      for await (const { id, event, data } of events) {
-        if (event === 'end') return
-        lastEventId = id ?? lastEventId
-        const line = lineOf(data)
-        if (line.release !== release) print(`--- ${line.release} ---`)
-        release = line.release
-        print(withProcess(line.process, line.text))
-      }
+      if (await unlessSilent(read, signal, limits)) return
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof ApiError && error.status < 500) throw error
+      patience.failed(error)
     }
-    await sleep(reconnectMs, undefined, { signal }).catch(() => undefined)
+    await sleepUntilAborted(limits.reconnectMs, signal)
+  }
+}
+
+/** Runs `work` with a signal that aborts when it has not called `refresh` for a time. */
+async function unlessSilent<T>(
+  work: (signal: AbortSignal, refresh: () => void) => Promise<T>,
+  signal: AbortSignal,
+  { silenceMs }: Limits,
+): Promise<T> {
+  const silent = new AbortController()
+  const timer = setTimeout(() => silent.abort(noAnswer(silenceMs)), silenceMs)
+  try {
+    return await work(AbortSignal.any([signal, silent.signal]), () => void timer.refresh())
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** What a command says and does while a server does not answer. */
+interface Patience {
+  answered(): void
+  /** Throws the error when the server refuses, or has not answered for too long. */
+  failed(error: unknown): void
+}
+
+function patienceWith({ say, limits: { patienceMs } = usualLimits }: Following): Patience {
+  let since: number | undefined
+  return {
+    answered() {
+      if (since !== undefined) say('the server answers again')
+      since = undefined
+    },
+    failed(error) {
+      const reason = reasonOfSilence(error)
+      if (reason === undefined) throw error
+      if (since === undefined) {
+        since = performance.now()
+        say(`the server does not answer (${reason}); trying again for at most ${Math.ceil(patienceMs / 60_000)} min`)
+      } else if (performance.now() - since > patienceMs) throw error
+    },
   }
 }
 
@@ -81,18 +153,32 @@ function lineOf(data: string): Line {
 export const withProcess = (process: string | undefined, line: string): string =>
   process === undefined || process === 'web.1' || process === 'build' ? line : `${process} | ${line}`
 
-/** Follows the build of a deployment to its outcome. Resolves to `undefined` when `signal` aborts. */
+/** Follows the build of a deployment to its outcome. Resolves to `undefined` when `signal` aborts. Rejects as `followLog` does. */
 export async function followDeployment(
   client: Client,
   log: Omit<FollowedLog, 'query'>,
 ): Promise<Deployment | undefined> {
-  const { params, signal } = log
+  const { params, signal, limits = usualLimits } = log
+  const patience = patienceWith(log)
+  const query = { stream: 'build', tail: '10000' } as const
+  const openLog = (headers: Readonly<Record<string, string>>, connection: AbortSignal) =>
+    client.deployments.logs({ params, query, headers, signal: connection })
+  const read = (connection: AbortSignal) => client.deployments.get({ params, signal: connection })
+  let isFollowed = false
   while (!signal.aborted) {
-    await followLog(client, { ...log, query: { stream: 'build', tail: '10000' } })
+    if (!isFollowed) await followLines(openLog, log, patience)
+    isFollowed = true
     if (signal.aborted) break
-    const deployment = await client.deployments.get({ params })
-    if (deployment.status !== 'building') return deployment
-    await sleep(reconnectMs, undefined, { signal }).catch(() => undefined)
+    try {
+      const deployment = await unlessSilent(read, signal, limits)
+      patience.answered()
+      if (deployment.status !== 'building') return deployment
+      isFollowed = false
+    } catch (error) {
+      if (signal.aborted) break
+      patience.failed(error)
+    }
+    await sleepUntilAborted(limits.reconnectMs, signal)
   }
   return undefined
 }

@@ -4,6 +4,7 @@ import { wholeNumber } from './command-error.ts'
 import { withServer } from './connection.ts'
 import { followAppLog, followLog, printable, withProcess } from './follow.ts'
 import { type LocalServer, withLocalOption } from './local.ts'
+import { say } from './wait.ts'
 
 interface LogsFlags {
   readonly follow?: boolean
@@ -37,7 +38,7 @@ export function logsCommand(local?: LocalServer): Command {
       const print = (line: string) => void process.stdout.write(`${printable(line)}\n`)
       const { client } = connection
       if (flags.follow) {
-        const follow = { query, print, signal: new AbortController().signal }
+        const follow = { query, print, say, signal: new AbortController().signal }
         return flags.all
           ? followAppLog(client, { project_id, app_id }, follow)
           : followLog(client, { params: { project_id, id }, ...follow })

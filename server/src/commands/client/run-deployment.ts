@@ -2,7 +2,9 @@ import type { BodyInput } from '../../contract/client.ts'
 import type { Deployment, Project } from './apps.ts'
 import { Ended } from './command-error.ts'
 import type { Connection } from './connection.ts'
+import { reasonOfSilence } from './errors.ts'
 import { followDeployment, printable } from './follow.ts'
+import { say } from './wait.ts'
 
 export interface DeploymentFlags {
   readonly json?: boolean
@@ -35,13 +37,18 @@ export async function followToEnd(
   process.once('SIGINT', interrupt)
   const print = (line: string) => process.stderr.write(`  ${printable(line)}\n`)
   const params = { project_id: project.id, id }
-  const outcome = await followDeployment(client, { params, print, signal: interrupted.signal })
-  process.off('SIGINT', interrupt)
+  const goesOn =
+    `The deployment ${id} goes on. To follow it again: fairlead logs -f ${shown(name)}\n` +
+    `To cancel it: fairlead api deployments.cancel --project-id ${project.id} --id ${id}\n`
+  const log = { params, print, say, signal: interrupted.signal }
+  const outcome = await followDeployment(client, log)
+    .catch((error: unknown) => {
+      if (reasonOfSilence(error) !== undefined) process.stderr.write(goesOn)
+      throw error
+    })
+    .finally(() => process.off('SIGINT', interrupt))
   if (outcome === undefined) {
-    process.stderr.write(
-      `\nThe deployment ${id} goes on. To follow it again: fairlead logs -f ${shown(name)}\n` +
-        `To cancel it: fairlead api deployments.cancel --project-id ${project.id} --id ${id}\n`,
-    )
+    process.stderr.write(`\n${goesOn}`)
     throw new Ended(130)
   }
   // Since the command began, so that the upload counts, too.
