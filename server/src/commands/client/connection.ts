@@ -1,4 +1,5 @@
 import { type Client, createClient } from '../../contract/client.ts'
+import { ApiError } from '../../contract/errors.ts'
 import type { CiJob } from '../../platform/config/ci.ts'
 import { type ClientConfig, loadClientSettings } from '../../platform/config/client.ts'
 import { withJobKey } from './ci/job-key.ts'
@@ -6,6 +7,7 @@ import { CommandError } from './command-error.ts'
 import { explain } from './errors.ts'
 import type { LocalServer } from './local.ts'
 import { readLogin, storeLogin } from './login-file.ts'
+import { say, telling } from './wait.ts'
 
 /** A server as the commands of users reach it. */
 export interface Connection {
@@ -40,14 +42,28 @@ export async function withServer<T>(
   })
 }
 
+/** How long a server may give no answer to a request and its repetitions. */
+const patienceMs = 5 * 60_000
+
 function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: CiJob | null): Connection {
   const send = config.fetch ?? fetch
+  const address = config.baseUrl.replace(/\/v1$/, '')
   let last: Response | undefined
+  let silentSince: number | undefined
   const client = createClient({
     ...config,
-    async fetch(...request) {
-      last = await send(...request)
+    async fetch(target, init) {
+      silentSince ??= performance.now()
+      const isUpload = init?.body instanceof Blob || init?.body instanceof FormData
+      const what = isUpload ? `sending to ${address}` : `waiting for an answer of ${address}`
+      last = await telling(what, () => send(target, init))
+      silentSince = undefined
       return last
+    },
+    onRetry(error) {
+      // An attempt without an answer may take minutes itself.
+      if (silentSince !== undefined && performance.now() - silentSince > patienceMs) throw error
+      if (error instanceof ApiError && 'retry_after' in error.details) say(`${error.message} Trying again.`)
     },
   })
   return { baseUrl: config.baseUrl, client, job, lastResponse: () => last }
@@ -68,7 +84,7 @@ async function findServer(local: LocalServer | undefined, dataDir: string | unde
   if (dataDir === undefined && given !== null) return { config: given, loginFile: undefined }
   const kept = await readLogin(loginFile)
   const isNamed = local !== undefined && (dataDir !== undefined || hasDataDirectory)
-  if (!isNamed && kept !== undefined) return say({ config: kept, loginFile })
+  if (!isNamed && kept !== undefined) return sayUsed({ config: kept, loginFile })
   const config = await local?.logIn({ dataDir, hasDataDirectory, kept })
   if (config === undefined) throw isNamed ? notRunning(dataDir) : noServer(local)
   if (config !== kept) await storeLogin(config)
@@ -76,8 +92,8 @@ async function findServer(local: LocalServer | undefined, dataDir: string | unde
 }
 
 /** Prints the choice of a server that neither an option nor the environment names. */
-function say(found: Found): Found {
-  process.stderr.write(`fairlead: using the server at ${found.config.baseUrl.replace(/\/v1$/, '')} (fairlead login)\n`)
+function sayUsed(found: Found): Found {
+  say(`using the server at ${found.config.baseUrl.replace(/\/v1$/, '')} (fairlead login)`)
   return found
 }
 

@@ -173,10 +173,8 @@ export function warnOfChanges({ changed }: LocalCommit): void {
 export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
   try {
-    return await telling('sending the source', async () => {
-      const body = await bundleCommit(local, folder)
-      return (await client.sources.create({ params: { project_id: id }, body })).id
-    })
+    const body = await telling('packing the source', () => bundleCommit(local, folder))
+    return (await client.sources.create({ params: { project_id: id }, body })).id
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -85,12 +85,19 @@ async function createDatabase(client: Client, params: Params, { name, version }:
   return created.id
 }
 
+/** Longer than a server takes to install PostgreSQL and to begin a cluster. */
+const databaseMs = 15 * 60_000
+
 async function untilAvailable(client: Client, params: Params & { readonly id: string }): Promise<void> {
+  const until = performance.now() + databaseMs
   for (;;) {
     const { status, failure, name } = await client.databases.get({ params })
     if (status === 'available') return
     if (status !== 'provisioning')
       throw new CommandError(`The database ${name} is ${status}: ${failure?.message ?? ''}`)
+    if (performance.now() > until) {
+      throw new CommandError(`The database ${name} is not available after 15 min. Run this command again to go on.`)
+    }
     await sleep(250)
   }
 }

@@ -5,6 +5,9 @@ import { CommandError } from '../command-error.ts'
 /** Less than the time in which the server expects an answer to its ping. */
 const lifeMs = 10_000
 
+/** The server pings three times in this time. */
+const silenceMs = 60_000
+
 /** The streams of this machine that a command of an app is connected with. */
 export interface OwnStreams {
   readonly input: NodeJS.ReadableStream
@@ -23,7 +26,7 @@ export interface ConnectedRun {
 
 /** @param address the WebSocket's address, such as `wss://fairlead.example.com/runs/connect` */
 export function connectRun(address: string, ticket: string, streams: OwnStreams): ConnectedRun {
-  const socket = new WebSocket(address, [runProtocol, ticket])
+  const socket = new WebSocket(address, [runProtocol, ticket], { handshakeTimeout: silenceMs })
   const send = (request: RunRequest) => {
     if (socket.readyState === socket.OPEN) socket.send(JSON.stringify(request))
   }
@@ -40,6 +43,7 @@ export function connectRun(address: string, ticket: string, streams: OwnStreams)
   socket.once('error', lost('the connection to the server was lost, and the command was ended'))
   socket.once('close', lost('the connection to the server was lost, and the command was ended'))
   showLife(socket)
+  endWithServer(socket)
   return { ended, send, close: () => socket.terminate() }
 }
 
@@ -50,6 +54,15 @@ function showLife(socket: WebSocket): void {
   }, lifeMs)
   timer.unref()
   socket.once('close', () => clearInterval(timer))
+}
+
+/** Closes the connection when the server shows no life. While nothing is read here, nothing can be seen of it. */
+function endWithServer(socket: WebSocket): void {
+  const timer = setTimeout(() => (socket.isPaused ? timer.refresh() : socket.terminate()), silenceMs)
+  timer.unref()
+  const alive = () => void timer.refresh()
+  socket.on('ping', alive).on('message', alive)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 /** Sends what is read, at the pace of the command. */
