@@ -6,6 +6,7 @@ import { Command, Option } from 'commander'
 import type { BodyInput } from '../../contract/client.ts'
 import { parseImageReference } from '../../contract/image-reference.ts'
 import { type Deployment, latestOf, type Project, projectFor } from './apps.ts'
+import { withCleanUp } from './clean-up.ts'
 import { CommandError } from './command-error.ts'
 import { type Connection, withServer } from './connection.ts'
 import { type LocalServer, withLocalOption } from './local.ts'
@@ -172,12 +173,13 @@ export function warnOfChanges({ changed }: LocalCommit): void {
 /** Sends the files of a commit to a project, and returns the id of the source that a deployment can be created with. */
 export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
-  try {
-    const body = await telling('packing the source', () => bundleCommit(local, folder))
-    return (await client.sources.create({ params: { project_id: id }, body })).id
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  return withCleanUp(
+    () => rm(folder, { recursive: true, force: true }),
+    async () => {
+      const body = await telling('packing the source', () => bundleCommit(local, folder))
+      return (await client.sources.create({ params: { project_id: id }, body })).id
+    },
+  )
 }
 
 const rootFor = (latest: Deployment | undefined, { root = latest?.root ?? undefined }: DeployFlags) =>

@@ -1,8 +1,9 @@
-import { chmod, mkdir, rename, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { type ClientConfig, loadClientSettings, readClientConfig } from '../../platform/config/client.ts'
 import { readOptional } from '../../platform/files.ts'
+import { withCleanUp } from './clean-up.ts'
 import { CommandError } from './command-error.ts'
 
 const login = z.object({ url: z.string(), api_key: z.string() })
@@ -28,8 +29,13 @@ export async function storeLogin({ baseUrl, apiKey }: ClientConfig): Promise<str
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const temporary = `${path}.${process.pid}`
   const content = { url: baseUrl.replace(/\/v1$/, ''), api_key: apiKey }
-  await writeFile(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
-  await chmod(temporary, 0o600)
-  await rename(temporary, path)
-  return path
+  return withCleanUp(
+    () => rm(temporary, { force: true }),
+    async () => {
+      await writeFile(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+      await chmod(temporary, 0o600)
+      await rename(temporary, path)
+      return path
+    },
+  )
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { exit } from './clean-up.ts'
 import { Ended } from './command-error.ts'
 
 /** Runs the program with the arguments of this process; an error becomes a line and the exit status 1. */
@@ -6,7 +7,11 @@ export async function run(program: Command): Promise<void> {
   // The reader of a pipe has ended, such as `head`, and wants no more.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
-    process.exit()
+    void exit()
+  })
+  // Nobody reads what the command says beside its result, which may still be on the way.
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
   })
   try {
     await program.parseAsync()

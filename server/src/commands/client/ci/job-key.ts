@@ -4,6 +4,7 @@ import { isId } from '../../../contract/ids.ts'
 import { endedOrAborted } from '../../../platform/abort.ts'
 import type { CiJob } from '../../../platform/config/ci.ts'
 import type { ClientConfig } from '../../../platform/config/client.ts'
+import { withCleanUp } from '../clean-up.ts'
 import { CommandError } from '../command-error.ts'
 import { explain } from '../errors.ts'
 import { ruleFor } from './rule.ts'
@@ -35,23 +36,15 @@ export async function withJobKey<T>(
     )
   }
   const keys = createKeys(job, project)
-  const signals = ['SIGTERM', 'SIGHUP', 'SIGINT'] as const
-  const stop = (signal: NodeJS.Signals, number: number) => {
-    // A command that has an own answer to Ctrl+C ends the work, and with it the key.
-    if (signal === 'SIGINT' && process.listenerCount('SIGINT') > 1) return
-    void keys.end().finally(() => process.exit(128 + number))
-  }
-  for (const signal of signals) process.on(signal, stop)
-  try {
-    const first = await keys.current()
-    return await work({ baseUrl: job.baseUrl, apiKey: first, fetch: fetchWith(keys.current) })
-  } catch (error) {
-    // The cause says what the CI lacks.
-    throw withRule(explain(error instanceof NoTokenError ? error.cause : error, job), keys.refused(error))
-  } finally {
-    for (const signal of signals) process.off(signal, stop)
-    await keys.end()
-  }
+  return withCleanUp(keys.end, async () => {
+    try {
+      const first = await keys.current()
+      return await work({ baseUrl: job.baseUrl, apiKey: first, fetch: fetchWith(keys.current) })
+    } catch (error) {
+      // The cause says what the CI lacks.
+      throw withRule(explain(error instanceof NoTokenError ? error.cause : error, job), keys.refused(error))
+    }
+  })
 }
 
 /** Adds the command by which the project would trust the job. */

@@ -1,0 +1,30 @@
+const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
+
+const pending = new Set<() => Promise<unknown>>()
+let exiting: Promise<never> | undefined
+
+/** Runs `work` and then `cleanUp`, which is also run when a signal ends the command. */
+export async function withCleanUp<T>(cleanUp: () => Promise<unknown>, work: () => Promise<T>): Promise<T> {
+  const names = Object.keys(signals) as (keyof typeof signals)[]
+  if (pending.size === 0) for (const signal of names) process.on(signal, stop)
+  pending.add(cleanUp)
+  try {
+    return await work()
+  } finally {
+    pending.delete(cleanUp)
+    if (pending.size === 0) for (const signal of names) process.off(signal, stop)
+    await cleanUp()
+  }
+}
+
+/** Ends the process when everything is cleaned up. */
+export function exit(status?: number): Promise<never> {
+  exiting ??= Promise.allSettled([...pending].map((cleanUp) => cleanUp())).then(() => process.exit(status))
+  return exiting
+}
+
+function stop(signal: NodeJS.Signals): void {
+  // A command that answers the signal itself ends the work, and with it what is pending.
+  if (process.listenerCount(signal) > 1) return
+  void exit(128 + signals[signal as keyof typeof signals])
+}
