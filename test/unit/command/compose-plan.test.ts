@@ -299,7 +299,7 @@ services:
     ['services: { a: 1 }', 'services.a'],
     ['name: x', 'services'],
     [`services: { a: { image: "\${NEEDED:?set it}" } }`, 'services.a.image needs the variable NEEDED: set it'],
-    ['services: { a: { image: "a$" } }', 'write $$'],
+    [`services: { a: { image: "a\${" } }`, 'write $$'],
     [`services: { a: { image: "\${A:-b" } }`, 'write $$'],
     [`services: { a: { image: "\${A b}" } }`, 'write $$'],
   ])('that cannot be read is refused with a reason: %s', async (text, reason) => {
@@ -315,6 +315,7 @@ services:
       '${NONE-a}${SET-a}': 'avalue',
       '${SET:+other}${EMPTY:+other}${NONE+other}': 'other',
       $$SET: '$SET',
+      'pa$1 $ ^a$': 'pa$1 $ ^a$',
     }
     for (const [text, value] of Object.entries(cases)) expect(interpolate(text, given), text).toBe(value)
     fc.assert(

@@ -4,11 +4,11 @@ import { dirname, join, resolve } from 'node:path'
 import { parseDocument, visit } from 'yaml'
 import { type ZodError, z } from 'zod'
 import { CommandError } from '../command-error.ts'
-import { readVariables } from '../variables.ts'
+import { type EnvFileScope, readEnvFile } from './env-file.ts'
 import { interpolate, type Scope } from './interpolate.ts'
 
 /** The names that Compose looks for in a folder, in its order. */
-const names = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
+const fileNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
 /**
  * The most copies that anchors and merged keys may make of what they name: files of many services have hundreds, and a small
@@ -54,7 +54,15 @@ const service = z.looseObject({
     .optional(),
   environment: z.union([z.array(z.string()), z.record(z.string(), scalar)]).optional(),
   env_file: z
-    .union([z.string(), z.array(z.union([z.string(), z.looseObject({ path: z.string(), required: flag.optional() })]))])
+    .union([
+      z.string(),
+      z.array(
+        z.union([
+          z.string(),
+          z.looseObject({ path: z.string(), required: flag.optional(), format: z.string().optional() }),
+        ]),
+      ),
+    ])
     .optional(),
   command: words.nullable().optional(),
   entrypoint: words.nullable().optional(),
@@ -114,28 +122,31 @@ export async function readComposeFile(
 ): Promise<ComposeFile> {
   const path = findFile(given)
   const folder = dirname(path)
-  const variables = { ...(await dotenvBeside(folder)), ...definedOf(environment) }
+  const names = new Set<string>()
+  const missing = (name: string) => void names.add(name)
+  const set = definedOf(environment)
+  const variables = { ...(await dotenvBeside(folder, { outer: set, missing })), ...set }
   const parsed = parseYaml(await readFile(path, 'utf8'), path)
-  const missing = new Set<string>()
-  const read = composeFile.safeParse(
-    interpolateAll(parsed, { variables, place: '', missing: (name) => void missing.add(name) }),
-  )
+  const read = composeFile.safeParse(interpolateAll(parsed, { variables, place: '', missing }))
   if (!read.success) throw new CommandError(`${path} is no compose file that can be read: ${firstProblem(read.error)}`)
   const { services, volumes, ...others } = read.data
   const environments: Record<string, Record<string, string>> = {}
   for (const [name, each] of Object.entries(services)) {
-    environments[name] = { ...(await fromFiles(folder, each)), ...fromEnvironment(each, variables) }
+    const own = fromEnvironment(each, variables)
+    // Their values may have those of the environment, which goes before them.
+    const ofFiles = await fromFiles(folder, each, { outer: { ...own, ...variables }, missing })
+    environments[name] = { ...ofFiles, ...own }
   }
   const otherKeys = Object.keys(others).filter((key) => !['version', 'name'].includes(key) && !key.startsWith('x-'))
-  return { folder, services, environments, otherKeys, volumes: volumes ?? {}, missing: [...missing] }
+  return { folder, services, environments, otherKeys, volumes: volumes ?? {}, missing: [...names] }
 }
 
 function findFile(given: string): string {
   const path = resolve(given)
   if (!existsSync(path)) throw new CommandError(`There is no file or folder ${given}.`)
   if (!statSync(path).isDirectory()) return path
-  const found = names.map((name) => join(path, name)).find((each) => existsSync(each))
-  if (found === undefined) throw new CommandError(`The folder ${given} has no ${names.join(', ')}.`)
+  const found = fileNames.map((name) => join(path, name)).find((each) => existsSync(each))
+  if (found === undefined) throw new CommandError(`The folder ${given} has no ${fileNames.join(', ')}.`)
   return found
 }
 
@@ -177,17 +188,31 @@ function firstProblem({ issues }: ZodError): string {
     : [...(first.path.length === 0 ? [] : [first.path.join('.')]), first.message].join(': ')
 }
 
-const dotenvBeside = async (folder: string): Promise<Record<string, string>> =>
-  existsSync(join(folder, '.env')) ? readVariables([], join(folder, '.env')) : {}
+async function dotenvBeside(folder: string, scope: EnvFileScope): Promise<Record<string, string>> {
+  const variables = new Map<string, string>()
+  const path = join(folder, '.env')
+  if (existsSync(path)) await readEnvFile(path, variables, scope)
+  return Object.fromEntries(variables)
+}
 
-async function fromFiles(folder: string, { env_file = [] }: Service): Promise<Record<string, string>> {
-  const variables: Record<string, string> = {}
+interface EnvFile {
+  readonly path: string
+  readonly required?: boolean | undefined
+  readonly format?: string | undefined
+}
+
+async function fromFiles(
+  folder: string,
+  { env_file = [] }: Service,
+  scope: EnvFileScope,
+): Promise<Record<string, string>> {
+  const variables = new Map<string, string>()
   for (const each of typeof env_file === 'string' ? [env_file] : env_file) {
-    const { path, required = true } = typeof each === 'string' ? { path: each } : each
+    const { path, required = true, format }: EnvFile = typeof each === 'string' ? { path: each } : each
     const file = resolve(folder, path)
-    if (required || existsSync(file)) Object.assign(variables, await readVariables([], file))
+    if (required || existsSync(file)) await readEnvFile(file, variables, { ...scope, format })
   }
-  return variables
+  return Object.fromEntries(variables)
 }
 
 /** A variable without a value has that of the environment, and none where that has none. */

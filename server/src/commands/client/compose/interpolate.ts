@@ -10,13 +10,13 @@ export interface Scope {
 }
 
 /** A use of a variable: all of a braced one but for what follows its name. */
-const use = /\$(?:(?<escaped>\$)|(?<plain>[A-Za-z_]\w*)|\{(?<name>[A-Za-z_]\w*)(?<operator>:?[-?+])?)?/g
+const use = /\$(?:(?<escaped>\$)|(?<plain>[A-Za-z_]\w*)|\{(?:(?<name>[A-Za-z_]\w*)(?<operator>:?[-?+])?)?)/g
 
 /**
  * Puts variables into a value of a compose file, by the rules of the Compose specification: `$NAME`, `${NAME}`, `${NAME:-default}`,
- * `${NAME-default}`, `${NAME:?message}`, `${NAME?message}`, `${NAME:+other}`, `${NAME+other}`, and `$$` for one `$`. What
- * follows the operator may have variables, too. A variable without a value and a default is empty. Throws a `CommandError` for
- * what the file calls required, and for any other `$`.
+ * `${NAME-default}`, `${NAME:?message}`, `${NAME?message}`, `${NAME:+other}`, `${NAME+other}`, and `$$` for one `$`, as is a `$`
+ * before anything else. What follows the operator may have variables, too. A variable without a value and a default is empty.
+ * Throws a `CommandError` for what the file calls required, and for any other `${`.
  */
 export function interpolate(text: string, scope: Scope): string {
   let result = ''
@@ -63,4 +63,4 @@ function substituted(name: string, operator: string, word: string, scope: Scope)
 }
 
 const misused = ({ place }: Scope): CommandError =>
-  new CommandError(`${place} has a $ that names no variable: write $$ for the character itself.`)
+  new CommandError(`${place} has $\{ without a name and its }: write $$ for the character $ itself.`)
