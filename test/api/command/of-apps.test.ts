@@ -203,4 +203,24 @@ describe('fairlead env', () => {
     const copied = await run('env', 'copy', 'web', 'LEVEL', '--app', 'live', '--no-apply')
     expect(copied.stdout).toBe('LEVEL="debug"\nWHO\n')
   })
+  it('leaves the app as it is when a name or a value is wrong', async () => {
+    const body = { name: 'own', image, env_vars: { GREETING: 'of the deployment' } }
+    await given.client.deployments.create({ params: { project_id: given.projectId }, body })
+    await expect.poll(async () => (await given.appNamed('own')).serving, { timeout: 60_000 }).not.toBeNull()
+    const at = ['--app', 'own', '--no-apply']
+    const refused = async (...args: string[]) => (await run('env', ...args, ...at)).stderr
+    expect(await refused('unset', 'NOPE')).toContain('The app own has no variable NOPE.')
+    expect(await refused('copy', 'web', 'NOPE')).toContain('The app web has no variable NOPE.')
+    expect(await refused('set', 'NO-NAME=x')).toContain('NO-NAME: ')
+    const params = await paramsOf('own')
+    expect(await given.client.variables.list({ params })).toMatchObject({ variables: [], env_vars: ['GREETING'] })
+    expect(await run('env', 'unset', 'GREETING', ...at)).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it('makes no project for a deployment with a wrong variable', async () => {
+    const wrong = await run('deploy', '--image', image, '--project', 'not made', '--env', '=x')
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('NAME=value') })
+    const { projects } = await given.client.projects.list()
+    expect(projects.map(({ name }) => name)).not.toContain('not made')
+  })
 })

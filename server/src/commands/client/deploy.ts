@@ -76,10 +76,10 @@ async function promote(connection: Connection, source: string, from_deployment_i
   const { name } = flags
   if (name === undefined) throw new CommandError('Give the name of the app with --name.')
   assertOnlySource('--from-deployment', source, flags)
+  const variables = await variablesFor(flags)
   const project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
   announce(connection, name, project)
-  const body = { name, from_deployment_id, ...(await variablesFor(flags)) }
-  await runDeployment(connection, project, body, flags)
+  await runDeployment(connection, project, { name, from_deployment_id, ...variables }, flags)
 }
 
 /** Deploys a container image, as an app of its name unless another one is given. */
@@ -87,11 +87,11 @@ async function deployImage(connection: Connection, source: string, image: string
   assertOnlySource('--image', source, flags)
   const reference = parseImageReference(image)
   if ('problem' in reference) throw new CommandError(`--image ${reference.problem}`)
-  volumesFor(flags)
+  const more = { ...volumesFor(flags), ...(await variablesFor(flags)) }
   const name = flags.name ?? basename(reference.path)
   const project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
   announce(connection, name, project)
-  await runDeployment(connection, project, { name, image, ...volumesFor(flags), ...(await variablesFor(flags)) }, flags)
+  await runDeployment(connection, project, { name, image, ...more }, flags)
 }
 
 /** @throws CommandError for a volume without a name and a path; the server says what else is wrong with one */
@@ -119,12 +119,12 @@ const isAddress = (source: string): boolean =>
   /^[a-z][a-z+]*:\/\//i.test(source) || (/^[\w.-]+@[\w.-]+:/.test(source) && !existsSync(source))
 
 async function deployAddress(connection: Connection, git_url: string, flags: DeployFlags): Promise<void> {
+  const variables = await variablesFor(flags)
   const name = flags.name ?? nameFor(git_url)
   const project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
   announce(connection, name, project)
   const source = { git_url, ...(flags.branch === undefined ? {} : { branch: flags.branch }) }
   const latest = await latestOf(connection.client, project.id, name)
-  const variables = await variablesFor(flags)
   await runDeployment(connection, project, { name, ...source, ...rootFor(latest, flags), ...variables }, flags)
 }
 
@@ -134,6 +134,7 @@ async function deployFolder(connection: Connection, folder: string, flags: Deplo
   }
   const { client, baseUrl, job } = connection
   const checkedOut = await readRepository(folder)
+  const variables = await variablesFor(flags)
   // Jobs of a CI check out a commit without its branch.
   const local = { ...checkedOut, branch: checkedOut.branch ?? job?.branch ?? null }
   const stored = await readLink(local.root)
@@ -144,7 +145,6 @@ async function deployFolder(connection: Connection, folder: string, flags: Deplo
   const project = await projectFor(client, { named: flags.project, link, name })
   announce(connection, name, project, local)
   const latest = await latestOf(client, project.id, name)
-  const variables = await variablesFor(flags)
   const source_id = await uploadCommit(connection, project, local)
   await writeLink(local.root, { url: baseUrl, project: project.id, app: name })
   await runDeployment(connection, project, { name, source_id, ...rootFor(latest, flags), ...variables }, flags)

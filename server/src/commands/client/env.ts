@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import type { BodyInput, ResponseBody } from '../../contract/client.ts'
+import { variables as variablesSchema } from '../../contract/variable-values.ts'
 import { type AppParams, findAppParams, type Project } from './apps.ts'
 import { CommandError } from './command-error.ts'
 import { type Connection, withServer } from './connection.ts'
@@ -86,6 +87,7 @@ const copyCommand = (local: LocalServer | undefined): Command =>
         })
         const { app_id: from_app, project_id: from_project } = source.params
         const body = { from: from_app, from_project, ...(names.length > 0 && { names }) }
+        assertHas(await stateOf(source), names, from)
         await adopt(app)
         await finish(app, await app.connection.client.variables.copy({ params: app.params, body }), flags)
       }),
@@ -126,15 +128,28 @@ const stateOf = ({ connection, params }: AppOfServer): Promise<State> => connect
 /** Makes the variables of the app's deployment those of the app: otherwise they would take precedence over a change. */
 const adopt = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.adopt({ params })
 
+/** Throws a `CommandError` for a name that neither the app nor its deployment has. */
+function assertHas({ variables, env_vars }: State, names: readonly string[], app: string): void {
+  const missing = names.find((name) => !env_vars.includes(name) && !variables.some((each) => each.name === name))
+  if (missing !== undefined) throw new CommandError(`The app ${app} has no variable ${missing}.`)
+}
+
+/** Throws a `CommandError` for variables that the server would refuse, which a name or a value alone decides. */
+function assertValid(set: Readonly<Record<string, string>> = {}): void {
+  const read = variablesSchema.safeParse(set)
+  const [first] = read.error?.issues ?? []
+  if (first !== undefined) throw new CommandError(`${first.path.join('.') || 'The variables'}: ${first.message}`)
+}
+
 function change(
   local: LocalServer | undefined,
   flags: ChangeFlags,
   body: Pick<BodyInput<'variables.update'>, 'set' | 'unset'>,
 ): Promise<void> {
+  assertValid(body.set)
   return withApp(local, flags, async (app) => {
-    const { variables } = await adopt(app)
-    const missing = body.unset?.find((name) => !variables.some((variable) => variable.name === name))
-    if (missing !== undefined) throw new CommandError(`The app ${app.name} has no variable ${missing}.`)
+    assertHas(await stateOf(app), body.unset ?? [], app.name)
+    await adopt(app)
     const kind = flags.plain ? { kind: 'plain' as const } : {}
     const { connection, params } = app
     await finish(app, await connection.client.variables.update({ params, body: { ...body, ...kind } }), flags)

@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises'
 import { normalize, relative, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '../../../contract/client.ts'
@@ -20,7 +21,7 @@ type Params = { readonly project_id: string }
 export async function carryOut(
   connection: Connection,
   project: Project,
-  { plan, folder }: { readonly plan: ImportPlan; readonly folder: string },
+  { plan, source }: { readonly plan: ImportPlan; readonly source: LocalSource | null },
 ): Promise<void> {
   const { client } = connection
   const params = { project_id: project.id }
@@ -33,7 +34,7 @@ export async function carryOut(
   for (const app of plan.apps) {
     const there = apps.get(app.name)
     if (there !== undefined && !there.hasFailed) say(`The app ${app.name} is there already.`)
-    else await deploy(connection, project, { app, isNew: there === undefined, databases, folder }).catch(leaveOut(app))
+    else await deploy(connection, project, { app, isNew: there === undefined, databases, source }).catch(leaveOut(app))
   }
 }
 
@@ -105,9 +106,9 @@ async function untilAvailable(client: Client, params: Params & { readonly id: st
 async function deploy(
   connection: Connection,
   project: Project,
-  given: { app: AppToImport; isNew: boolean; databases: ReadonlyMap<string, string>; folder: string },
+  given: { app: AppToImport; isNew: boolean; databases: ReadonlyMap<string, string>; source: LocalSource | null },
 ): Promise<void> {
-  const { app, isNew, databases, folder } = given
+  const { app, isNew, databases } = given
   const { name, source, variables, volumes, instances } = app
   const params = { project_id: project.id }
   const linked = Object.entries(app.databases).flatMap(([variable, service]): [string, string][] => {
@@ -123,9 +124,9 @@ async function deploy(
   if ('image' in source) {
     say(`Deploying ${name}`)
     await runDeployment(connection, project, { ...body, image: source.image, volumes: { ...volumes } }, {})
-  } else {
-    const local = await repositoryOf(folder)
-    const root = relative(local.root, resolve(folder, source.folder)) || '.'
+  } else if (given.source !== null) {
+    const { local, rootOf } = given.source
+    const root = await rootOf(source.folder)
     if (!(await isSettled(local, root, app))) return
     say(`Deploying ${name}, commit ${local.commit.slice(0, 12)}`)
     warnOfChanges(local)
@@ -146,7 +147,25 @@ async function scale(client: Client, params: Params, { name, instances }: Pick<A
   })
 }
 
-const repositoryOf = async (folder: string): Promise<LocalCommit> => readRepository(await folderOfRepository(folder))
+/** The commit that the builds of a compose file are made of. */
+export interface LocalSource {
+  readonly local: LocalCommit
+  /** Returns the folder of a build, relative to the top of the repository. */
+  readonly rootOf: (context: string) => Promise<string>
+}
+
+/** Finds the commit that is checked out in the folder of a compose file; null when nothing of it is built. Throws a `CommandError`. */
+export async function sourceOf(apps: readonly AppToImport[], folder: string): Promise<LocalSource | null> {
+  if (apps.every(({ source }) => 'image' in source)) return null
+  const local = await readRepository(await folderOfRepository(folder))
+  // Git names the top without symbolic links.
+  const real = await realpath(folder)
+  const rootOf = async (context: string) => {
+    const path = resolve(real, context)
+    return relative(local.root, await realpath(path).catch(() => path)) || '.'
+  }
+  return { local, rootOf }
+}
 
 /** Keys of `fairlead.json` that make another app of a folder. */
 const decisiveKeys = ['builder', 'dockerfile', 'build', 'start', 'processes', 'volumes', 'cron']

@@ -65,7 +65,7 @@ function readCompose(
       const scope = { variables: { ...Object.fromEntries(variables), ...outer }, place: `${place}: ${name}`, missing }
       variables.set(
         name,
-        valueOf(value, (part) => interpolate(part, scope)),
+        valueIn(value, (part) => interpolate(part, scope)),
       )
     } else if (Object.hasOwn(outer, name)) variables.set(name, outer[name] ?? '')
     endOfLine.lastIndex = at
@@ -74,11 +74,13 @@ function readCompose(
   }
 }
 
-function valueOf(written: string, interpolated: (text: string) => string): string {
+function valueIn(written: string, interpolated: (text: string) => string): string {
   const [quote = ''] = written
   if (quote !== '"' && quote !== "'") return interpolated(written.replace(/ #.*$/, '').trimEnd())
   // A backslash goes away before the quote alone.
-  const content = written.slice(1, -1).replace(/\\([^])/g, (pair, letter: string) => (letter === quote ? quote : pair))
+  const content = written
+    .slice(1, -1)
+    .replace(/\\([\s\S])/g, (pair, letter: string) => (letter === quote ? quote : pair))
   return quote === "'" ? content : interpolated(content.replace(/\\(?:[abfnrtv$"\\]|0\d{0,3})/g, unescaped))
 }
 
@@ -94,8 +96,8 @@ const escapes: Readonly<Record<string, string>> = {
 }
 
 /** Returns what an escape stands for in double quotes: `\0` begins three octal digits. */
-function unescaped(escape: string): string {
-  const rest = escape.slice(1)
+function unescaped(written: string): string {
+  const rest = written.slice(1)
   if (!rest.startsWith('0')) return escapes[rest] ?? rest
   const digits = rest.slice(1)
   return /^[0-3][0-7]{2}$/.test(digits) ? String.fromCharCode(Number.parseInt(digits, 8)) : `\\${digits}`

@@ -6,7 +6,7 @@ import { withServer } from '../connection.ts'
 import { printable } from '../follow.ts'
 import { type LocalServer, withLocalOption } from '../local.ts'
 import { nameFor } from '../repository.ts'
-import { carryOut } from './carry-out.ts'
+import { carryOut, sourceOf } from './carry-out.ts'
 import { readComposeFile } from './file.ts'
 import { type ImportPlan, planImport } from './plan.ts'
 
@@ -43,11 +43,12 @@ async function importCompose(local: LocalServer | undefined, given: string, flag
   if (plan.apps.length + plan.databases.length === 0) {
     throw new CommandError(`The compose file has nothing that can be brought.\n${textOf(plan)}`)
   }
+  const source = await sourceOf(plan.apps, file.folder)
   await withServer(local, flags, async (connection) => {
     const name = nameFor(file.folder)
     const project: Project = await projectFor(connection.client, { named: flags.project, link: undefined, name })
     process.stderr.write(textOf(plan))
-    await carryOut(connection, project, { plan, folder: file.folder })
+    await carryOut(connection, project, { plan, source })
   })
 }
 
