@@ -1,13 +1,16 @@
 import { lstat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
+import type { Administration } from '../administration.ts'
 import { type ClientConfig, readClientConfig } from '../platform/config/client.ts'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
+import { lockByName } from '../platform/database.ts'
 import { exists } from '../platform/files.ts'
 import { isPrivateDirectory } from '../platform/machine/socket-folder.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import type { LocalServer } from './client/local.ts'
+import { say } from './client/wait.ts'
 import { directoriesInUse } from './data-directory.ts'
 import { createKey } from './keys.ts'
 import { dataDirOption, withState } from './shared.ts'
@@ -15,24 +18,45 @@ import { dataDirOption, withState } from './shared.ts'
 /** The server of this machine, for the commands of users. */
 export const localServer: LocalServer = { option: dataDirOption, logIn: logInLocally }
 
-async function logInLocally(given: Parameters<LocalServer['logIn']>[0]): Promise<ClientConfig | undefined> {
+type Given = Parameters<LocalServer['logIn']>[0]
+
+async function logInLocally(given: Given): Promise<ClientConfig | undefined> {
   for (const folder of await foldersOf(given)) {
     const isNamed = given.dataDir !== undefined || given.hasDataDirectory
     const url = await runningAt(folder, isNamed ? undefined : isOwnSocket)
     // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
     if (url === undefined) continue
-    if (given.kept?.baseUrl === `${url}/v1`) return given.kept
+    const keptOne = async () => {
+      const kept = await given.kept()
+      return kept?.baseUrl === `${url}/v1` ? kept : undefined
+    }
+    const kept = await keptOne()
+    if (kept !== undefined) return kept
     if (!(await canAdminister(folder))) continue
-    const flags = { name: `fairlead deploy on ${hostname()}`.slice(0, 100), preset: 'full' }
-    const key = await withState({ dataDir: folder }, (administration) => createKey(administration, flags))
-    process.stderr.write(`fairlead: using the server at ${url}, with a new key of its data directory ${folder}\n`)
-    return readClientConfig(url, key)
+    return withState({ dataDir: folder }, (administration) =>
+      administration.database.transaction().execute(async (transaction) => {
+        await lockByName(transaction, 'keys of local commands')
+        // Another command may have made one while this one waited.
+        return (await keptOne()) ?? makeKey(administration, { url, folder, keep: given.keep })
+      }),
+    )
   }
   return undefined
 }
 
+async function makeKey(
+  administration: Administration,
+  { url, folder, keep }: { readonly url: string; readonly folder: string; readonly keep: Given['keep'] },
+): Promise<ClientConfig> {
+  const flags = { name: `fairlead deploy on ${hostname()}`.slice(0, 100), preset: 'full' }
+  const config = readClientConfig(url, await createKey(administration, flags))
+  await keep(config)
+  say(`using the server at ${url}, with a new key of its data directory ${folder}`)
+  return config
+}
+
 /** The data directories to look at: the one that is named, or those in use. */
-async function foldersOf({ dataDir, hasDataDirectory }: Parameters<typeof logInLocally>[0]): Promise<string[]> {
+async function foldersOf({ dataDir, hasDataDirectory }: Given): Promise<string[]> {
   return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : directoriesInUse()
 }
 

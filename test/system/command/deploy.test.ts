@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { commandHere } from '../../harness/command-here.ts'
 import { hangingBuild } from '../../harness/deployments.ts'
-import { command } from '../../harness/process.ts'
+import { command, fairlead } from '../../harness/process.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
@@ -171,6 +171,18 @@ describe('a server is found', () => {
     await chmod(file, 0o644)
     const open = await commandHere(['open', 'local'], { HOME: user.path, XDG_CONFIG_HOME: '' })
     expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('chmod 600') })
+  })
+
+  it('by four commands at once, of which one makes the key', async () => {
+    await using user = await temporaryDirectory()
+    const env = { XDG_CONFIG_HOME: user.path, DATABASE_URL: server.database.url }
+    const open = () => fairlead(['open', 'none', '--data-dir', server.dataDirectory], env)
+    const keys = async () => (await server.database.query('select id from api_keys')).length
+    const before = await keys()
+    const ended = await Promise.all([open(), open(), open(), open()])
+    expect(ended.map(({ stderr }) => stderr.includes('There is no app none.'))).toEqual([true, true, true, true])
+    expect(ended.filter(({ stderr }) => stderr.includes('with a new key'))).toHaveLength(1)
+    expect((await keys()) - before).toBe(1)
   })
 
   it('by a login with a key from standard input, which is tried first', async () => {

@@ -85,9 +85,9 @@ async function findServer(local: LocalServer | undefined, dataDir: string | unde
   const kept = await readLogin(loginFile)
   const isNamed = local !== undefined && (dataDir !== undefined || hasDataDirectory)
   if (!isNamed && kept !== undefined) return sayUsed({ config: kept, loginFile })
-  const config = await local?.logIn({ dataDir, hasDataDirectory, kept })
+  const login = { kept: () => readLogin(loginFile), keep: storeLogin }
+  const config = await local?.logIn({ dataDir, hasDataDirectory, ...login })
   if (config === undefined) throw isNamed ? notRunning(dataDir) : noServer(local)
-  if (config !== kept) await storeLogin(config)
   return { config, loginFile }
 }
 

@@ -6,13 +6,14 @@ export interface LocalServer {
   /** Returns the option that names its data directory. */
   readonly option: () => Option
   /**
-   * Finds a server that runs on this machine, of a server that this user runs, and makes a key of it, unless the kept
-   * one is of that server. Resolves to `undefined` when there is none.
+   * Finds a server that runs on this machine, of a server that this user runs, and makes and keeps a key of it, unless the kept
+   * one is of that server. Resolves to `undefined` when there is none. Of commands that do so at once, one makes the key.
    */
   readonly logIn: (given: {
     readonly dataDir: string | undefined
     readonly hasDataDirectory: boolean
-    readonly kept: ClientConfig | undefined
+    readonly kept: () => Promise<ClientConfig | undefined>
+    readonly keep: (config: ClientConfig) => Promise<unknown>
   }) => Promise<ClientConfig | undefined>
 }
 

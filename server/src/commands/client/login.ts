@@ -36,7 +36,9 @@ export function loginCommand(local?: LocalServer): Command {
 }
 
 async function logInLocally(local: LocalServer | undefined, dataDir: string | undefined): Promise<ClientConfig> {
-  const found = await local?.logIn({ dataDir, hasDataDirectory: false, kept: undefined })
+  // It is kept when it was tried.
+  const login = { kept: async () => undefined, keep: async () => undefined }
+  const found = await local?.logIn({ dataDir, hasDataDirectory: false, ...login })
   if (found !== undefined) return found
   throw new CommandError('no server of this machine is found. Give its address, or --data-dir with its data directory.')
 }
