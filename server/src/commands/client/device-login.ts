@@ -17,8 +17,12 @@ const requestMs = 30_000
 /** Seconds that are added to the interval when the server asks for it (RFC 8628 §3.5). */
 const slowDown = 5
 
-/** Lets a person approve this machine in the dashboard. Resolves to the key that the server then makes. */
-export async function keyByApproval(baseUrl: string): Promise<string> {
+/**
+ * Lets a person approve this machine in the dashboard. Resolves to the key that the server then makes.
+ *
+ * @param pause waits for milliseconds
+ */
+export async function keyByApproval(baseUrl: string, pause: (ms: number) => Promise<unknown> = sleep): Promise<string> {
   const begun = await begin(baseUrl)
   const page = printable(begun.verification_uri_complete)
   const minutes = Math.ceil(begun.expires_in / 60)
@@ -30,19 +34,31 @@ export async function keyByApproval(baseUrl: string): Promise<string> {
   if (process.stdin.isTTY && /^https?:\/\//.test(page)) await openBrowser(page)
   const until = performance.now() + begun.expires_in * 1000
   let { interval } = begun
+  let isAnswerLost = false
   while (performance.now() < until) {
-    await sleep(interval * 1000)
+    await pause(interval * 1000)
     const outcome = await ask(baseUrl, begun.device_code)
     if (typeof outcome === 'object') return outcome.api_key
     if (outcome === 'access_denied') throw new CommandError('the login was refused in the dashboard.')
+    // The server gives a key once.
+    if (outcome === 'expired_token' && isAnswerLost) throw lostKey()
     if (outcome === 'expired_token') break
-    if (outcome === 'slow_down') interval += slowDown
+    if (outcome === 'no answer') isAnswerLost = true
+    if (outcome === 'no answer' || outcome === 'slow_down') interval += slowDown
   }
   throw new CommandError('nobody approved the login in time. Run fairlead login again.')
 }
 
+const lostKey = (): CommandError =>
+  new CommandError(
+    `an answer of the server was lost. If the login was approved, its key was in that answer: revoke "fairlead login on ${machineName()}" in the ` +
+      'dashboard, and run fairlead login again.',
+  )
+
+const machineName = (): string => printable(hostname()).slice(0, 100) || 'a machine'
+
 async function begin(baseUrl: string): Promise<z.output<typeof deviceCodeAnswer>> {
-  const response = await post(baseUrl, '/device/code', { name: printable(hostname()).slice(0, 100) || 'a machine' })
+  const response = await post(baseUrl, '/device/code', { name: machineName() })
   const text = await response.text()
   if (response.ok) return parse(deviceCodeAnswer, readJson(text, response))
   const error = readError(response, text)
@@ -53,16 +69,22 @@ async function begin(baseUrl: string): Promise<z.output<typeof deviceCodeAnswer>
   )
 }
 
-/** Asks once. A server that does not answer, or not now, is asked again. */
-async function ask(baseUrl: string, device_code: string): Promise<z.output<typeof deviceTokenAnswer> | DeviceReason> {
-  const response = await post(baseUrl, '/device/token', { device_code }).catch(() => undefined)
-  if (response === undefined) return 'slow_down'
-  const text = await response.text()
+/** Asks once. A server that gives no answer, a cut one or not now, is asked again. */
+async function ask(
+  baseUrl: string,
+  device_code: string,
+): Promise<z.output<typeof deviceTokenAnswer> | DeviceReason | 'no answer'> {
+  const answered = await post(baseUrl, '/device/token', { device_code })
+    .then(async (response) => ({ response, text: await response.text() }))
+    .catch(() => undefined)
+  if (answered === undefined) return 'no answer'
+  const { response, text } = answered
   if (response.ok) return parse(deviceTokenAnswer, readJson(text, response))
   const error = readError(response, text)
   const reason = reasonOf(error)
   if (reason !== undefined) return reason
-  if (error.status === 429 || error.status >= 500) return 'slow_down'
+  if (error.status >= 500) return 'no answer'
+  if (error.status === 429) return 'slow_down'
   throw error
 }
 
