@@ -3,8 +3,10 @@ import { openAsBlob } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { growingPause } from '../../platform/abort.ts'
 import { startProcess } from '../../platform/processes/spawn.ts'
 import { CommandError } from './command-error.ts'
+import { say } from './wait.ts'
 
 /** The commit that is checked out in a folder. */
 export interface LocalCommit {
@@ -91,8 +93,32 @@ export async function readLink(folder: string): Promise<Link | undefined> {
   return { url: url.trim(), project: project.trim(), app: app.trim() }
 }
 
+/** Keeps the link of a folder. One that cannot be kept is told: a deployment does not need it. */
 export async function writeLink(folder: string, link: Link): Promise<void> {
-  for (const [name, value] of Object.entries(link)) await git(folder, ['config', '--local', `fairlead.${name}`, value])
+  try {
+    for (const [name, value] of Object.entries(link)) await configure(folder, `fairlead.${name}`, value)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    say(`the folder does not remember its app: ${error.message}`)
+  }
+}
+
+/** How long another git may write the configuration, such as that of another deployment of the folder. */
+const configureMs = 2_000
+
+/** Sets a variable of git. Git itself does not wait for the lock of its configuration. */
+async function configure(folder: string, name: string, value: string): Promise<void> {
+  const until = performance.now() + configureMs
+  const pause = growingPause({ firstMs: 20, longestMs: 500 })
+  for (;;) {
+    try {
+      await git(folder, ['config', '--local', name, value])
+      return
+    } catch (error) {
+      if (performance.now() > until) throw error
+      await pause()
+    }
+  }
 }
 
 /** Returns the name of an app for a folder or an address: its last part, without `.git`. */

@@ -1,0 +1,20 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { readLink, writeLink } from '../../../server/src/commands/client/repository.ts'
+import { repository } from '../../harness/repository.ts'
+
+const link = { url: 'http://fairlead.example/v1', project: 'proj_1', app: 'web' }
+
+it('deployments of a folder at once all keep its link', async () => {
+  await using source = await repository({ 'a.txt': '' })
+  await Promise.all(Array.from({ length: 8 }, () => writeLink(source.path, link)))
+  expect(await readLink(source.path)).toEqual(link)
+})
+
+it('a folder whose git configuration cannot be written is deployed all the same', async () => {
+  await using source = await repository({ 'a.txt': '' })
+  await writeFile(join(source.path, '.git', 'config.lock'), '')
+  await writeLink(source.path, link)
+  expect(await readLink(source.path)).toBeUndefined()
+})
