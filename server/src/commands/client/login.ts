@@ -1,10 +1,10 @@
-import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { createClient } from '../../contract/client.ts'
 import { type ClientConfig, readAddress, readClientConfig } from '../../platform/config/client.ts'
 import { CommandError } from './command-error.ts'
 import { keyByApproval } from './device-login.ts'
 import { explain } from './errors.ts'
+import { textOfInput } from './input.ts'
 import { type LocalServer, withLocalOption } from './local.ts'
 import { storeLogin } from './login-file.ts'
 
@@ -45,7 +45,9 @@ async function logInLocally(local: LocalServer | undefined, dataDir: string | un
 
 async function logIn(url: string): Promise<ClientConfig> {
   const baseUrl = readAddress(url)
-  const key = process.stdin.isTTY ? '' : (await text(process.stdin)).trim()
+  const key = process.stdin.isTTY
+    ? ''
+    : (await textOfInput('a key (with < /dev/null, you approve the login in the dashboard)')).trim()
   if (key !== '') return readClientConfig(url, key)
   const apiKey = await keyByApproval(baseUrl).catch((error: unknown) => {
     throw explain(error, { baseUrl })

@@ -1,12 +1,12 @@
 import { openAsBlob } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { Command, Option } from 'commander'
 import { lookup } from 'mrmime'
 import { type Operation, operations } from '../../../contract/operations.ts'
 import { CommandError } from '../command-error.ts'
 import { withServer } from '../connection.ts'
+import { textOfInput } from '../input.ts'
 import { bodyHelp } from './body-help.ts'
 
 type Flags = Readonly<Record<string, string | undefined>>
@@ -100,7 +100,8 @@ async function bodyOf(operation: Operation, { data, file, name }: Flags): Promis
     return operation.upload === 'multipart/form-data' ? formOf(content, basename(file), name) : content
   }
   if (data === undefined) return undefined
-  const given = data === '-' ? await text(process.stdin) : data.startsWith('@') ? await readText(data.slice(1)) : data
+  const given =
+    data === '-' ? await textOfInput('the body') : data.startsWith('@') ? await readText(data.slice(1)) : data
   try {
     return JSON.parse(given) as unknown
   } catch {

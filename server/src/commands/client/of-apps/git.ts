@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import type { BodyInput, ResponseBody } from '../../../contract/client.ts'
 import { printable } from '../follow.ts'
+import { secretOfInput } from '../input.ts'
 import type { LocalServer } from '../local.ts'
-import { secretOfInput } from '../of-projects/secret-input.ts'
 import { type AppFlags, appCommand, type NamedApp, withNamedApp } from './command.ts'
 
 interface CredentialFlags extends AppFlags {

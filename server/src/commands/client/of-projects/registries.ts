@@ -3,8 +3,8 @@ import { findOneProject } from '../apps.ts'
 import { CommandError } from '../command-error.ts'
 import { type Connection, withServer } from '../connection.ts'
 import { printable } from '../follow.ts'
+import { secretOfInput } from '../input.ts'
 import { type LocalServer, withLocalOption } from '../local.ts'
-import { secretOfInput } from './secret-input.ts'
 
 interface RegistryFlags {
   readonly project?: string
