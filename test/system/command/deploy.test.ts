@@ -176,11 +176,11 @@ describe('a server is found', () => {
   it('by four commands at once, of which one makes the key', async () => {
     await using user = await temporaryDirectory()
     const env = { XDG_CONFIG_HOME: user.path, DATABASE_URL: server.database.url }
-    const open = () => fairlead(['open', 'none', '--data-dir', server.dataDirectory], env)
+    const open = () => fairlead(['open', 'unknown', '--data-dir', server.dataDirectory], env)
     const keys = async () => (await server.database.query('select id from api_keys')).length
     const before = await keys()
     const ended = await Promise.all([open(), open(), open(), open()])
-    expect(ended.map(({ stderr }) => stderr.includes('There is no app none.'))).toEqual([true, true, true, true])
+    expect(ended.map(({ stderr }) => stderr.includes('There is no app unknown.'))).toEqual([true, true, true, true])
     expect(ended.filter(({ stderr }) => stderr.includes('with a new key'))).toHaveLength(1)
     expect((await keys()) - before).toBe(1)
   })

@@ -23,7 +23,7 @@ async function read(text: string, format?: string) {
   return { variables: Object.fromEntries(variables), missing }
 }
 
-/** What Compose makes of each text: its tests of .env files, and the cases in which `fairlead env import` reads something else. */
+/** Texts, and the variables that Compose makes of them. `fairlead env import` reads many of them in another way. */
 it.each<[string, Record<string, string>]>([
   ['BASE=/srv\nA="${BASE}/x"\nB=$BASE/y\nC=\'${BASE}\'', { BASE: '/srv', A: '/srv/x', B: '/srv/y', C: '${BASE}' }],
   ['A=1\nA=2', { A: '2' }],

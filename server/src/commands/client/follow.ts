@@ -109,7 +109,7 @@ async function unlessSilent<T>(
   }
 }
 
-/** What a command says and does while a server does not answer. */
+/** The patience of a command with a server that does not answer. */
 interface Patience {
   answered(): void
   /** Throws the error when the server refuses, or has not answered for too long. */

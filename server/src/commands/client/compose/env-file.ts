@@ -18,7 +18,7 @@ const formats: Readonly<Record<string, Read>> = { '': readCompose, raw: readRaw 
 /**
  * Reads an `.env` or `env_file` as Compose does, not as `fairlead env import` does: values without quotes or in double quotes have
  * variables, the last of two equal names counts, `NAME: value` is an assignment, and a name alone has the value of `outer`.
- * What Compose reads in a surprising way is an error: text after a quote, and a name without letters. No message quotes a value.
+ * Text after a closing quote, which Compose reads as another assignment, is an error. No message quotes a value.
  *
  * @param variables those of the files before, which are added to
  * @throws CommandError
