@@ -8,9 +8,11 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { ApiError } from '../../server/src/contract/errors.ts'
 import { createBackground } from '../../server/src/platform/background.ts'
+import { createRequestTransactions } from '../../server/src/platform/database/request-transactions.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { shippedPlans } from '../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
+import { createSlots } from '../../server/src/platform/slots.ts'
 import { createFileAddresses } from '../../server/src/storage/address.ts'
 import { createDiskStore } from '../../server/src/storage/disk/disk-store.ts'
 import { createFiles, type Files } from '../../server/src/storage/files.ts'
@@ -42,12 +44,14 @@ async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore
   const store = wrap(await createDiskStore({ directory: join(server.dataDirectory, 'files') }))
   return {
     database: handle.db,
+    transact: createRequestTransactions(handle.db),
     store,
     pending: createPendingFiles({
       database: handle.db,
       store,
       server: { id: randomUUID(), process: 'faults' },
       spaceOf: async () => ({ projectIds: [], quotaBytes: 1e9, uploads: 10 }),
+      finishing: createSlots(1),
       hasEnded: () => true,
       logger,
     }),
@@ -139,18 +143,10 @@ it('keeps a file whose commit succeeded although its answer was lost', async () 
   const parts = await partsWith({})
   const losingAnswers: StorageParts = {
     ...parts,
-    database: new Proxy(parts.database, {
-      get(target, property) {
-        const value: unknown = Reflect.get(target, property)
-        if (property !== 'transaction') return typeof value === 'function' ? value.bind(target) : value
-        return () => ({
-          execute: async (work: Parameters<ReturnType<typeof target.transaction>['execute']>[0]) => {
-            await target.transaction().execute(work)
-            throw fault('ECONNRESET')
-          },
-        })
-      },
-    }),
+    async transact(accountId, work) {
+      await parts.transact(accountId, work)
+      throw fault('ECONNRESET')
+    },
   }
   expect(await uploadTo(createFiles(losingAnswers))).toMatchObject({ code: 'ECONNRESET' })
   const [row] = await server.database.query<{ id: string }>('select id from files')

@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
+import { createSlots } from '../../server/src/platform/slots.ts'
 import { createDiskStore } from '../../server/src/storage/disk/disk-store.ts'
 import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../server/src/storage/pending.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
@@ -48,6 +49,7 @@ describe('two servers on one database and one store', () => {
       store,
       server: { id: randomUUID(), process: name },
       spaceOf: onlyProject('proj_1'),
+      finishing: createSlots(1),
       hasEnded: (trace) => killed.has(trace),
       logger,
     })

@@ -1,9 +1,11 @@
 import { createTraffic } from '../apps/traffic.ts'
 import { authorityDownload } from '../databases/authority-download.ts'
+import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
+import { createSlots } from '../platform/slots.ts'
 import { createTenancy } from '../projects/tenancy.ts'
 import { composeAccounts } from './accounts.ts'
-import type { RequestComposition, SharedParts } from './composition.ts'
+import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDatabases, composeEngine } from './databases.ts'
 import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
@@ -18,6 +20,9 @@ import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
 import { composeWebhooks } from './webhooks.ts'
 
+/** Uploads that end at once. Node has four threads for files, of which one is left for other requests. */
+const finishedAtOnce = 3
+
 /**
  * Makes everything that answers requests, and mounts the API. It needs no leader in this process: requests read and write
  * rows, enqueue jobs and notify. Returns the parts that the work of the leader shares with them.
@@ -25,6 +30,10 @@ import { composeWebhooks } from './webhooks.ts'
 export async function composeRequests(composition: RequestComposition): Promise<SharedParts> {
   const { config, state, secrets, application } = composition
   const database = state.db
+  const turns: RequestTurns = {
+    transact: createRequestTransactions(database),
+    finishing: createSlots(finishedAtOnce),
+  }
   const tenancy = createTenancy({ database })
   const { runConnections } = composition
   const shared = {
@@ -35,9 +44,9 @@ export async function composeRequests(composition: RequestComposition): Promise<
   }
   const accounts = await composeAccounts(composition, tenancy)
   const { totals } = accounts
-  const storage = await composeStorage(composition, tenancy, totals)
+  const storage = await composeStorage(composition, tenancy, { totals, ...turns })
   const databases = composeDatabases(composition, accounts, tenancy, shared)
-  const deployments = await composeDeployments(composition, { ...shared, totals, tenancy })
+  const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
   const { assertApp, holdApp } = deployments
   const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
   const domains = composeDomains(composition, totals)
@@ -51,6 +60,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
   })
   application.mount({
     database,
+    transact: turns.transact,
     secrets,
     keys: accounts.keys,
     audit: accounts.audit,

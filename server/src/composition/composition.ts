@@ -3,10 +3,12 @@ import type { Application } from '../http/application/application.ts'
 import type { EdgeListener } from '../http/application/edge-listener.ts'
 import type { LogStore } from '../logs/log-store.ts'
 import type { Config } from '../platform/config.ts'
+import type { RequestTransactions } from '../platform/database/request-transactions.ts'
 import type { Takeover } from '../platform/handover/take-over.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { Slots } from '../platform/slots.ts'
 import type { ShutdownStack, StopScope } from '../platform/startup/shutdown.ts'
 import type { State } from '../platform/startup/state.ts'
 import type { RunConnections } from '../runs/connections.ts'
@@ -57,6 +59,13 @@ export interface RequestComposition
   readonly application: Application
   /** `null` without a token to read metrics. */
   readonly metrics: Metrics | null
+}
+
+/** What the requests of a process do in turns of their accounts, so that none waits behind all that another one has sent. */
+export interface RequestTurns {
+  readonly transact: RequestTransactions
+  /** The slots in which uploads end: they force bytes to the disk, or remove them. */
+  readonly finishing: Slots<string>
 }
 
 /** The parts of a process that its requests and its work as the leader share. */

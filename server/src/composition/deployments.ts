@@ -40,7 +40,7 @@ import type { AssertApp } from '../runs/handlers.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
 import { type AppsFeature, composeApps, leadApps } from './apps.ts'
-import { type Composition, finishTimeoutMs, type SharedParts } from './composition.ts'
+import { type Composition, finishTimeoutMs, type RequestTurns, type SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { closeForgottenApps, composeGateway, composeGatewayUser } from './gateway.ts'
@@ -112,7 +112,12 @@ export async function composeDeployments(
     logs,
     totals,
     tenancy,
-  }: Pick<SharedParts, 'logs'> & { readonly totals: Totals; readonly tenancy: Pick<Tenancy, 'find' | 'hold'> },
+    ...turns
+  }: Pick<SharedParts, 'logs'> &
+    RequestTurns & {
+      readonly totals: Totals
+      readonly tenancy: Pick<Tenancy, 'find' | 'hold'>
+    },
 ): Promise<DeploymentsFeature> {
   const apps = composeApps(composition)
   const store = createDeploymentStore({ database: composition.state.db, apps: apps.apps })
@@ -143,7 +148,7 @@ export async function composeDeployments(
         plans: composition.config.plans,
       }),
       ...registryHandlers({ database: composition.state.db, secretBox: composition.secrets }),
-      ...composeUploads(composition, { totals, holdProject: tenancy.hold }),
+      ...composeUploads(composition, { totals, ...turns, holdProject: tenancy.hold }),
     },
     async assertApp(on, projectId, appId) {
       if (on.isTransaction) await apps.apps.keep(on as Transaction, projectId, appId)

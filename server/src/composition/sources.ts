@@ -14,7 +14,7 @@ import { toolFolders, toolsOfReleases } from '../runtimes/process/toolchain/reco
 import { createGit } from '../sources/git.ts'
 import { createGitCache, gitCacheFolders } from '../sources/git-cache.ts'
 import { createSources, type FileRule, type Sources } from '../sources/sources.ts'
-import type { Composition } from './composition.ts'
+import type { Composition, RequestTurns } from './composition.ts'
 
 const cachesOf = (gitDirectory: string): string => join(gitDirectory, 'caches')
 
@@ -85,7 +85,7 @@ export async function composeSources(
 /** Makes the handlers that receive sources. */
 export function composeUploads(
   { config, state, logger }: Composition,
-  given: Pick<UploadDependencies, 'totals' | 'holdProject'>,
+  given: Pick<UploadDependencies, 'totals' | 'holdProject'> & RequestTurns,
 ): HandlersOf<'sources'> {
   const upload = createUploadSource({
     ...given,

@@ -6,6 +6,7 @@ import { assertRoom } from '../platform/disk/free-space.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import type { Totals } from '../platform/plans/totals.ts'
 import { hasEnded, traceOfThisProcess } from '../platform/processes.ts'
+import { createSlots } from '../platform/slots.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/address.ts'
 import { createDiskStore } from '../storage/disk/disk-store.ts'
@@ -18,7 +19,7 @@ import { createPendingFiles, maintenanceMs, type PendingFilesDependencies } from
 import { removeProjectFiles } from '../storage/removal.ts'
 import type { FileStore } from '../storage/store.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { type Composition, finishTimeoutMs } from './composition.ts'
+import { type Composition, finishTimeoutMs, type RequestTurns } from './composition.ts'
 
 /** The storage feature, as other composers use it. */
 export interface StorageFeature {
@@ -30,10 +31,12 @@ export interface StorageFeature {
 export async function composeStorage(
   composition: Composition,
   { hold, projectsOf }: Pick<Tenancy, 'hold' | 'projectsOf'>,
-  totals: Pick<Totals, 'of'>,
+  { totals, transact, finishing }: RequestTurns & { readonly totals: Pick<Totals, 'of'> },
 ): Promise<StorageFeature> {
   const { config, state } = composition
   const parts = await storageParts(composition, {
+    transact,
+    finishing,
     async spaceOf(transaction, accountId) {
       await assertRoom(state.directory.root, config.deploys.reserveBytes)
       const { storage_gb, uploads } = await totals.of(transaction, accountId)
@@ -62,7 +65,11 @@ export async function leadStorage({ logger, state }: Composition): Promise<(proj
   const store = await createDiskStore({ directory: directory.files })
   // The leader removes files, and receives none.
   const spaceOf = () => Promise.reject(new Error('the leader receives no uploads'))
-  const pending = createPendingFiles({ database, store, server: owner(), spaceOf, hasEnded, logger })
+  const pending = createPendingFiles({
+    ...{ database, store, spaceOf, hasEnded, logger },
+    server: owner(),
+    finishing: createSlots(1),
+  })
   return (projectId) => removeProjectFiles({ database, pending }, projectId)
 }
 
@@ -74,12 +81,22 @@ async function storageParts(
   composition: Composition,
   {
     spaceOf,
+    finishing,
     ...given
-  }: Pick<StorageParts, 'holdProject' | 'announceUpload'> & Pick<PendingFilesDependencies, 'spaceOf'>,
+  }: Pick<StorageParts, 'transact' | 'holdProject' | 'announceUpload'> &
+    Pick<PendingFilesDependencies, 'spaceOf' | 'finishing'>,
 ): Promise<StorageParts> {
   const { config, logger, state, secrets, stack, publicOrigin } = composition
   const store = await openStore(composition)
-  const pending = createPendingFiles({ database: state.db, store, server: owner(), spaceOf, hasEnded, logger })
+  const pending = createPendingFiles({
+    database: state.db,
+    store,
+    server: owner(),
+    spaceOf,
+    finishing,
+    hasEnded,
+    logger,
+  })
   await pending.recover()
   const maintenance = startPeriodic({
     name: 'the maintenance of pending files',

@@ -1,4 +1,5 @@
 import type { Background } from '../platform/background.ts'
+import type { RequestTransactions } from '../platform/database/request-transactions.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Plans } from '../platform/plans.ts'
@@ -9,6 +10,7 @@ import type { FileStore } from './store.ts'
 /** The dependencies of this feature. */
 export interface StorageParts {
   readonly database: Database
+  readonly transact: RequestTransactions
   readonly store: FileStore
   readonly pending: PendingFiles
   readonly addresses: FileAddresses

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
+import type { Slots } from '../platform/slots.ts'
 import {
   type AccountSpace,
   createReservations,
@@ -42,6 +43,8 @@ export interface PendingUpload {
    * first call, before which no byte may be stored, writes the row.
    */
   reserve(wanted: Wanted): Promise<number>
+  /** Runs `work`, which forces the received bytes to the disk, when it is the account's turn. */
+  inTurn<Result>(work: () => Promise<Result>): Promise<Result>
   /** Ends the pending state, in the transaction that inserts the file's row. Rejects when another server has taken over. */
   complete(transaction: Transaction): Promise<void>
 }
@@ -52,6 +55,8 @@ export interface PendingFilesDependencies {
   readonly server: ServerStart
   /** The space that all projects of an account may use together. Throws when the disk is nearly full. */
   readonly spaceOf: (transaction: Transaction, accountId: string) => Promise<AccountSpace>
+  /** The slots, by account, in which uploads end: they force bytes to the disk, or remove them. */
+  readonly finishing: Slots<string>
   /** True when it is certain that the process of a trace has ended. */
   readonly hasEnded: (trace: string) => boolean
   readonly logger: Logger
@@ -61,7 +66,7 @@ export const maintenanceMs = 15_000
 const expired = sql<boolean>`lease_until <= now()`
 
 export function createPendingFiles(dependencies: PendingFilesDependencies): PendingFiles {
-  const { database, store, server, logger } = dependencies
+  const { database, store, server, finishing, logger } = dependencies
   const underWay = new Set<string>()
   const reserve = createReservations({ database, server, spaceOf: dependencies.spaceOf })
 
@@ -74,7 +79,8 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
 
   return {
     async track(uploading, upload) {
-      const { id } = uploading
+      const { id, accountId } = uploading
+      const inTurn = <Result>(work: () => Promise<Result>) => finishing.use(accountId, undefined, work)
       let held: number | undefined
       try {
         return await upload({
@@ -84,11 +90,12 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
             if (granted >= wanted.least) held = granted
             return granted
           },
+          inTurn,
           complete: (transaction) => completeUpload(transaction, id, server),
         })
       } catch (error) {
         if (underWay.has(id)) {
-          await discard(dependencies, id).catch((err: unknown) => {
+          await inTurn(() => discard(dependencies, id)).catch((err: unknown) => {
             logger.warn({ err, file: id }, 'the bytes of a failed upload could not be removed yet')
           })
         }

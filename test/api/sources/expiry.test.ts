@@ -7,15 +7,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSourceExpiry } from '../../../server/src/deployments/uploads/expiry.ts'
 import { createSourceFiles } from '../../../server/src/deployments/uploads/files.ts'
 import { createUploadSource } from '../../../server/src/deployments/uploads/upload.ts'
-import {
-  type Database,
-  type DatabaseHandle,
-  openDatabase,
-  type Transaction,
-} from '../../../server/src/platform/database.ts'
+import { createRequestTransactions } from '../../../server/src/platform/database/request-transactions.ts'
+import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { exists } from '../../../server/src/platform/files.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { accountLimits, shippedPlans } from '../../../server/src/platform/plans.ts'
+import { createSlots } from '../../../server/src/platform/slots.ts'
 import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
@@ -105,19 +102,16 @@ it('an upload succeeds whose commit the database did not confirm, and its pack s
   const { id } = await server.client.projects.create({ body: { name: 'p' } })
   const project = { id, accountId: server.accountId, name: 'p', region: 'local', plan: 'pro', createdAt: new Date() }
   let transactions = 0
-  const database = {
-    withTables: () => handle.db.withTables(),
-    transaction: () => ({
-      async execute(work: (transaction: Transaction) => Promise<unknown>) {
-        const result = await handle.db.transaction().execute(work)
-        transactions += 1
-        if (transactions === 2) throw new Error('Connection terminated unexpectedly')
-        return result
-      },
-    }),
-  } as unknown as Database
+  const transactRequest = createRequestTransactions(handle.db)
+  const transact: typeof transactRequest = async (accountId, work) => {
+    const result = await transactRequest(accountId, work)
+    transactions += 1
+    if (transactions === 2) throw new Error('Connection terminated unexpectedly')
+    return result
+  }
   const upload = createUploadSource({
-    ...{ database, plans: shippedPlans, mostSourceBytes: 1e9, idleTimeoutMs: 10_000 },
+    finishing: createSlots(1),
+    ...{ database: handle.db, transact, plans: shippedPlans, mostSourceBytes: 1e9, idleTimeoutMs: 10_000 },
     files: createSourceFiles({ directory: folder() }),
     totals: { of: async () => accountLimits(shippedPlans, 'pro') },
     holdProject: async () => true,

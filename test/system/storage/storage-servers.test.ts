@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAccounts } from '../../../server/src/accounts/accounts.ts'
 import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
+import { createSlots } from '../../../server/src/platform/slots.ts'
 import { createDiskStore } from '../../../server/src/storage/disk/disk-store.ts'
 import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../../server/src/storage/pending.ts'
 import { usageOf } from '../../../server/src/storage/reservations.ts'
@@ -68,7 +69,18 @@ function createMachine(store: FileStore, projectId: string) {
     const server = { id: randomUUID(), process: trace }
     const hasEnded = (other: string) => killed.has(other)
     const spaceOf = onlyProject(projectId)
-    return { trace, pending: createPendingFiles({ database: handle.db, store, server, spaceOf, hasEnded, logger }) }
+    return {
+      trace,
+      pending: createPendingFiles({
+        database: handle.db,
+        store,
+        server,
+        spaceOf,
+        finishing: createSlots(1),
+        hasEnded,
+        logger,
+      }),
+    }
   }
   const servers: [Server, Server] = [boot(), boot()]
 

@@ -3,12 +3,14 @@ import type { Selectable } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
+import type { RequestTransactions } from '../../platform/database/request-transactions.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { describeDiskError } from '../../platform/disk/free-space.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Totals } from '../../platform/plans/totals.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
+import type { Slots } from '../../platform/slots.ts'
 import { type DeploymentsTables, tablesOf } from '../state/tables.ts'
 import type { SourceFiles } from './files.ts'
 import { bundleTooLarge, receiveBundle } from './receive.ts'
@@ -16,6 +18,9 @@ import { deleteOldest, longestUploadMs, usageOf } from './rows.ts'
 
 export interface UploadDependencies {
   readonly database: Database
+  readonly transact: RequestTransactions
+  /** The slots, by account, in which uploads end: they force bytes to the disk, or remove them. */
+  readonly finishing: Slots<string>
   readonly files: SourceFiles
   readonly plans: Plans
   readonly totals: Pick<Totals, 'of'>
@@ -47,7 +52,7 @@ type Answer = ResponseBody<'sources.create'>
 export type UploadSource = (upload: SourceUpload) => Promise<Answer>
 
 export function createUploadSource(dependencies: UploadDependencies): UploadSource {
-  const { database, files, plans, logger } = dependencies
+  const { database, finishing, files, plans, logger } = dependencies
   return async (upload) => {
     const { message, project } = upload
     checkHeaders(message)
@@ -61,11 +66,14 @@ export function createUploadSource(dependencies: UploadDependencies): UploadSour
       for (const old of removed) await files.remove(old)
       return await receive(dependencies, upload, { id, mostBytes: length })
     } catch (error) {
-      // Only the database can tell what became of a commit whose confirmation was lost. While it is away, the file stays: the leader
-      // removes files without rows.
-      const stored = await giveUp(database, id)
+      const stored = await finishing.use(project.accountId, undefined, async () => {
+        // Only the database can tell what became of a commit whose confirmation was lost. While it is away, the file stays: the leader
+        // removes files without rows.
+        const found = await giveUp(database, id)
+        if (found === undefined) await files.remove(id)
+        return found
+      })
       if (stored !== undefined) return stored
-      await files.remove(id)
       const described = describeDiskError(error)
       if (described !== error) logger.error({ err: error }, 'the disk for sources is full')
       throw described
@@ -84,11 +92,11 @@ function checkHeaders({ headers }: IncomingMessage): void {
 
 /** Adds the row. Returns the ids of older sources that made room for it. */
 function reserve(
-  { database, totals, holdProject }: UploadDependencies,
+  { transact, totals, holdProject }: UploadDependencies,
   { id, project, bytes }: { readonly id: string; readonly project: TenantProject; readonly bytes: number },
 ): Promise<string[]> {
   const { accountId } = project
-  return database.transaction().execute(async (transaction) => {
+  return transact(accountId, async (transaction) => {
     if (!(await holdProject(transaction, project.id))) throw notFound()
     const { sources: most, sources_gb: mostGb } = await totals.of(transaction, accountId)
     await lockByName(transaction, `sources of ${accountId}`)
@@ -134,7 +142,7 @@ function tooMany(limit: 'sources' | 'sources_gb', most: number): ApiError {
 }
 
 async function receive(
-  { database, files, holdProject, idleTimeoutMs }: UploadDependencies,
+  { transact, finishing, files, holdProject, idleTimeoutMs }: UploadDependencies,
   { project, message, audit }: SourceUpload,
   { id, mostBytes }: { readonly id: string; readonly mostBytes: number },
 ): Promise<Answer> {
@@ -144,8 +152,8 @@ async function receive(
     await file.abort()
     throw error
   })
-  await file.finish()
-  return database.transaction().execute(async (transaction) => {
+  await finishing.use(project.accountId, undefined, () => file.finish())
+  return transact(project.accountId, async (transaction) => {
     if (!(await holdProject(transaction, project.id))) throw notFound()
     const { created_at } = await tablesOf(transaction)
       .updateTable('sources')

@@ -2,6 +2,7 @@ import type { RequestListener, Server } from 'node:http'
 import Koa, { type Context, type Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { ApiError } from '../../contract/errors.ts'
+import type { Database } from '../../platform/database.ts'
 import { acceptHalfClosed, createServer, JoinedMessage } from '../../platform/machine/http.ts'
 import { answerJson } from '../answer-json.ts'
 import { clientAddress, type IsTrustedProxy } from '../client-address.ts'
@@ -26,6 +27,7 @@ import { type KeyAccess, versionOne } from './version-one.ts'
 
 /** Everything that the API needs and that is available only once the server has started. */
 export interface Api extends MountOptions, ChangesDependencies {
+  readonly database: Database
   readonly keys: KeyAccess
   readonly dashboard: Dashboard
   readonly tokens: TokenExchange

@@ -96,7 +96,9 @@ export async function handleOperation(
     if (transaction !== undefined) await record(transaction, resourceIdOf(ctx.params, result))
     return renderAnswer(operation, result, { path, params: ctx.params, query: queryOf(ctx), strict })
   }
-  const answered = isChange(operation) ? changes({ id: requestId, claim }, call) : call(undefined)
+  const answered = isChange(operation)
+    ? changes({ id: requestId, accountId: principal.accountId, claim }, call)
+    : call(undefined)
   const answer = await answered.catch((error: unknown) => {
     throw operation.method !== 'DELETE' && isParentGone(error) ? notFound() : error
   })

@@ -63,7 +63,10 @@ async function storeFile(parts: UploadParts, upload: Upload, incoming: IncomingF
   const { message, signal } = upload
   const file = await receiveFile({
     message,
-    create: () => parts.store.create(id),
+    async create() {
+      const writer = await parts.store.create(id)
+      return { ...writer, finish: () => pending.inTurn(writer.finish) }
+    },
     reserve: pending.reserve,
     free,
     fileBytes: limits.fileBytes,
@@ -84,7 +87,7 @@ function insertRow(
   { id, pending, limits }: IncomingFile,
   { name, size, ...facts }: ReceivedFile,
 ): Promise<Answer> {
-  return parts.database.transaction().execute(async (transaction) => {
+  return parts.transact(project.accountId, async (transaction) => {
     if (!(await parts.holdProject(transaction, project.id))) throw notFound()
     await pending.complete(transaction)
     const { url, token } = parts.addresses.create(id)
