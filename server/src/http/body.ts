@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware, Request } from 'koa'
 import koaBody from 'koa-body'
 import { ApiError, invalidRequest } from '../contract/errors.ts'
+import { TooManyPieces } from '../platform/machine/http.ts'
 import { ownTurn } from '../platform/turns.ts'
 import { jsonTextProblem } from './json-text.ts'
 
@@ -21,8 +22,8 @@ export function jsonBody(): Middleware {
     textLimit: limitBytes,
     // Latin-1 keeps every byte, so that invalid UTF-8 is reported below instead of silently replaced.
     encoding: 'binary',
-    onError: (error) => {
-      throw describe(error)
+    onError: (error, ctx) => {
+      throw describe(ctx.req.errored ?? error)
     },
   })
   return async (ctx, next) => {
@@ -102,6 +103,7 @@ function describe(error: Error & { type?: string; code?: string }): ApiError {
       max_bytes: limitBytes,
     })
   }
+  if (error instanceof TooManyPieces) return invalidRequest({ field: 'body', message: error.message })
   if (error instanceof SyntaxError) {
     return new ApiError('invalid_request', 'The body is not valid JSON; it must be a JSON object.', { field: 'body' })
   }

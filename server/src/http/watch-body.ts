@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { TooManyPieces } from '../platform/machine/http.ts'
 
 export interface BodyWatch {
   /** The longest pause between bytes, in milliseconds. */
@@ -20,7 +21,8 @@ export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fa
     onBytes?.(chunk.length)
   }
   const onGone = () => {
-    if (!message.readableEnded) fail('the connection was closed before the upload was complete')
+    if (message.errored instanceof TooManyPieces) fail(message.errored.message)
+    else if (!message.readableEnded) fail('the connection was closed before the upload was complete')
   }
   message.on('data', onData)
   // Stays registered: a connection may break at any time, and an error without a listener would end the process.

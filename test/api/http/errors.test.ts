@@ -97,6 +97,26 @@ describe.concurrent('a body', () => {
     expect(await answered(bytes)).toEqual({ status: 400, field: 'body' })
   })
 
+  const chunked = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
+  const inBytes = (body: string) => `${[...body].map((byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`
+
+  it('in chunks of a byte is taken when it is small, and refused in words when it is large', async () => {
+    const small = inBytes(JSON.stringify({ name: 'a'.repeat(90) }))
+    expect(await exchange(server.url, request('POST /v1/projects', chunked, small))).toMatch(/^HTTP\/1.1 201 /)
+    const large = inBytes('x'.repeat(100_000))
+    const { id } = await server.client.projects.create({ body: { name: 'p' } })
+    for (const [path, type] of [
+      ['/v1/projects', 'application/json'],
+      [`/v1/projects/${id}/sources`, 'application/x-git-bundle'],
+      [`/v1/projects/${id}/storage/upload`, 'multipart/form-data; boundary=X'],
+    ]) {
+      const bytes = request(`POST ${path}`, { ...chunked, 'content-type': type ?? '' }, large)
+      const answer = await exchange(server.url, bytes)
+      expect(errorIn(answer)).toMatchObject({ status: 400 })
+      expect(answer).toContain('comes in too many small chunks; send larger ones')
+    }
+  })
+
   it('in chunks, with a charset and an unusual case of the media type is accepted', async () => {
     const headers = { 'content-type': 'Application/JSON; charset="UTF-8"', 'transfer-encoding': 'chunked' }
     const bytes = request('POST /v1/projects', headers, `5\r\n{"nam\r\n7\r\ne":"a"}\r\n0\r\n\r\n`)

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../contract/errors.ts'
+import { discardAll, isPaused } from '../../platform/machine/http.ts'
 import { apiHeaders } from '../security-headers.ts'
 import { lingerMs } from './unread-bodies.ts'
 
@@ -14,6 +15,11 @@ export function answerBrokenRequests(server: Server): void {
   server.on('request', (request, response) => answering.set(request.socket, response))
 
   server.on('clientError', (error: Error & { code?: string }, socket) => {
+    // The readers of the body answer.
+    if (isPaused(error)) {
+      discardAll(socket)
+      return
+    }
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy()
       return

@@ -18,8 +18,13 @@ export function unreadBodies(): Middleware {
 }
 
 function drain(request: IncomingMessage): void {
-  if (request.complete || request.destroyed) return
-  const late = setTimeout(() => request.socket.destroy(), lingerMs)
-  request.once('close', () => clearTimeout(late))
-  request.resume()
+  const { socket } = request
+  if (request.complete || socket.destroyed) return
+  const late = setTimeout(() => socket.destroy(), lingerMs)
+  const isRefused = request.destroyed
+  const left = isRefused ? socket : request
+  left.once('close', () => clearTimeout(late))
+  // What follows a refused body is never read.
+  if (isRefused) socket.end()
+  else request.resume()
 }

@@ -1,4 +1,6 @@
 import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 
 /**
  * Node's HTTP, for all of the server: an `import` of `node:http` reads each of its exports, and reading its `WebSocket` loads
@@ -9,20 +11,29 @@ const { IncomingMessage } = process.getBuiltinModule('node:http')
 
 /** Pieces below this size are joined. */
 const smallBytes = 4_096
-/** The small pieces that a body may have in any case, and the bytes that there must be for each further one. */
-const freePieces = 5_000
+/** The small pieces that may come by a connection at once, and the bytes that there must be for each further one. */
+const burstPieces = 1_000
 const bytesPerPiece = 64
+
+/** The error of a body that comes in too many pieces, for its readers. */
+export class TooManyPieces extends Error {
+  override readonly name = 'TooManyPieces'
+  override readonly message = 'comes in too many small chunks; send larger ones'
+}
 
 /**
  * A request, for `createServer`, whose body comes in few pieces: those that arrive together are joined. A client may send each byte as a
  * chunk of its own (RFC 9112, section 7.1), and every piece costs the readers of bodies as much time and memory as thousands of bytes.
- * Node itself takes a thousand times as long for such a byte, so a body of tens of thousands of chunks is cut.
+ *
+ * Node itself takes a thousand times as long for such a byte, and goes through ten thousand of them without a break. So a connection may
+ * bring only a burst of small pieces, and a further one for each millisecond that passes: slow clients are read to the end. Any other body
+ * fails with `TooManyPieces` at the piece that is too many. The connection stays, for the answer, and the server tells of it by a
+ * `clientError` for which `isPaused` is true.
  */
 export class JoinedMessage extends IncomingMessage {
   #small: Buffer[] = []
   #smallBytes = 0
-  #pieces = 0
-  #bytes = 0
+  #isRefused = false
 
   override push(piece: Buffer | null): boolean {
     if (this.destroyed) return false
@@ -30,10 +41,8 @@ export class JoinedMessage extends IncomingMessage {
       this.#flush()
       return super.push(piece)
     }
-    this.#pieces += 1
-    this.#bytes += piece.length
-    if (this.#pieces > freePieces + this.#bytes / bytesPerPiece) {
-      this.destroy()
+    if (!takePiece(this.socket, piece.length)) {
+      this.#refuse()
       return false
     }
     // Node comes here for each chunk of all that it has received.
@@ -50,6 +59,46 @@ export class JoinedMessage extends IncomingMessage {
     this.#smallBytes = 0
     if (!this.destroyed) super.push(joined)
   }
+
+  /** Node's parser would go through all that it has received, and can only be paused. */
+  #refuse(): void {
+    this.#isRefused = true
+    const { parser } = this.socket as Socket & { parser?: { pause(): void } }
+    parser?.pause()
+    this.destroy(new TooManyPieces())
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    // Node would end the connection.
+    if (!this.#isRefused) super._destroy(error, done)
+    else done(this.listenerCount('error') > 0 ? error : null)
+  }
+}
+
+/** The small pieces that each connection may bring now. */
+const allowances = new WeakMap<Socket, { pieces: number; at: number }>()
+
+/** Counts a small piece; false for one too many. */
+function takePiece(socket: Socket, bytes: number): boolean {
+  const allowance = allowances.get(socket) ?? { pieces: burstPieces, at: performance.now() }
+  allowances.set(socket, allowance)
+  const now = performance.now()
+  allowance.pieces = Math.min(burstPieces, allowance.pieces + now - allowance.at) + bytes / bytesPerPiece - 1
+  allowance.at = now
+  return allowance.pieces >= 0
+}
+
+/** True for the error of a connection whose request has been refused with `TooManyPieces`. */
+export const isPaused = (error: { readonly code?: string }): boolean => error.code === 'HPE_PAUSED'
+
+/** Reads what comes by a connection, a little in each turn, and does nothing with it: a client that still sends gets its answer. */
+export function discardAll(socket: Duplex): void {
+  socket.removeAllListeners('data')
+  socket.on('data', () => {
+    socket.pause()
+    setImmediate(() => socket.resume())
+  })
+  socket.resume()
 }
 
 /** Lets a server answer clients that end their side after the request, such as `nc -N`, which Node cuts otherwise. */
