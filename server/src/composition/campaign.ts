@@ -18,6 +18,8 @@ export interface Member {
   isWorking(): boolean
   /** False from the moment in which this server begins to lead until the start of every app has been tried. */
   hasTriedAllApps(): boolean
+  /** Returns in a sentence that the gateway does not answer; undefined while it does, and when another server leads. */
+  gatewayProblem(): string | undefined
   /** Gives the leadership up for good, and contends no more; apps go on. */
   resign(): Promise<void>
 }
@@ -94,6 +96,7 @@ export async function contend(
     isLeader: campaign.isLeader,
     isWorking: () => leading?.isWorking() ?? true,
     hasTriedAllApps: () => leading?.hasTriedAllApps() ?? !beginning,
+    gatewayProblem: () => leading?.gatewayProblem(),
     resign: campaign.stop,
   }
 }

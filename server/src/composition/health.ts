@@ -30,7 +30,7 @@ export function readiness(
     }
     if (await isFull(state.directory.root, config.deploys.reserveBytes)) return 'the disk is full'
     if (!member.hasTriedAllApps()) return 'apps are being started'
-    return member.isWorking() ? undefined : 'no jobs are being run'
+    return member.isWorking() ? member.gatewayProblem() : 'no jobs are being run'
   }
 }
 

@@ -32,6 +32,8 @@ export interface Leading {
   isWorking(): boolean
   /** True once the start of every app that should run has been tried. */
   hasTriedAllApps(): boolean
+  /** Returns in a sentence that the gateway does not answer; undefined while it does. */
+  gatewayProblem(): string | undefined
   /**
    * Ends the work in reverse order; with `all`, apps end too. It may be started again in the same process.
    */
@@ -62,8 +64,8 @@ export async function startLeading(
 ): Promise<Leading> {
   const stack = createShutdownStack(composition.logger, lost)
   try {
-    const { workers, hasTriedAllApps } = await startParts({ ...composition, stack }, parts)
-    return { isWorking: workers.isRunning, hasTriedAllApps, stop: stack.unwind }
+    const { workers, hasTriedAllApps, gatewayProblem } = await startParts({ ...composition, stack }, parts)
+    return { isWorking: workers.isRunning, hasTriedAllApps, gatewayProblem, stop: stack.unwind }
   } catch (error) {
     await stack.unwind('server')
     throw error
@@ -116,7 +118,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     () => forgetAttempts(database),
   ])
   await accounts.logSetupLink()
-  return { workers, hasTriedAllApps }
+  return { workers, hasTriedAllApps, gatewayProblem: deployments.gateway.problem }
 }
 
 /** Apps keep their addresses over everything but a change of the settings that say how they are reached. */

@@ -15,6 +15,8 @@ export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
 export interface GatewayProcess extends GatewayClient {
   /** Ends the connection to the gateway, which goes on with its last routes. Use `stop` to end the gateway too. */
   leave(): void
+  /** Returns in a sentence that the gateway, or one of its processes, does not answer; undefined while all do. */
+  problem(): string | undefined
 }
 
 /**
@@ -25,6 +27,6 @@ export async function connectGateway({ dataDirectory, ...options }: GatewayOptio
   const known = createKnown()
   const link = createLink({ ...options, home: gatewayHome(dataDirectory), known })
   await link.adopt()
-  const { call, onRefused, onUncertified, leave } = link
-  return { ...createClient({ call, onRefused, onUncertified, known }), leave }
+  const { call, onRefused, onUncertified, leave, problem } = link
+  return { ...createClient({ call, onRefused, onUncertified, known }), leave, problem }
 }

@@ -26,7 +26,11 @@ export async function makeDataDirectory(scope: Scope): Promise<string> {
   return directory.path
 }
 
-export type Settings = Partial<GatewayOptions['options']> & { readonly epoch?: number; readonly retireMs?: number }
+export type Settings = Partial<GatewayOptions['options']> & {
+  readonly epoch?: number
+  readonly retireMs?: number
+  readonly log?: GatewayOptions['log']
+}
 
 export const defaults = {
   version: '1.0.0',
@@ -41,7 +45,7 @@ export const defaults = {
 export async function connectTo(
   scope: Scope,
   dataDirectory: string,
-  { epoch = 1, retireMs = 20_000, ...settings }: Settings = {},
+  { epoch = 1, retireMs = 20_000, log = silent, ...settings }: Settings = {},
 ): Promise<GatewayProcess> {
   const gateway = await connectGateway({
     dataDirectory,
@@ -49,7 +53,7 @@ export async function connectTo(
     runAs: null,
     epoch,
     retireMs,
-    log: silent,
+    log,
   })
   scope.defer(() => gateway.leave())
   return gateway

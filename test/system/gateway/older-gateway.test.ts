@@ -31,7 +31,8 @@ async function connectToOlder(cleanup: AsyncDisposableStack, version: { readonly
   cleanup.defer(() => void gateway.close())
   await once(gateway, 'listening')
   const home = { folder, socket: join(folder, 'gateway.sock') }
-  const connection = await connect(home, { epoch: 1, on: { refused: () => {}, uncertified: () => {} }, user: null })
+  const on = { refused: () => {}, uncertified: () => {} }
+  const connection = await connect(home, { epoch: 1, on, user: null, log: silent })
   if (connection === null) throw new Error('there is no gateway')
   cleanup.defer(() => connection.end())
   return { connection, received }

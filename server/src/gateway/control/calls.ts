@@ -1,6 +1,19 @@
+import { startDeadline } from './deadline.ts'
 import type { CallError, CallName, InnerCalls, Settlement, ToEngine } from './protocol.ts'
 
-/** Makes a call. When `signal` aborts, the call is canceled, and the reply follows. */
+/**
+ * A call that is not answered after this time fails, beyond the time that its parameters allow. Longer than it takes until a
+ * process that has stopped answering is replaced (`watch.ts`), so that it is one that was forgotten, or waits for a disk.
+ */
+const answerMs = 30_000
+
+/** The code of the error for calls that were not answered in time. */
+export const callOverdue = 'GATEWAY_CALL_OVERDUE'
+
+/**
+ * Makes a call. When `signal` aborts, the call is canceled, and the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE` when
+ * there is no reply for long.
+ */
 export type Call = <Name extends CallName>(
   name: Name,
   parameters: InnerCalls[Name]['parameters'],
@@ -19,13 +32,22 @@ export interface PendingCalls<Handle> {
   settle(message: Settlement): void
   /** Rejects all that wait, and every later call. */
   fail(error: Error): void
+  /** The number of replies that have come. */
+  replies(): number
 }
 
 /** Gives each call an id by which its reply is found. */
 export function createCalls<Handle = never>(post: (message: ToEngine, handle?: Handle) => void): PendingCalls<Handle> {
   const pending = new Map<number, (settlement: Settlement | Error) => void>()
   let lastId = 0
+  let replies = 0
   let failed: Error | null = null
+
+  const settle = (id: number, settlement: Settlement | Error): void => {
+    const resolve = pending.get(id)
+    pending.delete(id)
+    resolve?.(settlement)
+  }
 
   return {
     call(name, parameters, signal, handle) {
@@ -37,7 +59,12 @@ export function createCalls<Handle = never>(post: (message: ToEngine, handle?: H
           reject(failed)
           return
         }
+        const stopWaiting = startDeadline(answerMs + allowedMs(parameters), () => {
+          cancel()
+          settle(id, overdue(name))
+        })
         pending.set(id, (settlement) => {
+          stopWaiting()
           signal?.removeEventListener('abort', cancel)
           if (settlement instanceof Error) reject(settlement)
           else if (settlement.type === 'failure') reject(errorOf(settlement.error))
@@ -49,17 +76,24 @@ export function createCalls<Handle = never>(post: (message: ToEngine, handle?: H
       })
     },
     settle(message) {
-      const resolve = pending.get(message.id)
-      pending.delete(message.id)
-      resolve?.(message)
+      replies += 1
+      settle(message.id, message)
     },
     fail(error) {
       failed = error
-      const waiting = [...pending.values()]
-      pending.clear()
-      for (const reject of waiting) reject(error)
+      for (const id of [...pending.keys()]) settle(id, error)
     },
+    replies: () => replies,
   }
+}
+
+/** Returns the time that a call may take by its parameters, such as for requests to finish. */
+function allowedMs(parameters: InnerCalls[CallName]['parameters']): number {
+  return parameters !== null && 'timeoutMs' in parameters ? parameters.timeoutMs : 0
+}
+
+function overdue(name: CallName): Error {
+  return Object.assign(new Error(`the gateway has not answered the call ${name}`), { code: callOverdue })
 }
 
 function errorOf({ message, code }: CallError): Error {

@@ -18,9 +18,9 @@ export type Endpoint = AddressEndpoint | SiteEndpoint
 
 /**
  * The version of the calls. Gateways break off a connection on which they are asked for something that they do not know.
- * Those from before static sites name no version, and those of version 2 know nothing of an edge.
+ * Those from before static sites name no version, those of version 2 know nothing of an edge, and those of version 3 no `ping`.
  */
-export const protocolVersion = 3
+export const protocolVersion = 4
 
 /** The release that answers for an app. */
 export interface Upstream {
@@ -95,6 +95,8 @@ export interface Calls extends EdgeCalls {
     readonly parameters: SiteEndpoint & { readonly path: string }
     readonly result: number
   }
+  /** Results in the number of further processes of the gateway that do not answer at the moment. */
+  readonly ping: { readonly parameters: null; readonly result: number }
   readonly takeTraffic: { readonly parameters: null; readonly result: readonly AppTraffic[] }
   /** Results in the requests since the traffic was last taken. */
   readonly stop: { readonly parameters: { readonly timeoutMs: number }; readonly result: readonly AppTraffic[] }

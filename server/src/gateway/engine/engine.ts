@@ -145,6 +145,8 @@ export function createEngine(options: EngineOptions): Engine {
         return null
       },
 
+      ping: async () => 0,
+
       async takeTraffic() {
         const open = [...table.all()].flatMap(([appId, { traffic }]) => takeTraffic(appId, traffic))
         return [...closedTraffic.splice(0), ...open]

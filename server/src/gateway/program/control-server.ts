@@ -17,6 +17,7 @@ const allowed: ReadonlySet<CallName> = new Set<keyof Calls>([
   'drain',
   'close',
   'probe',
+  'ping',
   'takeTraffic',
   'stop',
   'name',
@@ -149,7 +150,7 @@ function assertCall(message: ToEngine): void {
   if (message.type !== 'request' || !Number.isSafeInteger(message.id) || !allowed.has(message.name)) {
     throw new Error('this is no call')
   }
-  if (message.name === 'takeTraffic' || message.name === 'listen') return
+  if (['takeTraffic', 'listen', 'ping'].includes(message.name)) return
   const { parameters } = message
   if (typeof parameters !== 'object' || parameters === null) throw new Error('a call lacks its parameters')
   if (message.name in assertEdgeCall) assertEdgeCall[message.name as EdgeCallName](parameters as never)

@@ -16,6 +16,8 @@ import { type Peer, peerGone } from './peer.ts'
 /** Another process of the gateway that answers requests. */
 export interface Member {
   readonly call: Peer['call']
+  /** True while it does not answer. */
+  isSilent(): boolean
   /** Called when a call has failed that succeeded in the main process: its routes may be others. */
   failed(error: Error): void
 }
@@ -54,6 +56,7 @@ export function createFleet(
     handlers: {
       ...createHandlers(engine, workers, { everywhere, onRoute: (appId) => reported.delete(appId) }),
       takeTraffic: (parameters, signal) => counts('takeTraffic', parameters as never, signal),
+      ping: async () => [...workers].filter((worker) => worker.isSilent()).length,
       stop: (parameters, signal) => counts('stop', parameters as never, signal),
     },
     join(worker) {
@@ -121,7 +124,7 @@ function createHandlers(
   engine: Engine,
   workers: ReadonlySet<Member>,
   { everywhere, onRoute }: { readonly everywhere: Everywhere; readonly onRoute: (appId: string) => void },
-): Omit<Handlers<NetServer>, 'takeTraffic' | 'stop'> {
+): Omit<Handlers<NetServer>, 'takeTraffic' | 'ping' | 'stop'> {
   /** The apps that the workers do not have yet: what follows for them waits. */
   const opening = new Map<string, Promise<unknown>>()
   const adoptAtAll = async (app: OpenApp) => {

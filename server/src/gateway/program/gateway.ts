@@ -1,3 +1,4 @@
+import { killGroup } from '../../platform/processes.ts'
 import type { Log } from '../control/log.ts'
 import { type Assignment, edgeSocketsOf } from '../control/program.ts'
 import { protocolVersion } from '../control/protocol.ts'
@@ -19,6 +20,8 @@ type Start = Extract<Assignment, { type: 'start' | 'succeed' }>
 
 /** How long requests may take to end when the program is asked to end by a signal, or has lost its place. */
 const FINISH_MS = 10_000
+/** A gateway that was replaced, and answers nothing for this time, is ended. As for workers. */
+const PREDECESSOR_SILENT_MS = 5_000
 /** How long the last replies may take to reach their servers. */
 const FLUSH_MS = 1_000
 
@@ -68,7 +71,7 @@ export async function runGateway(starter: Peer, start: Start): Promise<void> {
   await home.listen((path) => listenAt(control.server, path))
   if (start.type === 'succeed') await listenForEdge()
   await workers.ready
-  if (start.type === 'succeed') await succeed(starter, fleet, () => home.take({ ...options, startedAt }))
+  if (start.type === 'succeed') await succeed(starter, { fleet, log }, () => home.take({ ...options, startedAt }))
   else home.take({ ...options, startedAt })
   home.watch(
     () => void ending.finish(control, 'one of its sockets was removed, or replaced by that of another gateway'),
@@ -112,20 +115,35 @@ function edgeListening(home: Home, { edge: { listener } }: Engine, questions: Qu
 }
 
 /** Receives the listening sockets of the predecessor, and takes its place. */
-async function succeed(predecessor: Peer, fleet: Fleet, takePlace: () => void): Promise<void> {
+async function succeed(
+  predecessor: Peer,
+  { fleet, log }: { readonly fleet: Fleet; readonly log: Log },
+  takePlace: () => void,
+): Promise<void> {
+  const pid = process.ppid
   const take = predecessor.next('take')
   predecessor.serve(fleet.handlers)
   predecessor.post({ type: 'ready' })
   await take
   takePlace()
   // It may not have opened what was opened since, so that it refuses some calls.
-  fleet.setPredecessor({ call: predecessor.call, failed: () => {} })
+  fleet.setPredecessor({ call: predecessor.call, isSilent: () => false, failed: () => {} })
+  const silentMs = PREDECESSOR_SILENT_MS
+  predecessor.watch({ silentMs, onSilent: () => endPredecessor(pid, log) })
   predecessor.next('left').then(
     ({ traffic }) => fleet.addTraffic(traffic),
     () => {},
   )
   void predecessor.gone.then(() => fleet.setPredecessor(null))
   predecessor.post({ type: 'taken' })
+}
+
+/** Ends the gateway that has started this one, when it hangs while it finishes what it has: every change would wait for it. */
+function endPredecessor(pid: number, log: Log): void {
+  log.error({ pid }, `the gateway that was replaced has answered nothing for ${PREDECESSOR_SILENT_MS / 1000} s; it is ended`)
+  // It is the leader of its group, which the workers are members of.
+  if (process.ppid === pid) killGroup(pid)
+  process.disconnect()
 }
 
 interface Ending {

@@ -4,6 +4,7 @@ import { createCalls, type PendingCalls } from '../control/calls.ts'
 import type { Assignment, Notice } from '../control/program.ts'
 import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../control/protocol.ts'
 import { type Handlers, serveCalls } from '../control/serve-calls.ts'
+import { type Watch, type WatchOptions, watchAnswers } from '../control/watch.ts'
 import type { SendConnection } from './sharing.ts'
 
 type Message = ToEngine | Settlement | Refusal | Notice | Assignment
@@ -19,6 +20,8 @@ export interface Peer {
   serve(handlers: Handlers<NetServer>): void
   /** Resolves with the next notice of this type; rejects when the other says `failed` or is gone. */
   next<Type extends Notice['type']>(type: Type): Promise<Extract<Notice, { type: Type }>>
+  /** Asks the other again and again whether it answers. */
+  watch(options: WatchOptions): Watch
   /** Resolves when the channel is closed. */
   readonly gone: Promise<void>
 }
@@ -82,6 +85,11 @@ export function createPeer(
     next(type) {
       if (channel.connected) return waiting.next(type)
       return Promise.reject(Object.assign(new Error('the other process has ended'), { code: peerGone }))
+    },
+    watch(options) {
+      const watch = watchAnswers(calls, options)
+      void gone.promise.then(watch.stop)
+      return watch
     },
     gone: gone.promise,
   }

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { startDeadline } from '../control/deadline.ts'
 import type { Log } from '../control/log.ts'
 import type { ProgramOptions } from '../control/program.ts'
 import type { Fleet, Member } from './fleet.ts'
@@ -7,6 +8,15 @@ import type { Receiver, Sharing } from './sharing.ts'
 
 /** A worker that lived for less time than this is replaced only after it. */
 const RESTART_MS = 500
+/** A new worker that is not ready after this time is replaced. */
+const READY_MS = 15_000
+/**
+ * A worker that answers nothing for this time hangs, and is replaced: until then it holds up every change of a route. Shorter
+ * than the time after which the server replaces the whole gateway.
+ */
+const SILENT_MS = 5_000
+/** A worker that answers nothing for longer is told to the server. */
+const TELL_MS = 1_000
 /** The gateway is one file, which is this process's program, too. */
 const program = process.argv[1] ?? ''
 
@@ -48,9 +58,15 @@ export function startWorkers(
         else if (notice.type === 'log') write(notice.line)
       },
     })
-    const member = memberOf(child, peer, log)
+    const replace = (why: string) => {
+      log.error({ worker: child.pid }, `a worker ${why}; it is ended and replaced`)
+      child.kill('SIGKILL')
+    }
+    const stopWaiting = startDeadline(READY_MS, () => replace(`was not ready after ${READY_MS / 1000} s`))
+    let member: Member | null = null
     void peer.gone.then(() => {
-      fleet.leave(member)
+      stopWaiting()
+      if (member !== null) fleet.leave(member)
       receiver?.leave()
       if (stopped) return
       log.error({ worker: child.pid, code: child.exitCode, signal: child.signalCode }, 'a worker has ended')
@@ -60,6 +76,8 @@ export function startWorkers(
     peer.post({ type: 'work', options })
     await ready.then(
       () => {
+        stopWaiting()
+        member = memberOf(child, peer, { log, onSilent: () => replace(`has answered nothing for ${SILENT_MS / 1000} s`) })
         fleet.join(member)
         // After the apps: what is sent arrives in order.
         receiver = sharing.join(peer.sendConnection)
@@ -77,9 +95,15 @@ export function startWorkers(
   }
 }
 
-function memberOf(child: ChildProcess, peer: Peer, log: Log): Member {
+function memberOf(
+  child: ChildProcess,
+  peer: Peer,
+  { log, onSilent }: { readonly log: Log; readonly onSilent: () => void },
+): Member {
+  const watch = peer.watch({ silentMs: SILENT_MS, onSilent })
   return {
     call: peer.call,
+    isSilent: () => watch.silentForMs() > TELL_MS,
     failed(error) {
       log.error({ err: error.message, worker: child.pid }, 'a worker failed on a change and is replaced')
       child.kill('SIGKILL')

@@ -1,15 +1,23 @@
 import { once } from 'node:events'
 import { connect as connectSocket, type Socket } from 'node:net'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { isPrivateDirectory } from '../../platform/machine/socket-folder.ts'
+import { type ProcessIdentity, startTimeOf } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { createCalls, type PendingCalls } from '../control/calls.ts'
+import { startDeadline } from '../control/deadline.ts'
 import { assertEdgeCall } from '../control/edge-calls.ts'
 import { carryLines } from '../control/lines.ts'
+import type { Log } from '../control/log.ts'
 import type { FromGateway, GatewayHome, Replace, ToGateway, Welcome } from '../control/program.ts'
 import { type CallName, type InnerCalls, type RefusedEndpoint, siteOf } from '../control/protocol.ts'
+import { type Watch, watchAnswers } from '../control/watch.ts'
+import { killGateway, readGatewayRecord } from './record.ts'
 
-const welcomeMs = 10_000
+/** A gateway that answers nothing for this time hangs: it is ended, so that another one can take its place. */
+const silentMs = 10_000
+/** How long a gateway may take to close a connection that this server has ended. */
+const closeMs = 1_000
 
 /** The code of the error for calls whose connection has broken: they may be made again on another one. */
 export const connectionLost = 'GATEWAY_CONNECTION_LOST'
@@ -24,6 +32,8 @@ export interface Connection {
   readonly call: PendingCalls<never>['call']
   /** Asks the gateway to start another one in its place. Rejects when that one did not start. */
   replace(request: Omit<Replace, 'type' | 'id'>): Promise<void>
+  /** Whether the gateway answers. */
+  readonly watch: Pick<Watch, 'silentForMs' | 'silentOthers'>
   /** Resolves with the reason when the connection is over. */
   readonly over: Promise<Error>
   end(): void
@@ -40,19 +50,28 @@ export interface ConnectOptions {
   readonly on: OnNotice
   /** The user that the gateway runs as; `null` for the user of the server. */
   readonly user: OsUser | null
+  readonly log: Log
 }
 
 /**
  * Connects to the gateway; resolves with null when none is there. Rejects when it follows another server, or when somebody
- * else could be listening in its place.
+ * else could be listening in its place. A gateway that does not answer, now or later, is ended with its workers, and the
+ * connection with it.
  */
 export async function connect(
-  { socket: path }: GatewayHome,
-  { epoch, on, user }: ConnectOptions,
+  home: GatewayHome,
+  { epoch, on, user, log }: ConnectOptions,
 ): Promise<Connection | null> {
-  if (!(await isPrivateDirectory(dirname(path), user))) return null
-  const socket = await dial(path)
+  if (!(await isPrivateDirectory(dirname(home.socket), user))) return null
+  const socket = await dial(home.socket)
   if (socket === null) return null
+  const uid = user?.uid ?? process.getuid?.()
+  const endSilent = (gateway: ProcessIdentity | null): void => {
+    const seconds = silentMs / 1000
+    log.error({ pid: gateway?.pid }, `the gateway has answered nothing for ${seconds} s; it is ended and replaced`)
+    if (gateway !== null) killGateway(gateway, uid)
+    socket.destroy()
+  }
   const welcome = Promise.withResolvers<Welcome>()
   const over = Promise.withResolvers<Error>()
   let reason = Object.assign(new Error('the connection to the gateway is lost'), { code: connectionLost })
@@ -75,27 +94,43 @@ export async function connect(
     calls.fail(reason)
     over.resolve(reason)
   })
-  const late = setTimeout(() => socket.destroy(), welcomeMs)
+  const stopWaiting = startDeadline(silentMs, () => {
+    void readGatewayRecord(join(home.folder, 'gateway.json'), uid)
+      .catch(() => null)
+      .then(endSilent)
+  })
   post({ type: 'hello', epoch })
   try {
-    const { protocol = 1 } = await welcome.promise
+    const { protocol = 1, pid } = await welcome.promise
+    const startTime = startTimeOf(pid)
+    const call: Connection['call'] = async (name, parameters, signal) => {
+      const missing = missingIn(protocol, name, parameters)
+      if (missing !== null) throw tooOld(missing)
+      return calls.call(name, parameters, signal)
+    }
+    const watch = watchAnswers(
+      { call, replies: calls.replies },
+      { silentMs, onSilent: () => endSilent(startTime === null ? null : { pid, startTime }) },
+    )
+    void over.promise.then(watch.stop)
     return {
       welcome: await welcome.promise,
-      async call(name, parameters, signal) {
-        const missing = missingIn(protocol, name, parameters)
-        if (missing !== null) throw tooOld(missing)
-        return calls.call(name, parameters, signal)
-      },
+      call,
+      watch,
       replace(request) {
         replacing = Promise.withResolvers()
         post({ type: 'replace', id: replaceId, ...request })
         return replacing.promise
       },
       over: over.promise,
-      end: () => void socket.end(),
+      end() {
+        watch.stop()
+        socket.end()
+        setTimeout(() => socket.destroy(), closeMs).unref()
+      },
     }
   } finally {
-    clearTimeout(late)
+    stopWaiting()
   }
 }
 
@@ -125,6 +160,7 @@ function tooOld(missing: string): Error {
 
 /** Returns what a gateway of this version of the calls cannot do of a call; null when it can answer it. */
 function missingIn(protocol: number, name: CallName, parameters: InnerCalls[CallName]['parameters']): string | null {
+  if (protocol < 4 && name === 'ping') return 'questions whether it answers'
   if (protocol < 3 && name in assertEdgeCall) return 'further host names and no certificates'
   if (protocol >= 2) return null
   if (name === 'probe') return 'static sites'

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { userOf } from '../../platform/processes.ts'
 import type { Call } from '../control/calls.ts'
+import { startDeadline } from '../control/deadline.ts'
 import type { Known } from '../control/known.ts'
 import { createListeners, type Listeners } from '../control/listeners.ts'
 import type { Log } from '../control/log.ts'
@@ -16,6 +17,14 @@ import type { RunAs } from './run-as.ts'
 const firstRetryMs = 50
 const adoptRetryMs = 500
 const longestRetryMs = 5_000
+/** A call fails when no gateway has been reached for this time, or when its connection has broken so often. */
+const unreachableMs = 60_000
+const mostLosses = 5
+/** A gateway that is away or silent for longer is told as a problem: replacing one takes less. */
+const tellMs = 3_000
+
+/** The code of the error for calls that no gateway could be reached for. */
+export const gatewayUnreachable = 'GATEWAY_UNREACHABLE'
 
 export interface LinkOptions {
   readonly home: GatewayHome
@@ -37,11 +46,13 @@ export interface Link {
   readonly onUncertified: Listeners<string>['add']
   /**
    * Makes a call. Starts the gateway when the call needs one. A call whose connection breaks is made again; rejects when
-   * another server has taken the gateway.
+   * another server has taken the gateway, and with code `GATEWAY_UNREACHABLE` when none could be reached for a minute.
    */
   readonly call: Call
   /** Connects to a gateway that runs already, if there is one. */
   adopt(): Promise<void>
+  /** Returns in a sentence that the gateway, or one of its processes, does not answer; undefined while all do. */
+  problem(): string | undefined
   /** Ends the connection; the gateway goes on. */
   leave(): void
 }
@@ -60,6 +71,8 @@ export function createLink(options: LinkOptions): Link {
   let isListening = false
   let connection: Connection | null = null
   let connecting: Promise<Connection> | null = null
+  /** When there was a connection last. */
+  let lastConnected = 0
 
   const ensure = (): Promise<Connection> | Connection => {
     if (connection !== null) return connection
@@ -92,6 +105,7 @@ export function createLink(options: LinkOptions): Link {
     isFirst = false
     void next.over.then((reason) => {
       connection = null
+      lastConnected = performance.now()
       if (ended !== null) return
       if (isDismissal(reason)) ended = reason
       else log.warn({ pid: next.welcome.pid }, 'the gateway has ended; another one is started')
@@ -102,14 +116,18 @@ export function createLink(options: LinkOptions): Link {
 
   const call: Call = async (name, parameters, signal) => {
     if (name === 'open' || name === 'listen' || name === 'probe') wanted = true
-    for (;;) {
+    for (let losses = 0; ; losses += 1) {
       if (isStopped || (!wanted && ended === null)) return withoutGateway(name)
       if (ended !== null) throw ended
       try {
         const current = ensure()
-        return await (current instanceof Promise ? await current : current).call(name, parameters, signal)
+        return await (current instanceof Promise ? await unlessUnreachable(current) : current).call(
+          name,
+          parameters,
+          signal,
+        )
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
+        if ((error as NodeJS.ErrnoException).code !== connectionLost || losses === mostLosses) throw error
         // The gateway that was asked to stop has ended before it could reply.
         if (name === 'stop') return withoutGateway(name)
       }
@@ -129,7 +147,7 @@ export function createLink(options: LinkOptions): Link {
     onRefused: refusals.add,
     onUncertified: uncertified.add,
     async adopt() {
-      const look = () => connect(home, { epoch, on, user: options.runAs?.user ?? null })
+      const look = () => connect(home, { epoch, on, user: options.runAs?.user ?? null, log })
       // One that was just killed may still accept: its socket goes a moment later.
       const found = await look().catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== connectionLost) throw error
@@ -142,6 +160,14 @@ export function createLink(options: LinkOptions): Link {
       wanted = true
       await ensure()
     },
+    problem() {
+      if (!wanted || ended !== null) return undefined
+      if (connection === null)
+        return performance.now() - lastConnected > tellMs ? 'the gateway does not run' : undefined
+      const { silentForMs, silentOthers } = connection.watch
+      if (silentForMs() > tellMs) return 'the gateway does not answer'
+      return silentOthers() > 0 ? 'a process of the gateway does not answer' : undefined
+    },
     leave: end,
   }
 
@@ -149,6 +175,15 @@ export function createLink(options: LinkOptions): Link {
     ended ??= Object.assign(new Error('the server has left the gateway'), { code: gatewayDismissed })
     connection?.end()
   }
+}
+
+/** Resolves as the connection does; rejects when that takes too long. */
+async function unlessUnreachable(connecting: Promise<Connection>): Promise<Connection> {
+  const late = Promise.withResolvers<never>()
+  const message = `The gateway could not be reached for ${unreachableMs / 1000} s. The log says why.`
+  const error = Object.assign(new Error(message), { code: gatewayUnreachable })
+  const stopWaiting = startDeadline(unreachableMs, () => late.reject(error))
+  return Promise.race([connecting, late.promise]).finally(stopWaiting)
 }
 
 function isDismissal(error: unknown): error is Error {
@@ -164,8 +199,8 @@ function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['re
 
 /** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
 async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Promise<Connection> {
-  const { home, known, epoch, runAs } = options
-  const find = () => connect(home, { epoch, on, user: runAs?.user ?? null })
+  const { home, known, epoch, runAs, log } = options
+  const find = () => connect(home, { epoch, on, user: runAs?.user ?? null, log })
   let connection = await find()
   if (connection === null) {
     await launchGateway(home, options, async () => {

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { callOverdue, createCalls } from '../../../server/src/gateway/control/calls.ts'
+import { startDeadline } from '../../../server/src/gateway/control/deadline.ts'
+import type { ToEngine } from '../../../server/src/gateway/control/protocol.ts'
+import { watchAnswers } from '../../../server/src/gateway/control/watch.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+/** Calls of another process, with those that it was sent and has not answered. */
+function asked() {
+  const open: Extract<ToEngine, { type: 'request' }>[] = []
+  const canceled: number[] = []
+  const calls = createCalls((message) => void (message.type === 'cancel' ? canceled.push(message.id) : open.push(message)))
+  const answer = (result: number | null = null) => {
+    const [call] = open.splice(0, 1)
+    if (call !== undefined) calls.settle({ type: 'reply', id: call.id, result })
+  }
+  return { calls, open, canceled, answer }
+}
+
+it('a call without a reply fails, and is canceled', async () => {
+  const { calls, canceled } = asked()
+  const failed = vi.fn()
+  calls.call('listen', null).catch(failed)
+  await vi.advanceTimersByTimeAsync(29_000)
+  expect(failed).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(failed).toHaveBeenCalledWith(expect.objectContaining({ code: callOverdue }))
+  expect(canceled).toEqual([1])
+})
+
+it('a call may take the time that its parameters allow', async () => {
+  const { calls, answer } = asked()
+  const replied = calls.call('stop', { timeoutMs: 60_000 })
+  await vi.advanceTimersByTimeAsync(80_000)
+  answer()
+  expect(await replied).toBeNull()
+})
+
+it('a deadline that passed while the process was stopped leaves time to read what came', () => {
+  const expired = vi.fn()
+  startDeadline(10_000, expired)
+  // What Node does when it goes on: of the timers, those that are due run before anything is read.
+  vi.advanceTimersToNextTimer()
+  expect(expired).not.toHaveBeenCalled()
+  vi.advanceTimersToNextTimer()
+  expect(expired).toHaveBeenCalledOnce()
+})
+
+function watched() {
+  const other = asked()
+  const onSilent = vi.fn()
+  return { ...other, onSilent, watch: watchAnswers(other.calls, { silentMs: 5_000, onSilent }) }
+}
+
+it('a process that answers nothing for the time is told once', async () => {
+  const { open, watch, onSilent } = watched()
+  await vi.advanceTimersByTimeAsync(5_900)
+  expect([open.length, watch.silentForMs(), onSilent.mock.calls.length]).toEqual([1, 4_000, 0])
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(onSilent).toHaveBeenCalledOnce()
+})
+
+it('a process that answers is asked again, and says how many of its processes do not', async () => {
+  const { open, answer, watch, onSilent } = watched()
+  for (let second = 0; second < 20; second += 1) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(open).toHaveLength(1)
+    answer(2)
+  }
+  expect(watch.silentOthers()).toBe(2)
+  expect(onSilent).not.toHaveBeenCalled()
+})
+
+it('a process that is busy with many other calls does not hang', async () => {
+  const { calls, open, onSilent } = watched()
+  for (let each = 0; each < 20; each += 1) void calls.call('listen', null).catch(() => {})
+  for (let second = 0; second < 20; second += 1) {
+    await vi.advanceTimersByTimeAsync(1_000)
+    const [call] = open.splice(0, 1)
+    calls.settle({ type: 'reply', id: call?.id ?? 0, result: null })
+  }
+  expect(onSilent).not.toHaveBeenCalled()
+})
+
+it('a process that cannot be asked, because it is of an older version, does not hang', async () => {
+  const onSilent = vi.fn()
+  watchAnswers({ call: () => Promise.reject(new Error('older')), replies: () => 0 }, { silentMs: 5_000, onSilent })
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(onSilent).not.toHaveBeenCalled()
+})
