@@ -29,6 +29,8 @@ export interface LogCap {
 const farthest = 2 ** 40
 const blockSize = 4096
 const recordedWithinMs = 2_000
+/** A clock that is set back by less than this, as time services do, makes times stand still for so long. */
+const steppedMs = 1_000
 /** How often one look trims a log that grows faster than it is trimmed. */
 const mostRounds = 5
 
@@ -49,7 +51,7 @@ export async function readExtent(path: string): Promise<LogExtent> {
   if (stats === null || end === last.end) return { start, end }
   // A recorder looks more often than this, so that new lines which it has not noted are not older.
   const isExact = Date.now() - stats.mtimeMs < recordedWithinMs
-  return { start, end, unmarked: { end, at: Math.max(last.at, Math.min(stats.mtimeMs, Date.now())), isExact } }
+  return { start, end, unmarked: { end, at: timeAfter(last, stats), isExact } }
 }
 
 /**
@@ -97,12 +99,30 @@ async function mark(
   isRecorded: boolean,
   cap: LogCap,
 ): Promise<LogState> {
-  const at = Math.max(before.last.at, Math.min(stats.mtimeMs, Date.now()))
+  if (isAhead(before.last)) await clampMarks(path)
   // Otherwise the lines were written some time before.
-  const last = { end: stats.size, at, isExact: isRecorded }
+  const last = { end: stats.size, at: timeAfter(before.last, stats), isExact: isRecorded }
   await appendMark(path, last)
   const grown = { start: before.start, last, count: before.count + 1 }
   return sizeOf(grown) > cap.mostBytes ? trim(path, grown, cap) : grown
+}
+
+/** Returns the time of lines after a mark. Times never go back, but for a mark that was made while the clock was ahead. */
+function timeAfter(last: Mark, { mtimeMs }: Pick<Stats, 'mtimeMs'>): number {
+  const at = Math.min(mtimeMs, Date.now())
+  return isAhead(last) ? at : Math.max(last.at, at)
+}
+
+const isAhead = ({ at }: Mark): boolean => at > Date.now() + steppedMs
+
+/** Moves times that have not come yet to this moment: the lines are older, and nobody knows how much. */
+async function clampMarks(path: string): Promise<void> {
+  const now = Date.now()
+  const marks = await readAllMarks(path)
+  await replaceMarks(
+    path,
+    marks.map((each) => (each.at > now ? { ...each, at: now, isExact: false } : each)),
+  )
 }
 
 const sizeOf = ({ start, last, count }: LogState): number => last.end - start + count * markBytes
