@@ -13,6 +13,7 @@ import { openEngines } from '../databases/reconciler/open-engines.ts'
 import { createDatabaseReconciler, type DatabaseReconciler } from '../databases/reconciler/reconciler.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Config } from '../platform/config.ts'
+import type { BatchedRead } from '../platform/database/batcher.ts'
 import type { Task } from '../platform/jobs.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { createBinariesStore } from '../platform/postgres/install.ts'
@@ -30,7 +31,7 @@ const embeddedHost = '127.0.0.1'
 export interface DatabasesFeature {
   readonly handlers: HandlersOf<'databases' | 'snapshots'>
   /** Counts the databases of a project. */
-  readonly count: (projectId: string) => Promise<number>
+  readonly count: BatchedRead<string, number>
   readonly ofProjects: Databases['ofProjects']
 }
 

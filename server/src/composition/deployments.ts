@@ -28,6 +28,7 @@ import { volumeHandlers } from '../deployments/volumes/handlers.ts'
 import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
+import type { BatchedRead } from '../platform/database/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../platform/disk/volumes.ts'
@@ -80,7 +81,7 @@ export interface DeploymentsFeature {
   /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly holdApp: Apps['hold']
   /** Counts the deployments of a project. */
-  readonly count: (projectId: string) => Promise<number>
+  readonly count: BatchedRead<string, number>
   readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
   readonly appsOfProjects: Apps['ofProjects']
 }

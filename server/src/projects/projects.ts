@@ -97,7 +97,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         .returning(['name', 'plan'])
         .executeTakeFirst()
       if (changed === undefined) throw notFound()
-      return describe(dependencies, { ...project, ...changed })
+      return describe(dependencies, { ...project, ...changed }, transaction)
     },
 
     delete: (transaction, project) => deleteProject(dependencies.counts, transaction, project.id),
@@ -111,8 +111,16 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
 async function describe(
   { counts }: ProjectsDependencies,
   { id, name, region, plan, createdAt }: TenantProject,
+  transaction?: Transaction,
 ): Promise<ResponseBody<'projects.get'>> {
-  return { id, name, region, plan, resources: await resourcesOf(counts, id), created_at: createdAt.toISOString() }
+  return {
+    id,
+    name,
+    region,
+    plan,
+    resources: await resourcesOf(counts, id, transaction),
+    created_at: createdAt.toISOString(),
+  }
 }
 
 async function usageOf(
@@ -176,7 +184,7 @@ async function deleteProject(counts: ResourceCounts, transaction: Transaction, p
     .executeTakeFirst()
   if (numUpdatedRows === 0n) throw notFound()
   // Counted after the status has changed: from here on nobody can add resources.
-  const resources = await resourcesOf(counts, projectId)
+  const resources = await resourcesOf(counts, projectId, transaction)
   if (resources.databases > 0 || resources.storage_gb > 0) {
     throw new ApiError(
       'invalid_request',

@@ -1,21 +1,24 @@
 import type { ResponseBody } from '../contract/operations.ts'
+import type { BatchedRead } from '../platform/database/batcher.ts'
+import type { Transaction } from '../platform/database.ts'
 
 export interface ResourceCounts {
-  readonly countDeployments: (projectId: string) => Promise<number>
-  readonly countDatabases: (projectId: string) => Promise<number>
+  readonly countDeployments: BatchedRead<string, number>
+  readonly countDatabases: BatchedRead<string, number>
   /** The size of all files of a project in bytes. */
-  readonly storedBytes: (projectId: string) => Promise<number>
+  readonly storedBytes: BatchedRead<string, number>
 }
 
-/** Counts the resources of a project. */
+/** Counts the resources of a project, within a transaction on its connection. */
 export async function resourcesOf(
   { countDeployments, countDatabases, storedBytes }: ResourceCounts,
   projectId: string,
+  transaction?: Transaction,
 ): Promise<ResponseBody<'projects.get'>['resources']> {
   const [deployments, databases, bytes] = await Promise.all([
-    countDeployments(projectId),
-    countDatabases(projectId),
-    storedBytes(projectId),
+    countDeployments(projectId, transaction),
+    countDatabases(projectId, transaction),
+    storedBytes(projectId, transaction),
   ])
   return { deployments, databases, storage_gb: bytes / 1e9 }
 }

@@ -1,7 +1,7 @@
 import type { ResponseBody } from '../contract/operations.ts'
 import type { Page, PageRequest } from '../http/page.ts'
 import type { TenantProject } from '../http/principal.ts'
-import { createBatcher } from '../platform/database/batcher.ts'
+import { type BatchedRead, createBatchedRead } from '../platform/database/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
 import type { StorageParts } from './parts.ts'
 import { createFileQueries, type StoredFile } from './queries.ts'
@@ -20,15 +20,15 @@ export interface Files {
   /** Returns the file of a download address, or `undefined` when the address is wrong. */
   byAddress(id: string, token: string): Promise<StoredFile | undefined>
   /** Returns how many bytes the files of a project take. */
-  storedBytes(projectId: string): Promise<number>
+  readonly storedBytes: BatchedRead<string, number>
 }
 
 export function createFiles(parts: StorageParts): Files {
-  const usage = createBatcher((projectIds: readonly string[]) => usageOf(parts.database, projectIds))
+  const usage = createBatchedRead(parts.database, usageOf)
   return {
     ...createFileQueries(parts),
     upload: (upload) => uploadFile(parts, usage, upload),
     delete: (transaction, project, id) => deleteFile(parts, { transaction, projectId: project.id, id }),
-    storedBytes: async (projectId) => (await usage(projectId)).stored,
+    storedBytes: async (projectId, transaction) => (await usage(projectId, transaction)).stored,
   }
 }

@@ -67,7 +67,11 @@ it('a gateway that hangs is replaced also while nobody asks it for anything', as
   const { port, process: hung } = await startOne(scope)
   hang(hung.pid)
   await ended(hung)
-  const answer = () => ask(port).then(({ body }) => body, () => null)
+  const answer = () =>
+    ask(port).then(
+      ({ body }) => body,
+      () => null,
+    )
   await expect.poll(answer, patience).toBe('hi')
 })
 

@@ -11,7 +11,9 @@ afterEach(() => void vi.useRealTimers())
 function asked() {
   const open: Extract<ToEngine, { type: 'request' }>[] = []
   const canceled: number[] = []
-  const calls = createCalls((message) => void (message.type === 'cancel' ? canceled.push(message.id) : open.push(message)))
+  const calls = createCalls(
+    (message) => void (message.type === 'cancel' ? canceled.push(message.id) : open.push(message)),
+  )
   const answer = (result: number | null = null) => {
     const [call] = open.splice(0, 1)
     if (call !== undefined) calls.settle({ type: 'reply', id: call.id, result })

@@ -77,7 +77,7 @@ async function countUsage(
 ): Promise<readonly (readonly [Counted, number])[]> {
   const projectIds = await tenancy.projectsOf(database, accountId)
   const sum = async (of: (projectId: string) => Promise<number>) =>
-    (await Promise.all(projectIds.map(of))).reduce((total, each) => total + each, 0)
+    (await Promise.all(projectIds.map((id) => of(id)))).reduce((total, each) => total + each, 0)
   const [apps, inDatabases, bytes, building, runs, schedules, domains, keys] = await Promise.all([
     deployments.ofAccount.countApps(database, accountId),
     sum(databases.count),

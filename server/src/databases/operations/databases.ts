@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
+import type { BatchedRead } from '../../platform/database/batcher.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { type CreationDependencies, createDatabase } from './create.ts'
@@ -26,7 +27,7 @@ export interface Databases {
   /** The databases of some projects, newest first, without deleted ones. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
   /** Returns how many databases a project has; deleted ones do not count. */
-  count(projectId: string): Promise<number>
+  readonly count: BatchedRead<string, number>
 }
 
 export type DatabasesDependencies = CreationDependencies & DeletionDependencies & RotationDependencies

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { ApiError } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import { createBatcher } from '../../platform/database/batcher.ts'
+import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { accountLimits, type Plans, planNamed, type Tier } from '../../platform/plans.ts'
 import { databaseLimits } from '../plan-limits.ts'
@@ -16,9 +16,9 @@ const counted = (db: Database | Transaction) =>
     .where('status', '!=', 'deleting')
 
 /** Returns a function that counts the databases of a project; concurrent calls share a query. */
-export function createDatabaseCount(database: Database): (projectId: string) => Promise<number> {
-  return createBatcher(async (projectIds: readonly string[]) => {
-    const rows = await counted(database)
+export function createDatabaseCount(database: Database): BatchedRead<string, number> {
+  return createBatchedRead(database, async (on, projectIds) => {
+    const rows = await counted(on)
       .select('project_id')
       .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)
       .groupBy('project_id')

@@ -99,7 +99,7 @@ async function view(
   const [serving] = await store.releases.serving(on, [appId])
   const [latest] = await store.releases.latest(on, [appId])
   const scale = await store.scales.of(on, appId)
-  const rows = serving === undefined ? [] : await store.instances.of(serving.id)
+  const rows = serving === undefined ? [] : await store.instances.of(serving.id, on)
   const usage = usageIn(await latestUsage(on, appId), serving?.id)
   const plan = planNamed(plans, project.plan)
   return {

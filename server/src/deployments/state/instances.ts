@@ -18,7 +18,7 @@ export interface InstanceName {
 /** The rows of the instances of a release besides its first one of `web`. */
 export interface InstanceRows {
   /** Ordered by type and number. */
-  of(deploymentId: string): Promise<InstanceRow[]>
+  of(deploymentId: string, on?: Database | Transaction): Promise<InstanceRow[]>
   /** Those of all deployments that are building or running. */
   all(): Promise<InstanceRow[]>
   /** Notes a start, in place of the one before; false when the release may not run any more. */
@@ -39,8 +39,8 @@ export interface InstanceRows {
 
 export function createInstanceRows({ database }: { readonly database: Database }): InstanceRows {
   return {
-    of: (deploymentId) =>
-      tablesOf(database)
+    of: (deploymentId, on) =>
+      tablesOf(on ?? database)
         .selectFrom('instances')
         .selectAll()
         .where('deployment_id', '=', deploymentId)

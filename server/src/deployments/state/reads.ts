@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { DeploymentStatus } from '../../contract/resources/deployments.ts'
 import { type PageRequest, readPage } from '../../http/page.ts'
-import { createBatcher } from '../../platform/database/batcher.ts'
+import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './tables.ts'
 
@@ -12,7 +12,7 @@ export interface ProjectReads {
   list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentRow[]; next: string | null }>
   ofProject(projectId: string): Promise<DeploymentRow[]>
   /** The number of deployments that a project has. */
-  count(projectId: string): Promise<number>
+  readonly count: BatchedRead<string, number>
   /** The number of deployments of an account that wait to be built or are being built; a kept release that starts again is not built. */
   countBuilding(on: Database | Transaction, accountId: string): Promise<number>
   /** The ids of a project's apps of which a deployment is building, or has run: those that its plan limits. */
@@ -107,8 +107,8 @@ export function createProjectReads({ database }: { database: Database }): Projec
 
     ofProject: (projectId) => db.selectFrom('deployments').selectAll().where('project_id', '=', projectId).execute(),
 
-    count: createBatcher(async (projectIds: readonly string[]) => {
-      const found = await db
+    count: createBatchedRead(database, async (on, projectIds) => {
+      const found = await tablesOf(on)
         .selectFrom('deployments')
         .select(['project_id', ({ fn }) => fn.countAll<string>().as('count')])
         .where('project_id', '=', sql<string>`any(${[...projectIds]}::text[])`)

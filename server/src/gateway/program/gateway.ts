@@ -140,7 +140,10 @@ async function succeed(
 
 /** Ends the gateway that has started this one, when it hangs while it finishes what it has: every change would wait for it. */
 function endPredecessor(pid: number, log: Log): void {
-  log.error({ pid }, `the gateway that was replaced has answered nothing for ${PREDECESSOR_SILENT_MS / 1000} s; it is ended`)
+  log.error(
+    { pid },
+    `the gateway that was replaced has answered nothing for ${PREDECESSOR_SILENT_MS / 1000} s; it is ended`,
+  )
   // It is the leader of its group, which the workers are members of.
   if (process.ppid === pid) killGroup(pid)
   process.disconnect()

@@ -77,7 +77,10 @@ export function startWorkers(
     await ready.then(
       () => {
         stopWaiting()
-        member = memberOf(child, peer, { log, onSilent: () => replace(`has answered nothing for ${SILENT_MS / 1000} s`) })
+        member = memberOf(child, peer, {
+          log,
+          onSilent: () => replace(`has answered nothing for ${SILENT_MS / 1000} s`),
+        })
         fleet.join(member)
         // After the apps: what is sent arrives in order.
         receiver = sharing.join(peer.sendConnection)

@@ -58,10 +58,7 @@ export interface ConnectOptions {
  * else could be listening in its place. A gateway that does not answer, now or later, is ended with its workers, and the
  * connection with it.
  */
-export async function connect(
-  home: GatewayHome,
-  { epoch, on, user, log }: ConnectOptions,
-): Promise<Connection | null> {
+export async function connect(home: GatewayHome, { epoch, on, user, log }: ConnectOptions): Promise<Connection | null> {
   if (!(await isPrivateDirectory(dirname(home.socket), user))) return null
   const socket = await dial(home.socket)
   if (socket === null) return null

@@ -1,3 +1,5 @@
+import type { Database, Transaction } from '../database.ts'
+
 interface Pending<Question, Answer> {
   readonly question: Question
   readonly resolve: (answer: Answer) => void
@@ -42,4 +44,20 @@ export function createBatcher<Question, Answer>(
       busy = true
       schedule()
     })
+}
+
+/** Reads something. Within a transaction the caller gives it, so that its connection is used. */
+export type BatchedRead<Question, Answer> = (question: Question, transaction?: Transaction) => Promise<Answer>
+
+/**
+ * Batches questions that are read from the database. One of a transaction is read on that connection instead: a transaction that waits
+ * for another connection may hold a lock that those wait for which have all connections.
+ */
+export function createBatchedRead<Question, Answer>(
+  database: Database,
+  ask: (on: Database | Transaction, questions: readonly Question[]) => Promise<readonly Answer[]>,
+): BatchedRead<Question, Answer> {
+  const batched = createBatcher((questions: readonly Question[]) => ask(database, questions))
+  return async (question, transaction) =>
+    transaction === undefined ? batched(question) : ((await ask(transaction, [question]))[0] as Answer)
 }

@@ -64,8 +64,7 @@ export function checkedBudget<Lane extends string>(budget: ConnectionBudget<Lane
 export const connectionBudget = {
   requests: checkedBudget({
     poolSize: 16,
-    // A change of a project counts its deployments, databases and files in batched reads beside its transaction.
-    requests: { concurrency: 10, connectionsEach: 2 },
+    requests: { concurrency: 10, connectionsEach: 1 },
     reservedForReads: 6,
     lanes: {},
   }),
