@@ -1,4 +1,4 @@
-import type { Call } from './control/calls.ts'
+import { type Call, callOverdue, gatewayUnreachable } from './control/calls.ts'
 import type { Known } from './control/known.ts'
 import {
   type AppTraffic,
@@ -24,6 +24,11 @@ export type {
 } from './control/protocol.ts'
 export { addTraffic } from './control/protocol.ts'
 export { addCounts, quantileOf } from './control/times.ts'
+
+/** True for the error of a call that the gateway has not answered, although another one was started in its place. */
+export function isUnanswered(error: unknown): boolean {
+  return [callOverdue, gatewayUnreachable].includes((error as NodeJS.ErrnoException).code ?? '')
+}
 
 export interface DrainOptions {
   /** After this time the requests that still run are cut. */

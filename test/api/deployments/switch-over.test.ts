@@ -104,3 +104,12 @@ it('an address that another program holds is told with its port, and any other f
   const denied = await switchWithLostCommit(true, failing('EACCES'))
   expect(denied).toEqual({ outcome: 'no: EACCES', routed: old, retired: [] })
 })
+
+it('a gateway that does not answer is told as the reason', async () => {
+  const unreachable = () => Promise.reject(Object.assign(new Error('no'), { code: 'GATEWAY_UNREACHABLE' }))
+  expect(await switchWithLostCommit(true, unreachable)).toEqual({
+    outcome: expect.stringContaining('The gateway of this server does not answer'),
+    routed: old,
+    retired: [],
+  })
+})

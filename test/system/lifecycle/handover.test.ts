@@ -3,6 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -146,4 +148,22 @@ describe('a handover', () => {
     expect([...(await running.stop()).keys()]).toEqual(['1'])
     expect(server.child.exitCode).toBe(null)
   })
+})
+
+it('a successor gives up on a server that hangs and never hands over', async () => {
+  const source = fileURLToPath(new URL('../../../server/src/platform/handover/take-over.ts', import.meta.url))
+  // A minute passes at once.
+  const code = `import { mock } from 'node:test'
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const { receiveTakeover } = await import(${JSON.stringify(source)})
+    const failed = receiveTakeover('2').catch((error) => process.stdout.write(error.message))
+    setImmediate(() => mock.timers.tick(60_000))
+    await failed
+    process.disconnect()`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  try {
+    expect(await text(child.stdout as Readable)).toBe('The server that is to hand over has not answered for 60 s.')
+  } finally {
+    child.kill('SIGKILL')
+  }
 })

@@ -70,7 +70,7 @@ export function composeReleases(
         runtimes,
         setImageVolumes,
         uploaded: useSource,
-        promoted: (project, id, mayUse) => promotedSource({ store, runtimes, mayUse }, project, id),
+        promoted: (on, project, id, mayUse) => promotedSource({ store, runtimes, mayUse }, on, project, id),
       },
     }),
     links: {

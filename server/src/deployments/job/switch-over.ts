@@ -1,5 +1,5 @@
 import type { BuildPlan } from '../../builds/build-plan.ts'
-import type { Gateway, Upstream } from '../../gateway/client.ts'
+import { type Gateway, isUnanswered, type Upstream } from '../../gateway/client.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { KeyedLock } from '../../platform/keyed-lock.ts'
 import { onceDatabaseIsBack } from '../../platform/leadership/away.ts'
@@ -52,7 +52,7 @@ export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
     const { app, deployment, upstream, facts } = request
     const switchRoute = async () => {
       await openAddress(gateway, app)
-      const before = await gateway.route(app.id, upstream)
+      const before = await gateway.route(app.id, upstream).catch(throwUnanswered)
       try {
         await confirmRoute(listenerOf(app), app.address, deployment.id, facts.plan.health, signal)
         const previous = await makeRunning(dependencies, request, { before, signal })
@@ -95,7 +95,7 @@ async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<vo
   try {
     await gateway.open(app.id, app.address)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') return throwUnanswered(error)
     const held = 'port' in app.address ? `Port ${app.address.port}` : app.address.hostname
     throw new DeploymentError(
       'switch',
@@ -103,4 +103,15 @@ async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<vo
       `${held}, the address of this app, is held by another program. Stop that program.`,
     )
   }
+}
+
+/** Throws an error of the gateway as the reason of the deployment's failure, if it does not answer; else as it is. */
+function throwUnanswered(error: unknown): never {
+  if (!isUnanswered(error)) throw error
+  throw new DeploymentError(
+    'switch',
+    'gateway_not_answering',
+    'The gateway of this server does not answer, so that the release could not get the address of the app. Deploy again, and ' +
+      'tell the operator if it fails again.',
+  )
 }

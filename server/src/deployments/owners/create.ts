@@ -76,6 +76,7 @@ export interface CreateDependencies {
     ) => Promise<void>
     /** Returns the source of a kept release of the account. Throws `invalid_request`. */
     readonly promoted: (
+      transaction: Transaction,
       project: TenantProject,
       id: string,
       mayUse: (projectId: string) => boolean,
@@ -95,7 +96,7 @@ export function createCreateDeployment(dependencies: CreateDependencies): Create
     const source =
       input.from_deployment_id === undefined
         ? await checkedSource(dependencies, transaction, project, input)
-        : await dependencies.sources.promoted(project, input.from_deployment_id, mayUse)
+        : await dependencies.sources.promoted(transaction, project, input.from_deployment_id, mayUse)
     await assertRoom()
     const { app, isNew } = await findOrCreateApp(transaction, project, input.name)
     await assertMayAddApp(dependencies, transaction, project, app.id)

@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
+import type { Transaction } from '../../platform/database.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentSource, RuntimeNames } from './deployment-source.ts'
 
@@ -13,11 +14,12 @@ export async function promotedSource(
     readonly runtimes: RuntimeNames
     readonly mayUse: (projectId: string) => boolean
   },
+  transaction: Transaction,
   project: TenantProject,
   id: string,
 ): Promise<DeploymentSource> {
   const refuse = (message: string) => invalidRequest({ field: 'from_deployment_id', message })
-  const from = await given.store.rows.find(id)
+  const from = await given.store.rows.find(id, transaction)
   if (from === undefined || from.account_id !== project.accountId || !given.mayUse(from.project_id)) {
     throw refuse('names no deployment of a project that you may use')
   }

@@ -60,7 +60,7 @@ const mostServed = 100
 
 /** Reads of the server's own jobs, over all projects. */
 export interface JobReads {
-  find(id: string): Promise<DeploymentRow | undefined>
+  find(id: string, on?: Transaction): Promise<DeploymentRow | undefined>
   /** The ids among these that there are rows of. */
   known(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
@@ -247,7 +247,7 @@ export function createJobReads({ database }: { database: Database }): JobReads {
   const rows = (on: Database | Transaction = database) => tablesOf(on).selectFrom('deployments').selectAll()
 
   return {
-    find: (id) => rows().where('id', '=', id).executeTakeFirst(),
+    find: (id, on) => rows(on).where('id', '=', id).executeTakeFirst(),
     async known(ids) {
       const found = await tablesOf(database)
         .selectFrom('deployments')

@@ -9,6 +9,8 @@ const answerMs = 30_000
 
 /** The code of the error for calls that were not answered in time. */
 export const callOverdue = 'GATEWAY_CALL_OVERDUE'
+/** The code of the error for calls that no gateway could be reached for. */
+export const gatewayUnreachable = 'GATEWAY_UNREACHABLE'
 
 /**
  * Makes a call. When `signal` aborts, the call is canceled, and the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE` when

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { userOf } from '../../platform/processes.ts'
-import type { Call } from '../control/calls.ts'
+import { type Call, gatewayUnreachable } from '../control/calls.ts'
 import { startDeadline } from '../control/deadline.ts'
 import type { Known } from '../control/known.ts'
 import { createListeners, type Listeners } from '../control/listeners.ts'
@@ -22,9 +22,6 @@ const unreachableMs = 60_000
 const mostLosses = 5
 /** A gateway that is away or silent for longer is told as a problem: replacing one takes less. */
 const tellMs = 3_000
-
-/** The code of the error for calls that no gateway could be reached for. */
-export const gatewayUnreachable = 'GATEWAY_UNREACHABLE'
 
 export interface LinkOptions {
   readonly home: GatewayHome
@@ -71,11 +68,12 @@ export function createLink(options: LinkOptions): Link {
   let isListening = false
   let connection: Connection | null = null
   let connecting: Promise<Connection> | null = null
-  /** When there was a connection last. */
-  let lastConnected = 0
+  /** Since when a connection is needed that is not there. */
+  let awaySince = 0
 
   const ensure = (): Promise<Connection> | Connection => {
     if (connection !== null) return connection
+    if (connecting === null) awaySince = performance.now()
     connecting ??= establish().finally(() => {
       connecting = null
     })
@@ -105,7 +103,6 @@ export function createLink(options: LinkOptions): Link {
     isFirst = false
     void next.over.then((reason) => {
       connection = null
-      lastConnected = performance.now()
       if (ended !== null) return
       if (isDismissal(reason)) ended = reason
       else log.warn({ pid: next.welcome.pid }, 'the gateway has ended; another one is started')
@@ -127,7 +124,8 @@ export function createLink(options: LinkOptions): Link {
           signal,
         )
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== connectionLost || losses === mostLosses) throw error
+        if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
+        if (losses === mostLosses) throw unreachable('was lost again and again')
         // The gateway that was asked to stop has ended before it could reply.
         if (name === 'stop') return withoutGateway(name)
       }
@@ -162,8 +160,7 @@ export function createLink(options: LinkOptions): Link {
     },
     problem() {
       if (!wanted || ended !== null) return undefined
-      if (connection === null)
-        return performance.now() - lastConnected > tellMs ? 'the gateway does not run' : undefined
+      if (connection === null) return performance.now() - awaySince > tellMs ? 'the gateway does not run' : undefined
       const { silentForMs, silentOthers } = connection.watch
       if (silentForMs() > tellMs) return 'the gateway does not answer'
       return silentOthers() > 0 ? 'a process of the gateway does not answer' : undefined
@@ -180,10 +177,13 @@ export function createLink(options: LinkOptions): Link {
 /** Resolves as the connection does; rejects when that takes too long. */
 async function unlessUnreachable(connecting: Promise<Connection>): Promise<Connection> {
   const late = Promise.withResolvers<never>()
-  const message = `The gateway could not be reached for ${unreachableMs / 1000} s. The log says why.`
-  const error = Object.assign(new Error(message), { code: gatewayUnreachable })
-  const stopWaiting = startDeadline(unreachableMs, () => late.reject(error))
+  const giveUp = () => late.reject(unreachable(`could not be reached for ${unreachableMs / 1000} s`))
+  const stopWaiting = startDeadline(unreachableMs, giveUp)
   return Promise.race([connecting, late.promise]).finally(stopWaiting)
+}
+
+function unreachable(why: string): Error {
+  return Object.assign(new Error(`The gateway ${why}. The log says more.`), { code: gatewayUnreachable })
 }
 
 function isDismissal(error: unknown): error is Error {

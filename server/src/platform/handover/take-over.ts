@@ -49,11 +49,21 @@ function send(message: FromSuccessor): Promise<void> {
 
 type Of<Type extends ToSuccessor['type']> = Extract<ToSuccessor, { type: Type }>
 
-/** Resolves with the next message of a type, and the socket that came with it. Rejects when the other server has gone. */
+/** The other server answers at once. One that does not for so long hangs, and goes on without this one when it is back. */
+const answerMs = 60_000
+
+/**
+ * Resolves with the next message of a type, and the socket that came with it. Rejects when the other server has gone, or does not
+ * answer.
+ */
 async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<Type>, Server | undefined]> {
   const gone = new AbortController()
   const leave = () => gone.abort(new Error('The server that is to hand over has ended.'))
   process.once('disconnect', leave)
+  const late = setTimeout(
+    () => gone.abort(new Error(`The server that is to hand over has not answered for ${answerMs / 1000} s.`)),
+    answerMs,
+  )
   try {
     for (;;) {
       const [given, handle] = (await once(process, 'message', { signal: gone.signal })) as [unknown, Server | undefined]
@@ -63,6 +73,7 @@ async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<T
   } catch (error) {
     throw gone.signal.aborted ? gone.signal.reason : error
   } finally {
+    clearTimeout(late)
     process.off('disconnect', leave)
   }
 }

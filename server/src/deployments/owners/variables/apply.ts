@@ -78,7 +78,7 @@ async function sourceAgain(
   const { runtimes } = dependencies
   if (current.from_deployment_id !== null && current.retained) {
     const mayUse = (projectId: string) => projectId === project.id
-    return promotedSource({ ...dependencies, mayUse }, project, id)
+    return promotedSource({ ...dependencies, mayUse }, transaction, project, id)
   }
   // The very same image, whatever its tag names by now.
   if (image !== null) return imageSource({ reference: image, digest: current.image_digest }, runtimes)

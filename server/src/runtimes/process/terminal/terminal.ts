@@ -20,6 +20,9 @@ export interface Terminal {
   close(): void
 }
 
+/** How long the process of a terminal may take to open it: a busy machine starts programs slowly. */
+const startMs = 30_000
+
 /** util-linux's program, which makes its terminal that of a new session. */
 const setsid = '/usr/bin/setsid'
 
@@ -53,12 +56,25 @@ export async function openTerminal(size: { readonly columns: number; readonly ro
   }
 }
 
-async function nameFrom(host: ChildProcess): Promise<string> {
-  const ended = once(host, 'exit').then(() => {
+/**
+ * Returns the name of the device that the process of a terminal sends.
+ *
+ * @throws Error when it ends before that, or takes too long
+ */
+export async function nameFrom(host: ChildProcess, withinMs = startMs): Promise<string> {
+  const over = new AbortController()
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(withinMs)])
+  const ended = once(host, 'exit', { signal }).then(() => {
     throw new Error('the process of the terminal has ended')
   })
-  const [name] = await Promise.race([once(host, 'message'), ended])
-  return String(name)
+  try {
+    const [name] = await Promise.race([once(host, 'message', { signal }), ended])
+    return String(name)
+  } catch (error) {
+    throw signal.aborted ? new Error(`the process of the terminal has not started within ${withinMs / 1000} s`) : error
+  } finally {
+    over.abort()
+  }
 }
 
 /** Opens the device without making it the terminal of the server's own session. */
