@@ -160,7 +160,9 @@ it('a successor gives up on a server that hangs and never hands over', async () 
     setImmediate(() => mock.timers.tick(60_000))
     await failed
     process.disconnect()`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+  })
   try {
     expect(await text(child.stdout as Readable)).toBe('The server that is to hand over has not answered for 60 s.')
   } finally {

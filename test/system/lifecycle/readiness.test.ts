@@ -2,8 +2,9 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { deployAndSettle } from '../../harness/deployments.ts'
+import { running } from '../../harness/gateway/program.ts'
 import { freePort } from '../../harness/ports.ts'
-import { repository } from '../../harness/repository.ts'
+import { nodeApp, repository } from '../../harness/repository.ts'
 import { serverProcesses } from '../../harness/server-processes.ts'
 
 /** An app that listens as soon as its HOME has no file `wait`. */
@@ -70,3 +71,38 @@ it('a starting server is alive, not ready, and answers 500 with Retry-After wher
   expect([...health].sort()).toEqual(['alive 200', 'ready 200', 'ready 503'])
   expect([...seen].sort()).toEqual(['401 null', '404 null', '500 2'])
 })
+
+it('a gateway that hangs is told and replaced, and a deployment that waits for it goes on', async () => {
+  await using servers = await serverProcesses()
+  const key = await servers.key()
+  await using server = await servers.start()
+  const client = server.clientFor(key)
+  const project = await client.projects.create({ body: { name: 'p' } })
+  await using app = await repository(nodeApp('here'))
+  const first = await deployAndSettle(client, project.id, { name: 'app', git_url: app.url })
+  const { pid } = await running(servers.data)
+  process.kill(pid, 'SIGSTOP')
+  try {
+    const again = deployAndSettle(client, project.id, { name: 'app', git_url: app.url })
+    const readiness = async () => (await fetch(`${server.url}/readyz`)).json()
+    await expect
+      .poll(readiness, { timeout: 30_000, interval: 200 })
+      .toEqual({ status: 'not ready', reason: 'the gateway does not answer' })
+    expect(await again).toMatchObject({ status: 'running' })
+    await expect.poll(readiness, { timeout: 30_000 }).toEqual({ status: 'ready' })
+    expect(await (await fetch(first.url)).text()).toBe('here')
+    expect((await running(servers.data)).pid).not.toBe(pid)
+    await server.waitForLog(({ msg }) => String(msg).startsWith('the gateway has answered nothing for 10 s'))
+  } finally {
+    end(pid)
+  }
+})
+
+/** Ends a process that was stopped, if it is still there. */
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has been ended.
+  }
+}
