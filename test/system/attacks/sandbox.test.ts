@@ -5,11 +5,11 @@ import { expect } from 'vitest'
 import { attacks } from '../../harness/attacks/attack.ts'
 import { attackersShell, shell } from '../../harness/attacks/shell.ts'
 import { processesOf } from '../../harness/deployments.ts'
+import { prefix } from '../../harness/temporary.ts'
 
 /** Numbers of system calls by the machine (asm/unistd.h), with arguments that would do something where they are allowed. */
 const systemCalls = `
 import ctypes, os
-import { prefix } from '../../harness/temporary.ts'
 libc = ctypes.CDLL(None, use_errno=True)
 x64 = os.uname().machine == 'x86_64'
 numbers = {
