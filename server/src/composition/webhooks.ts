@@ -2,7 +2,7 @@ import { createAccounts } from '../accounts/accounts.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Outbound } from '../platform/outbound.ts'
 import { accountLimits } from '../platform/plans.ts'
-import { createTenancy, type Tenancy } from '../projects/tenancy.ts'
+import type { Tenancy } from '../projects/tenancy.ts'
 import { createDeliveries } from '../webhooks/deliveries.ts'
 import { type Sending, startSending } from '../webhooks/delivery/sending.ts'
 import { webhookHandlers } from '../webhooks/handlers.ts'
@@ -22,8 +22,7 @@ export function composeWebhooks(
     secrets,
     outbound,
     ownsProject: async (transaction, principal, id) =>
-      (await createTenancy({ database: transaction }).find(principal.accountId, id)) !== undefined &&
-      (await tenancy.hold(transaction, id)),
+      (await tenancy.find(principal.accountId, id, transaction)) !== undefined && (await tenancy.hold(transaction, id)),
     maxWebhooks: async (transaction, accountId) =>
       accountLimits(config.plans, await tierOf(transaction, accountId)).webhooks,
   })

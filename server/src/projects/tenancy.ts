@@ -7,8 +7,11 @@ import type { ProjectsTables } from './tables.ts'
 
 /** Looks up projects within their accounts: the one place that separates tenants. */
 export interface Tenancy {
-  /** Returns the project if it belongs to this account. Returns `undefined` for projects of other accounts alike. */
-  find(accountId: string, projectId: string): Promise<TenantProject | undefined>
+  /**
+   * Returns the project if it belongs to this account. Returns `undefined` for projects of other accounts alike. Within a transaction give it
+   * as `on`.
+   */
+  find(accountId: string, projectId: string, on?: Transaction): Promise<TenantProject | undefined>
   /** Keeps an active project from being deleted until the transaction ends. Returns false when it is not active. */
   hold(transaction: Transaction, projectId: string): Promise<boolean>
   /**
@@ -38,10 +41,12 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
   const findBatch = createBatcher((keys: readonly TenantKey[]) => findProjects(database, keys))
 
   return {
-    async find(accountId, projectId) {
+    async find(accountId, projectId, on) {
       // PostgreSQL rejects some strings, so it is not queried with malformed ids.
       if (!isId('project', projectId)) return undefined
-      return findBatch({ accountId, projectId })
+      if (on === undefined) return findBatch({ accountId, projectId })
+      const [found] = await findProjects(on, [{ accountId, projectId }])
+      return found
     },
     async hold(transaction, projectId) {
       const row = await projectsIn(transaction)
@@ -85,10 +90,10 @@ const projectsIn = (on: Database | Transaction) => on.withTables<ProjectsTables>
 
 /** Returns the active project of each key, in their order; `undefined` where the account has none of that id. */
 async function findProjects(
-  database: Database,
+  on: Database | Transaction,
   keys: readonly TenantKey[],
 ): Promise<readonly (TenantProject | undefined)[]> {
-  const rows = await projectsIn(database)
+  const rows = await projectsIn(on)
     .where('status', '=', 'active')
     .select(['id', 'account_id as accountId', 'name', 'region', 'plan', 'created_at as createdAt'])
     .where('id', '=', sql<string>`any(${keys.map(({ projectId }) => projectId)}::text[])`)

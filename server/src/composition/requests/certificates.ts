@@ -2,7 +2,7 @@ import { certificateHandlers } from '../../certificates/handlers.ts'
 import { createCertificateHealth } from '../../certificates/health.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
-import { createTenancy, type Tenancy } from '../../projects/tenancy.ts'
+import type { Tenancy } from '../../projects/tenancy.ts'
 import type { RequestComposition } from '../composition.ts'
 
 const healthEveryMs = 30_000
@@ -15,8 +15,7 @@ export function composeCertificates(composition: RequestComposition, tenancy: Te
     database: state.db,
     secrets,
     ownsProject: async (transaction, { accountId }, id) =>
-      (await createTenancy({ database: transaction }).find(accountId, id)) !== undefined &&
-      (await tenancy.hold(transaction, id)),
+      (await tenancy.find(accountId, id, transaction)) !== undefined && (await tenancy.hold(transaction, id)),
   })
 }
 

@@ -44,7 +44,7 @@ interface VariableRequestDependencies {
   readonly appVariables: AppVariables
   readonly sourcesOf: SourcesOf
   /** Resolves to the project if it belongs to the account. */
-  readonly findProject: (accountId: string, projectId: string) => Promise<TenantProject | undefined>
+  readonly findProject: (accountId: string, projectId: string, on: Transaction) => Promise<TenantProject | undefined>
 }
 
 export function createVariableRequests(dependencies: VariableRequestDependencies): VariableRequests {
@@ -170,7 +170,7 @@ async function appToCopy(
   { from, from_project = project.id }: Omit<BodyOutput<'variables.copy'>, 'names'>,
 ): Promise<string> {
   const found = mayUseProject(principal, from_project)
-    ? await findProject(principal.accountId, from_project)
+    ? await findProject(principal.accountId, from_project, transaction)
     : undefined
   const app = found && isId('app', from) ? await apps.find(transaction, found.id, from) : undefined
   if (app === undefined) throw invalidRequest({ field: 'from', message: 'is no app of a project that you may use' })
