@@ -92,4 +92,20 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     await page.getByText('Nothing was changed.').waitFor()
     await context.close()
   })
+
+  it('a name that was typed for one project is not shown for another', async () => {
+    await using dashboard = await sharedDashboard()
+    const { client } = dashboard
+    const [one, two] = await Promise.all(['one', 'two'].map((name) => client.projects.create({ body: { name } })))
+    const { page, context } = await dashboard.signedIn()
+    await openPage(page, `${dashboard.server.url}/projects/${one?.id}/settings`)
+    const name = page.getByLabel('Name', { exact: true })
+    // The router follows this as it does a link from one page of settings to another.
+    await page.evaluate(`history.pushState(null, "", "/projects/${two?.id}/settings")`)
+    await expect.poll(() => name.inputValue()).toBe('two')
+    await name.fill('three')
+    await page.goBack()
+    await expect.poll(() => name.inputValue()).toBe('one')
+    await context.close()
+  })
 })

@@ -5,6 +5,7 @@ import { changedRows } from '../../../server/dashboard/src/data/variable-rows.ts
 import {
   type Draft,
   keepChanges,
+  outcomeText,
   type Saved,
   savedSince,
   shownText,
@@ -67,7 +68,28 @@ describe('a form with saved values', () => {
   it('keeps what was typed while an earlier change was sent', () => {
     const draft = typed(untouched, { name: 'one' }, 'name', 'two')
     const later = typed(draft, { name: 'one' }, 'name', 'three')
-    expect(sent(withoutSent(later, draft), { name: 'two' })).toEqual({ name: 'three' })
+    const after = withoutSent(later, draft)
+    expect(sent(after, { name: 'two' })).toEqual({ name: 'three' })
+    // What this form has saved was not changed elsewhere.
+    expect(savedSince(after, { name: 'two' }, 'name')).toBeUndefined()
+    expect(savedSince(after, { name: 'four' }, 'name')).toBe('four')
+  })
+
+  it('keeps the earlier value that was typed again while another was sent', () => {
+    const draft = typed(untouched, { name: 'one' }, 'name', 'two')
+    const later = typed(draft, { name: 'one' }, 'name', 'one', draft)
+    expect(sent(withoutSent(later, draft), { name: 'two' })).toEqual({ name: 'one' })
+    // The server has refused the other one.
+    expect(sent(later, { name: 'one' })).toEqual({})
+  })
+
+  it('calls itself saved when nothing that it shows is unsaved', () => {
+    const draft = typed(untouched, { name: 'one' }, 'name', 'two')
+    const later = typed(draft, { name: 'one' }, 'name', 'three')
+    expect(outcomeText('saved', withoutSent(draft, draft))).toBe('Saved.')
+    expect(outcomeText('saved', withoutSent(later, draft))).toBe('')
+    expect(outcomeText('unchanged', draft)).toBe('Nothing was changed.')
+    expect(outcomeText(undefined, untouched)).toBe('')
   })
 
   it('says when a field was changed elsewhere that its user is changing', () => {

@@ -11,18 +11,31 @@ export type Saved = Readonly<Record<string, string>>
 /** The typed texts by the names of the controls, each with the value that the server had when its user began. */
 export type Draft = ReadonlyMap<string, { readonly over: string; readonly text: string }>
 
-/** Returns the draft after a user has typed. A field with its saved value again counts as left alone. */
-export function typed(draft: Draft, saved: Saved, name: string, text: string): Draft {
+/**
+ * Returns the draft after a user has typed. A field with its saved value again counts as left alone, except one that is being
+ * sent with another text: the server has that text soon.
+ */
+export function typed(draft: Draft, saved: Saved, name: string, text: string, sending: Draft = new Map()): Draft {
   const next = new Map(draft)
   const value = savedValue(saved, name)
-  if (text === value) next.delete(name)
+  if (text === value && !sending.has(name)) next.delete(name)
   else next.set(name, { over: draft.get(name)?.over ?? value, text })
   return next
 }
 
-/** Returns the draft without what was sent, after the server has taken it. What was typed since stays. */
+/** Returns the draft without what was sent, after the server has taken it. What was typed since stays, over what was sent. */
 export function withoutSent(draft: Draft, sent: Draft): Draft {
-  return new Map([...draft].filter(([name, { text }]) => text !== sent.get(name)?.text))
+  const left = [...draft].filter(([name, { text }]) => text !== sent.get(name)?.text)
+  return new Map(left.map(([name, { over, text }]) => [name, { over: sent.get(name)?.text ?? over, text }]))
+}
+
+/** What came of the last use of the submit button. */
+export type Outcome = 'saved' | 'unchanged' | undefined
+
+/** Returns what a form says of an outcome. Nothing is called saved while the form shows a text that is not. */
+export function outcomeText(outcome: Outcome, draft: Draft): string {
+  if (outcome === 'unchanged') return 'Nothing was changed.'
+  return outcome === 'saved' && draft.size === 0 ? 'Saved.' : ''
 }
 
 /** Removes the values from a form that are as saved. Returns true when others are left of those that have saved values. */
@@ -49,8 +62,8 @@ const savedValue = (saved: Saved, name: string): string => (Object.hasOwn(saved,
 export interface DraftField {
   readonly value: string
   readonly onChange: (text: string) => void
-  /** A warning to read before this control is saved. */
-  readonly note: string | undefined
+  /** A warning to read before this control is saved; empty for none. */
+  readonly note: string
 }
 
 /** Gives the control of a name its draft; `undefined` where it has no saved value. */

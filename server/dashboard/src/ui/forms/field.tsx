@@ -13,6 +13,8 @@ interface FieldProps {
   readonly hint?: ReactNode
   /** The error message of this field. */
   readonly error?: string | undefined
+  /** A warning that may come while the field is open, empty before; `undefined` for a field that never has any. */
+  readonly note?: string | undefined
   readonly children: (ids: {
     id: string
     'aria-describedby': string | undefined
@@ -20,10 +22,11 @@ interface FieldProps {
   }) => ReactNode
 }
 
-/** A label, its control, and a hint or an error message, connected for screen readers. */
-export function Field({ label, hint, error, children }: FieldProps) {
+/** A label, its control, a hint or an error message, and a warning, connected for screen readers. */
+export function Field({ label, hint, error, note, children }: FieldProps) {
   const id = useId()
-  const describedBy = error !== undefined ? `${id}-error` : hint !== undefined ? `${id}-hint` : undefined
+  const about = error !== undefined ? `${id}-error` : hint !== undefined ? `${id}-hint` : undefined
+  const describedBy = note ? [about, `${id}-note`].filter(Boolean).join(' ') : about
   return (
     <div className="grid content-start gap-1">
       <label htmlFor={id} className="font-medium">
@@ -37,6 +40,12 @@ export function Field({ label, hint, error, children }: FieldProps) {
           {hint}
         </p>
       ) : null}
+      {note !== undefined && (
+        // It is there before its text, so that screen readers say the text when it comes. Empty, it takes no room.
+        <output id={`${id}-note`} className="text-[13px] text-muted empty:-mt-1">
+          {note}
+        </output>
+      )}
     </div>
   )
 }
@@ -59,26 +68,26 @@ const drafted = (draft: DraftField | undefined) =>
   }
 
 /** A browser gives no text of a number field that is not a number, so that it would count as empty. */
-type TextFieldProps = Omit<FieldProps, 'children'> &
+type TextFieldProps = Omit<FieldProps, 'children' | 'note'> &
   Omit<ComponentProps<'input'>, 'type'> & { readonly type?: 'text' | 'password' | 'email' | 'url' | undefined }
 
 export function TextField({ label, hint, error, className = '', ...input }: TextFieldProps) {
   const serverError = useFieldErrors()(input.name)
   const draft = useDraftField(input.name)
   return (
-    <Field label={label} hint={draft?.note ?? hint} error={error ?? serverError}>
+    <Field label={label} hint={hint} note={draft?.note} error={error ?? serverError}>
       {(ids) => <input {...ids} {...input} {...drafted(draft)} className={`${inputClass} ${className}`} />}
     </Field>
   )
 }
 
-type SelectFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProps<'select'>
+type SelectFieldProps = Omit<FieldProps, 'children' | 'error' | 'note'> & ComponentProps<'select'>
 
 export function SelectField({ label, hint, children, ...select }: SelectFieldProps) {
   const serverError = useFieldErrors()(select.name)
   const draft = useDraftField(select.name)
   return (
-    <Field label={label} hint={draft?.note ?? hint} error={serverError}>
+    <Field label={label} hint={hint} note={draft?.note} error={serverError}>
       {(ids) => (
         <select {...ids} {...select} {...drafted(draft)} className={inputClass}>
           {children}
@@ -88,14 +97,14 @@ export function SelectField({ label, hint, children, ...select }: SelectFieldPro
   )
 }
 
-type TextAreaFieldProps = Omit<FieldProps, 'children' | 'error'> & ComponentProps<'textarea'>
+type TextAreaFieldProps = Omit<FieldProps, 'children' | 'error' | 'note'> & ComponentProps<'textarea'>
 
 /** A field for a text of several lines, in the type of code. */
 export function TextAreaField({ label, hint, className = '', ...area }: TextAreaFieldProps) {
   const serverError = useFieldErrors()(area.name)
   const draft = useDraftField(area.name)
   return (
-    <Field label={label} hint={draft?.note ?? hint} error={serverError}>
+    <Field label={label} hint={hint} note={draft?.note} error={serverError}>
       {(ids) => (
         <textarea
           {...ids}

@@ -7,6 +7,8 @@ import {
   DraftContext,
   type DraftField,
   keepChanges,
+  type Outcome,
+  outcomeText,
   type Saved,
   savedSince,
   shownText,
@@ -21,6 +23,8 @@ interface FormProps {
     readonly mutate: (values: FormData, options: { readonly onSuccess: () => void }) => void
     readonly isPending: boolean
     readonly error: unknown
+    /** Forgets the error. */
+    readonly reset?: () => void
   }
   /**
    * The values that the server has now, of a form that changes them, by the names of its texts and choices. These controls show
@@ -41,24 +45,23 @@ interface FormProps {
  * field's, or above the buttons when there is no such control.
  */
 export function Form({ mutation, saved, alsoChanged = false, submit, onCancel, danger = false, children }: FormProps) {
-  const { mutate, isPending, error } = mutation
+  const { mutate, isPending, error, reset } = mutation
   const form = useRef<HTMLFormElement>(null)
   const [shownAtField, setShownAtField] = useState(false)
   const [draft, setDraft] = useState<Draft>(new Map())
-  const [outcome, setOutcome] = useState('')
+  const [sent, setSent] = useState<Draft>(new Map())
+  const [outcome, setOutcome] = useState<Outcome>()
   useLayoutEffect(() => {
     setShownAtField(error != null && form.current?.querySelector('[data-field-error]') != null)
   }, [error])
   const fieldOf = (name: string): DraftField | undefined => {
     if (saved === undefined || !Object.hasOwn(saved, name)) return undefined
-    const since = savedSince(draft, saved, name)
+    // While a form is being saved, the new value on the server may be what was sent.
+    const since = isPending ? undefined : savedSince(draft, saved, name)
     return {
       value: shownText(draft, saved, name),
-      onChange: (text) => {
-        setOutcome('')
-        setDraft((before) => typed(before, saved, name, text))
-      },
-      note: since === undefined ? undefined : `This was changed elsewhere since you began, to “${since}”.`,
+      onChange: (text) => setDraft((before) => typed(before, saved, name, text, isPending ? sent : undefined)),
+      note: since === undefined ? '' : `This was changed elsewhere since you began, to “${since}”.`,
     }
   }
   const onSubmit = (event: FormEvent<HTMLFormElement>) => {
@@ -66,16 +69,18 @@ export function Form({ mutation, saved, alsoChanged = false, submit, onCancel, d
     if (isPending) return
     const values = new FormData(event.currentTarget)
     const isChanged = saved === undefined || keepChanges(values, saved, draft) || alsoChanged
-    setOutcome(isChanged ? '' : 'Nothing was changed.')
-    if (!isChanged) return
+    setOutcome(isChanged ? undefined : 'unchanged')
+    if (!isChanged) return reset?.()
+    setSent(draft)
     const onSuccess = () => {
-      setOutcome(saved === undefined ? '' : 'Saved.')
+      setOutcome(saved && 'saved')
       setDraft((now) => withoutSent(now, draft))
     }
     mutate(values, { onSuccess })
   }
+  const said = outcomeText(outcome, draft)
   return (
-    <form ref={form} onSubmit={onSubmit} noValidate className="grid gap-4">
+    <form ref={form} onSubmit={onSubmit} onInput={() => setOutcome(undefined)} noValidate className="grid gap-4">
       <FormErrorContext value={error}>
         <DraftContext value={fieldOf}>{children}</DraftContext>
       </FormErrorContext>
@@ -86,7 +91,7 @@ export function Form({ mutation, saved, alsoChanged = false, submit, onCancel, d
           {submit}
         </Button>
       </ButtonRow>
-      {outcome !== '' && <output className="text-good">{outcome}</output>}
+      {said !== '' && <output className="text-good">{said}</output>}
     </form>
   )
 }

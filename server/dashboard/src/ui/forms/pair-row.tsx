@@ -1,4 +1,5 @@
 import { X } from 'lucide-react'
+import { useId } from 'react'
 import { Button } from '../controls/button.tsx'
 import { codeInputClass, FieldError } from './field.tsx'
 import { useFieldErrors } from './field-errors.ts'
@@ -26,12 +27,15 @@ interface PairRowProps {
 export function PairRow({ label, valueLabel, placeholders, row, field, onChange, onRemove }: PairRowProps) {
   const { name, value } = row
   const error = useFieldErrors()(`${field}.${name.trim()}`)
+  const id = useId()
+  // The error may be about the name or the value.
+  const marks = error === undefined ? {} : { 'aria-invalid': true, 'aria-describedby': id }
   return (
     <div className="grid gap-1">
       <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,3fr)_auto] gap-2">
         <input
+          {...marks}
           aria-label={`Name of ${label}`}
-          aria-invalid={error === undefined ? undefined : true}
           className={codeInputClass}
           placeholder={placeholders.name}
           autoComplete="off"
@@ -40,6 +44,7 @@ export function PairRow({ label, valueLabel, placeholders, row, field, onChange,
           onChange={(event) => onChange({ ...row, name: event.target.value })}
         />
         <input
+          {...marks}
           aria-label={`${valueLabel} of ${label}`}
           className={codeInputClass}
           placeholder={placeholders.value}
@@ -52,7 +57,7 @@ export function PairRow({ label, valueLabel, placeholders, row, field, onChange,
           <X size={14} />
         </Button>
       </div>
-      {error !== undefined && <FieldError>{error}</FieldError>}
+      {error !== undefined && <FieldError id={id}>{error}</FieldError>}
     </div>
   )
 }
