@@ -2,6 +2,7 @@ import { ApiError } from '@fairlead/server/client'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { changedRows } from '../../../server/dashboard/src/data/variable-rows.ts'
+import { variableChange } from '../../../server/dashboard/src/pages/project/app/variables/variable-change.ts'
 import {
   type Draft,
   keepChanges,
@@ -161,4 +162,51 @@ it('a form of variables sends the rows that were changed', () => {
   ]
   expect(changedRows(rows, initial)).toEqual([{ name: 'NEW', value: '' }])
   expect(changedRows([{ name: 'SECRET', value: 'new' }], initial)).toEqual([{ name: 'SECRET', value: 'new' }])
+})
+
+describe('a form that changes a variable', () => {
+  const [plain, secret] = [
+    { name: 'X', kind: 'plain', value: '1', updated_at: '2026-01-01T00:00:00.000Z' } as const,
+    { name: 'X', kind: 'secret', value: null, updated_at: '2026-01-01T00:00:00.000Z' } as const,
+  ]
+  const opened = (variable: typeof plain | typeof secret) => {
+    const initial = [{ name: variable.name, value: variable.value ?? '' }]
+    return { rows: initial, initial, opened: variable, present: variable, kind: undefined }
+  }
+  const other = { name: 'Y', value: '2' }
+  const problem = (message: string) =>
+    expect.objectContaining({ details: { errors: [{ field: 'set.X', message: expect.stringContaining(message) }] } })
+
+  it('gives all variables that it sets the kind that it shows', () => {
+    const rows = [{ name: 'X', value: 'new' }, other]
+    expect(variableChange({ ...opened(secret), rows })).toEqual({ set: { X: 'new', Y: '2' }, kind: 'secret' })
+    expect(variableChange({ ...opened(plain), rows })).toEqual({ set: { X: 'new', Y: '2' }, kind: 'plain' })
+    expect(variableChange({ ...opened(plain), rows, kind: 'secret' })).toMatchObject({ kind: 'secret' })
+    // Another user has changed the kind: the form still shows the earlier one.
+    expect(variableChange({ ...opened(secret), rows, present: plain })).toMatchObject({ kind: 'secret' })
+  })
+
+  it('adds variables with the chosen kind', () => {
+    const form = { initial: [{ name: '', value: '' }], rows: [other], opened: undefined, present: undefined }
+    expect(variableChange({ ...form, kind: 'plain' })).toEqual({ set: { Y: '2' }, kind: 'plain' })
+  })
+
+  it('leaves the value of a secret variable alone beside others', () => {
+    expect(variableChange({ ...opened(secret), rows: [...opened(secret).rows, other] }).set).toEqual({ Y: '2' })
+  })
+
+  it('sets the value again of a variable of which only the kind is changed', () => {
+    expect(variableChange({ ...opened(plain), kind: 'secret' })).toEqual({ set: { X: '1' }, kind: 'secret' })
+    expect(() => variableChange({ ...opened(secret), kind: 'plain' })).toThrow(problem('Write the value, too'))
+  })
+
+  it('refuses another kind for a value that was changed or removed elsewhere', () => {
+    const form = { ...opened(plain), kind: 'secret' } as const
+    const present = { ...plain, value: '3', updated_at: '2026-01-02T00:00:00.000Z' }
+    expect(() => variableChange({ ...form, present })).toThrow(problem('open it again'))
+    expect(() => variableChange({ ...form, present: undefined })).toThrow(problem('removed elsewhere'))
+    // A value that its user has written is saved.
+    const rows = [{ name: 'X', value: 'mine' }]
+    expect(variableChange({ ...form, rows, present })).toEqual({ set: { X: 'mine' }, kind: 'secret' })
+  })
 })
