@@ -21,7 +21,12 @@ export interface CertificateHealth {
  */
 const overdueAfter = sql`interval '1 hour'`
 
-export function createCertificateHealth(database: Database, logger: Pick<Logger, 'error'>): CertificateHealth {
+/** @param since when this server began: what was due while no server ran is given an hour from then */
+export function createCertificateHealth(
+  database: Database,
+  logger: Pick<Logger, 'error'>,
+  since: Date,
+): CertificateHealth {
   let problems: readonly string[] = []
   let overdue = 0
   let daysLeft: Readonly<Record<string, number>> = {}
@@ -31,7 +36,7 @@ export function createCertificateHealth(database: Database, logger: Pick<Logger,
     overdue: () => overdue,
     async check() {
       const before = overdue
-      overdue = await countOverdue(database)
+      overdue = await countOverdue(database, since)
       if (overdue > 0 && before === 0)
         logger.error({ overdue }, 'certificates are due for over an hour, and are not tried')
       problems = [...problemsOf(await inDanger(database)), ...overdueProblem(overdue)]
@@ -67,11 +72,11 @@ const overdueProblem = (count: number): string[] =>
     ? []
     : [`${count} certificate${count === 1 ? '' : 's'} should have been obtained, renewed or revoked over an hour ago`]
 
-async function countOverdue(database: Database): Promise<number> {
+async function countOverdue(database: Database, since: Date): Promise<number> {
   const { count } = await tablesOf(database)
     .selectFrom('certificates')
     .select(({ fn }) => fn.countAll<string>().as('count'))
-    .where('next_attempt_at', '<', sql<Date>`now() - ${overdueAfter}`)
+    .where(sql<Date>`greatest(next_attempt_at, ${since}::timestamptz)`, '<', sql<Date>`now() - ${overdueAfter}`)
     .executeTakeFirstOrThrow()
   return Number(count)
 }

@@ -24,7 +24,8 @@ afterAll(() => cleanup.disposeAsync())
 
 it('tells of certificates that are due for over an hour without an attempt, once in the log', async () => {
   const log: unknown[] = []
-  const health = createCertificateHealth(db, { error: (...told: unknown[]) => void log.push(told) } as never)
+  const logger = { error: (...told: unknown[]) => void log.push(told) } as never
+  const health = createCertificateHealth(db, logger, new Date(0))
   await health.check()
   expect([health.overdue(), health.problems(), log]).toEqual([0, [], []])
   await database.query("update certificates set next_attempt_at = now() - interval '61 minutes'")
@@ -33,6 +34,9 @@ it('tells of certificates that are due for over an hour without an attempt, once
   expect(health.overdue()).toBe(1)
   expect(health.problems()).toEqual(['1 certificate should have been obtained, renewed or revoked over an hour ago'])
   expect(log).toHaveLength(1)
+  const begun = createCertificateHealth(db, logger, new Date())
+  await begun.check()
+  expect(begun.overdue(), 'of a server that has just begun').toBe(0)
   await database.query('update certificates set next_attempt_at = now()')
   await health.check()
   expect([health.overdue(), health.problems()]).toEqual([0, []])

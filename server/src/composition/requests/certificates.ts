@@ -21,7 +21,7 @@ export function composeCertificates(composition: RequestComposition, tenancy: Te
 
 /** Tells by `/readyz` and metrics which certificates are in danger. */
 function followHealth({ state, application, metrics, logger, stack }: RequestComposition): void {
-  const health = createCertificateHealth(state.db, logger)
+  const health = createCertificateHealth(state.db, logger, new Date())
   application.addProblems(health.problems)
   metrics?.gauge({
     name: 'fairlead_certificate_days_left',

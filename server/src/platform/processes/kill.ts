@@ -15,13 +15,14 @@ const KILL_DEADLINE_MS = 10_000
 
 /**
  * Sends a signal to a process, or to a group by its negative number. A process may end by itself right before, so nothing is
- * thrown: all of the server sends signals by this function. Returns false when it has ended, or is another user's.
+ * thrown: all of the server sends signals by this function. Returns false when it has ended. Throws for another user's process.
  */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal)
-  } catch {
-    return false
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
   }
 }
 
