@@ -80,11 +80,15 @@ export async function composeGateway(
   }
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })
   stack.defer('gateway', async (scope) => {
-    if (scope === 'all') await gateway.stop({ timeoutMs: finishTimeoutMs })
-    await counting.stop()
-    // Counts the requests that the gateway still finished.
-    await count()
-    gateway.leave()
+    try {
+      if (scope === 'all') await gateway.stop({ timeoutMs: finishTimeoutMs })
+      await counting.stop()
+      // Counts the requests that the gateway still finished.
+      await count()
+    } finally {
+      await counting.stop()
+      gateway.leave()
+    }
   })
   // The gateway starts with the first app when every app has a port of its own.
   if (apps.mode === 'hostnames')

@@ -34,15 +34,12 @@ export interface PendingCalls<Handle> {
   settle(message: Settlement): void
   /** Rejects all that wait, and every later call. */
   fail(error: Error): void
-  /** The number of replies that have come. */
-  replies(): number
 }
 
 /** Gives each call an id by which its reply is found. */
 export function createCalls<Handle = never>(post: (message: ToEngine, handle?: Handle) => void): PendingCalls<Handle> {
   const pending = new Map<number, (settlement: Settlement | Error) => void>()
   let lastId = 0
-  let replies = 0
   let failed: Error | null = null
 
   const settle = (id: number, settlement: Settlement | Error): void => {
@@ -78,14 +75,12 @@ export function createCalls<Handle = never>(post: (message: ToEngine, handle?: H
       })
     },
     settle(message) {
-      replies += 1
       settle(message.id, message)
     },
     fail(error) {
       failed = error
       for (const id of [...pending.keys()]) settle(id, error)
     },
-    replies: () => replies,
   }
 }
 

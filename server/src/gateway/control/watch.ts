@@ -19,17 +19,19 @@ export interface Watch {
 
 /**
  * Asks another process every second whether it answers. A process that hangs keeps its connection, so that nothing else would
- * tell. A reply to any call counts: many calls at once may take longer than the limit. A time in which this process itself was
- * stopped counts as one second.
+ * tell. Every message counts: Node sends connections to another process one by one, and a question waits behind them. A time in which
+ * this process itself was stopped counts as one second.
+ *
+ * @param received returns the number of messages that have come from the other process
  */
 export function watchAnswers(
-  { call, replies }: Pick<PendingCalls<never>, 'call' | 'replies'>,
+  { call, received }: Pick<PendingCalls<never>, 'call'> & { readonly received: () => number },
   { silentMs, onSilent }: WatchOptions,
 ): Watch {
   let silentForMs = 0
   let silentOthers = 0
   let isAsking = false
-  let before = replies()
+  let before = received()
 
   const ask = async (): Promise<void> => {
     isAsking = true
@@ -38,8 +40,8 @@ export function watchAnswers(
     isAsking = false
   }
   const timer = setInterval(() => {
-    silentForMs = isAsking && replies() === before ? silentForMs + everyMs : 0
-    before = replies()
+    silentForMs = isAsking && received() === before ? silentForMs + everyMs : 0
+    before = received()
     if (!isAsking) void ask()
     if (silentForMs < silentMs) return
     clearInterval(timer)

@@ -44,6 +44,7 @@ export function createPeer(
   const calls = createCalls<NetServer>(post)
   const waiting = createWaiting()
   const gone = Promise.withResolvers<void>()
+  let received = 0
   let answer: ((message: ToEngine, handle?: NetServer) => void) | null = null
 
   const onNotice = (notice: Notice | Assignment, handle: unknown): void => {
@@ -52,6 +53,7 @@ export function createPeer(
     on.notice?.(notice, handle instanceof Socket ? handle : undefined)
   }
   const onMessage = (message: Message, handle?: unknown): void => {
+    received += 1
     if (message.type === 'request' || message.type === 'cancel') answer?.(message, handle as NetServer | undefined)
     else if (message.type === 'reply' || message.type === 'failure') calls.settle(message)
     else if (message.type === 'refused') on.refused?.(message)
@@ -87,7 +89,7 @@ export function createPeer(
       return Promise.reject(Object.assign(new Error('the other process has ended'), { code: peerGone }))
     },
     watch(options) {
-      const watch = watchAnswers(calls, options)
+      const watch = watchAnswers({ call: calls.call, received: () => received }, options)
       void gone.promise.then(watch.stop)
       return watch
     },

@@ -9,7 +9,7 @@ import type { Receiver, Sharing } from './sharing.ts'
 /** A worker that lived for less time than this is replaced only after it. */
 const RESTART_MS = 500
 /** A new worker that is not ready after this time is replaced. */
-const READY_MS = 60_000
+const READY_MS = 15_000
 /**
  * A worker that answers nothing for this time hangs, and is replaced: until then it holds up every change of a route. Shorter
  * than the time after which the server replaces the whole gateway.

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { isPrivateDirectory } from '../../platform/machine/socket-folder.ts'
 import { type ProcessIdentity, startTimeOf } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
-import { createCalls, type PendingCalls } from '../control/calls.ts'
+import { callOverdue, createCalls, type PendingCalls } from '../control/calls.ts'
 import { startDeadline } from '../control/deadline.ts'
 import { assertEdgeCall } from '../control/edge-calls.ts'
 import { carryLines } from '../control/lines.ts'
@@ -74,7 +74,9 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
   let reason = Object.assign(new Error('the connection to the gateway is lost'), { code: connectionLost })
   let replacing: PromiseWithResolvers<void> | null = null
 
+  let received = 0
   const post = carryLines<FromGateway, ToGateway>(socket, (message) => {
+    received += 1
     if (message.type === 'welcome') welcome.resolve(message)
     else if (message.type === 'refused') on.refused(endpointIn(message))
     else if (message.type === 'uncertified') on.uncertified(message.hostname)
@@ -94,7 +96,9 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
   const stopWaiting = startDeadline(silentMs, () => {
     void readGatewayRecord(join(home.folder, 'gateway.json'), uid)
       .catch(() => null)
-      .then(endSilent)
+      .then((gateway) => {
+        if (received === 0) endSilent(gateway)
+      })
   })
   post({ type: 'hello', epoch })
   try {
@@ -103,10 +107,14 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
     const call: Connection['call'] = async (name, parameters, signal) => {
       const missing = missingIn(protocol, name, parameters)
       if (missing !== null) throw tooOld(missing)
-      return calls.call(name, parameters, signal)
+      return calls.call(name, parameters, signal).catch((error: NodeJS.ErrnoException) => {
+        // The gateway may yet do what was asked. A new connection compares what it does with what it should do.
+        if (error.code === callOverdue) socket.destroy()
+        throw error
+      })
     }
     const watch = watchAnswers(
-      { call, replies: calls.replies },
+      { call, received: () => received },
       { silentMs, onSilent: () => endSilent(startTime === null ? null : { pid, startTime }) },
     )
     void over.promise.then(watch.stop)
