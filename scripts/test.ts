@@ -64,7 +64,7 @@ async function system(): Promise<void> {
 }
 
 function long(): void {
-  const names = [...Object.keys(longPrograms), 'tests', 'fuzz', 'engine']
+  const names = [...Object.keys(longPrograms), 'tests', 'fuzz', 'histories', 'engine']
   const unknown = rest.find((name) => !names.includes(name))
   if (unknown !== undefined) fail(`There is no part ${unknown}. The parts are: ${names.join(', ')}.`)
   const failed = (rest.length === 0 ? names : rest).filter((name) => !runPart(name))
@@ -77,7 +77,10 @@ function runPart(name: string): boolean {
   if (program !== undefined) return succeeds('node', program)
   if (name === 'fuzz')
     return succeeds('vitest', ['run', '--project', 'api', 'test/api/fuzz'], { FUZZ_REQUESTS: '20000' })
-  if (name === 'tests') return succeeds('vitest', ['run', '--project', 'long', '--exclude', 'test/long/attacks/**'])
+  const histories = 'test/long/histories.test.ts'
+  if (name === 'histories') return succeeds('vitest', ['run', '--project', 'long', histories])
+  if (name === 'tests')
+    return succeeds('vitest', ['run', '--project', 'long', '--exclude', 'test/long/attacks/**', '--exclude', histories])
   const engine = 'test/system/containers/other-engine.sh'
   return succeeds(engine, ['trixie', 'vitest', 'run', '--project', 'system', 'test/system/containers'])
 }

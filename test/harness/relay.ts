@@ -8,6 +8,7 @@ import {
   type Server,
   type Socket,
 } from 'node:net'
+import { Transform } from 'node:stream'
 
 /** A TCP proxy between a client and a server that can simulate an unreachable server. */
 export interface Relay extends AsyncDisposable {
@@ -15,6 +16,8 @@ export interface Relay extends AsyncDisposable {
   readonly port: number
   /** Makes the server unreachable: closes every connection, and accepts no new ones. */
   cut(): Promise<void>
+  /** Passes all bytes on this late from now on, so that what happens between two statements takes longer. */
+  slow(ms: number): void
   /** Listens again at the same address. */
   restore(): Promise<void>
 }
@@ -23,6 +26,14 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
   const open = new Set<Socket>()
   let server: Server
   let port = address.port ?? 0
+  let lateMs = 0
+  const late = () =>
+    new Transform({
+      transform(chunk, _, done) {
+        if (lateMs === 0) done(null, chunk)
+        else setTimeout(done, lateMs, null, chunk)
+      },
+    })
 
   const restore = async () => {
     server = createServer((socket) => {
@@ -37,7 +48,7 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
           open.delete(one)
           other.destroy()
         })
-        one.pipe(other)
+        one.pipe(late()).pipe(other)
       }
     })
     server.listen(address.path === undefined ? { ...address, port } : address)
@@ -53,5 +64,8 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
     await closed
   }
   await restore()
-  return { port, cut, restore, [Symbol.asyncDispose]: cut }
+  const slow = (ms: number) => {
+    lateMs = ms
+  }
+  return { port, cut, slow, restore, [Symbol.asyncDispose]: cut }
 }

@@ -45,7 +45,8 @@ export async function serverProcesses(settings: Readonly<Record<string, string>>
   }
 }
 
-async function operatorKey(connectionString: string): Promise<string> {
+/** Creates a key of the operator with all rights in a database that is migrated. */
+export async function operatorKey(connectionString: string): Promise<string> {
   const { db, close } = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
   try {
     const accountId = await createAccounts({ database: db }).ensureOperator()

@@ -1,0 +1,362 @@
+/*
+ * What a history must have led to. Everything here is a pure function of the record of a history and of the state at its end.
+ */
+
+/** A request with its answer. Times are milliseconds since the begin of the history. */
+export interface Call {
+  readonly step: number
+  readonly method: string
+  /** Below `/v1`; for visits of an app the whole address. */
+  readonly path: string
+  readonly body: Readonly<Record<string, unknown>> | null
+  readonly start: number
+  readonly end: number
+  /** `null` without an answer: the change may have been made, or not. */
+  readonly status: number | null
+  readonly answer: unknown
+}
+
+/** The time of a fault: from its begin until everything that it hit is back. */
+export interface FaultWindow {
+  readonly kind: string
+  readonly start: number
+  readonly end: number
+  /** The deployment whose instance ended; else `null`. */
+  readonly deployment: string | null
+}
+
+export interface DeploymentAtEnd {
+  readonly id: string
+  readonly status: string
+  /** The code of its failure. */
+  readonly failure: string | null
+  /** The time when work on it ended, as the times of calls; `null` before. */
+  readonly finishedAt: number | null
+}
+
+export interface AppAtEnd {
+  readonly path: string
+  readonly name: string
+  readonly deployments: readonly DeploymentAtEnd[]
+  /** The answer at the address of the app, `null` when nothing listens. */
+  readonly address: { readonly status: number; readonly deployment: string | null } | null
+  /** How many instances should run and do run, by the API. */
+  readonly instances: { readonly wanted: number; readonly running: number } | null
+}
+
+/** The state that the API, the processes and the disk show at the end. */
+export interface StateAtEnd {
+  /** The answers to a GET of every resource that was ever made, by its path. */
+  readonly resources: ReadonlyMap<string, { readonly status: number; readonly body: unknown }>
+  readonly apps: readonly AppAtEnd[]
+  /** The number of instances among the processes of the machine, by deployment. */
+  readonly processes: ReadonlyMap<string, number>
+  readonly databases: readonly {
+    readonly path: string
+    readonly status: string
+    /** The connection strings that were answered and work. */
+    readonly opened: readonly string[]
+    /** The reason why the newest one does not work. */
+    readonly problem: string | null
+  }[]
+  /** Work that should end: runs, snapshots and databases by their path, with their status. */
+  readonly underWay: readonly { readonly path: string; readonly status: string }[]
+  /** Stored files that have a row and no content, and those that have no row. */
+  readonly files: { readonly missing: readonly string[]; readonly strange: readonly string[] }
+  /** The folders of releases on the disk. */
+  readonly releases: readonly string[]
+  /** Deliveries to the endpoint that accepts everything, that have not succeeded. */
+  readonly pending: readonly string[]
+  /** The events that it received, such as `deployment.failed dep_1`. */
+  readonly events: ReadonlySet<string>
+}
+
+const acknowledged = ({ status }: Call) => status !== null && status < 300
+const unknown = ({ status }: Call) => status === null || status >= 500
+
+/** The creations of resources that can be read at their path and their id. */
+const creations =
+  /^\/(projects|webhooks|projects\/[^/]+\/(deployments|databases)|projects\/[^/]+\/databases\/[^/]+\/snapshots|projects\/[^/]+\/apps\/[^/]+\/(runs|schedules))$/
+
+/** Returns the path of the resource that a request made; `null` when it made none. */
+export function madeBy({ method, path, status, answer }: Call): string | null {
+  if (method !== 'POST' || status !== 201) return null
+  const { id } = Object(answer) as { id?: string }
+  if (id === undefined) return null
+  if (path.endsWith('/storage/upload')) return path.replace(/upload$/, `files/${id}`)
+  return creations.test(path) ? `${path}/${id}` : null
+}
+
+/** Returns what is wrong with the answers of a history. */
+export function problemsOfAnswers(calls: readonly Call[], windows: readonly FaultWindow[]): string[] {
+  const disturbed = ({ start, end }: Call) => windows.some((window) => window.start <= end && start <= window.end)
+  const isVisit = ({ path }: Call) => path.startsWith('http')
+  // An app that is stopped or restarted answers 503.
+  const failed = (call: Call) =>
+    isVisit(call) ? call.status === 502 || call.status === 504 : call.status === null || call.status >= 500
+  return calls
+    .filter((call) => failed(call) && !disturbed(call))
+    .map((call) => `step ${call.step}: ${call.method} ${call.path} got ${call.status ?? 'no answer'} without a fault`)
+}
+
+/** Returns what is wrong with the final state. */
+export function problemsOfState(calls: readonly Call[], windows: readonly FaultWindow[], state: StateAtEnd): string[] {
+  return [
+    ...lostResources(calls, state),
+    ...lostChanges(calls, state),
+    ...state.apps.flatMap((app) => [...problemsOfApp(app, state), ...problemsOfWants(app, calls, windows, state)]),
+    ...strangers(state),
+    ...state.databases.flatMap((database) => problemsOfDatabase(database, calls)),
+    ...state.underWay.map(({ path, status }) => `${path} is still ${status}`),
+    ...state.files.missing.map((id) => `the content of ${id} is not on the disk`),
+    ...state.files.strange.map((name) => `${name} is on the disk and has no row`),
+    ...state.pending.map((delivery) => `the delivery ${delivery} has not succeeded`),
+  ]
+}
+
+/** What was made is there unless it, or something that it belongs to, was deleted; what was deleted is not there. */
+function lostResources(calls: readonly Call[], { resources }: StateAtEnd): string[] {
+  const problems: string[] = []
+  for (const call of calls) {
+    const path = madeBy(call)
+    const final = path === null ? undefined : resources.get(path)
+    if (path === null || final === undefined) continue
+    const deletions = deletionsOf(path, calls)
+    if (final.status >= 300 && deletions.length === 0) problems.push(`${path} was made and answers ${final.status}`)
+    // A deleted database can be restored, so it stays. Deletions of apps take deployments whose app is known.
+    const isGone = deletions.some(
+      (deletion) =>
+        acknowledged(deletion) &&
+        !/\/databases\/[^/]+$/.test(deletion.path) &&
+        (path === deletion.path || path.startsWith(`${deletion.path}/`)),
+    )
+    if (final.status < 300 && isGone) problems.push(`${path} was deleted and is still there`)
+  }
+  return problems
+}
+
+/** The deletions that take a resource away. The platform itself removes old snapshots, runs, and deployments of deleted apps. */
+function deletionsOf(path: string, calls: readonly Call[]): Call[] {
+  const appOf = new Map<string, string>()
+  for (const { answer } of calls) {
+    const { id, app_id } = Object(answer) as { id?: string; app_id?: string }
+    if (id?.startsWith('dep_') && app_id !== undefined) appOf.set(id, app_id)
+  }
+  const apps = path.replace(/deployments\/.*/, 'apps/')
+  const app = appOf.get(path.split('/').at(-1) ?? '')
+  return calls.filter(
+    (call) =>
+      call.method === 'DELETE' &&
+      (acknowledged(call) || unknown(call)) &&
+      (path === call.path ||
+        path.startsWith(`${call.path}/`) ||
+        // Without an answer that names its app, a deployment may be of any.
+        (path.includes('/deployments/') && call.path.startsWith(`${apps}${app ?? ''}`))),
+  )
+}
+
+/** A write of one field. */
+interface Write {
+  readonly value: unknown
+  readonly start: number
+  readonly end: number
+  readonly isKnown: boolean
+}
+
+/** Every field has the value of a write that no later one has replaced. */
+function lostChanges(calls: readonly Call[], { resources }: StateAtEnd): string[] {
+  const writes = new Map<string, Write[]>()
+  for (const call of calls) {
+    if (!acknowledged(call) && !unknown(call)) continue
+    const path = call.method === 'PATCH' ? call.path : madeBy(call)
+    if (path === null || path.endsWith('/processes')) continue
+    for (const [field, value] of Object.entries(call.body ?? {})) {
+      const key = `${path} ${field}`
+      const { start, end } = call
+      writes.set(key, [...(writes.get(key) ?? []), { value, start, end, isKnown: acknowledged(call) }])
+    }
+  }
+  return [...writes].flatMap(([key, all]) => {
+    const [path = '', field = ''] = key.split(' ')
+    const final = resources.get(path)
+    const members = Object(final?.body) as Record<string, unknown>
+    // Fields that no answer shows, such as sources.
+    if (final === undefined || final.status >= 300 || !(field in members)) return []
+    const possible = possibleValues(all).map((value) => JSON.stringify(value))
+    const found = JSON.stringify(members[field])
+    return possible.includes(found) ? [] : [`${path} has the ${field} ${found}, not ${possible.join(' or ')}`]
+  })
+}
+
+/** A change that was not answered may be made until this long after it, in milliseconds. */
+const lateMs = 30_000
+
+/** The values that a field may have after these writes: an acknowledged one replaces those that ended before it began. */
+export function possibleValues(writes: readonly Write[]): unknown[] {
+  return writes
+    .filter((one) =>
+      writes.every((other) => !other.isKnown || other.start <= one.end + (one.isKnown ? 0 : lateMs) || other === one),
+    )
+    .map(({ value }) => value)
+}
+
+function problemsOfApp(app: AppAtEnd, state: StateAtEnd): string[] {
+  const problems: string[] = []
+  const running = app.deployments.filter(({ status }) => status === 'running')
+  for (const { id, status } of app.deployments) {
+    if (status === 'building') problems.push(`${id} of ${app.name} is still building`)
+    const found = state.processes.get(id) ?? 0
+    if (status !== 'running' && found > 0) problems.push(`${id} of ${app.name} is ${status} and has ${found} processes`)
+    const event = { running: 'succeeded', failed: 'failed', canceled: 'canceled' }[status]
+    if (event !== undefined && !state.events.has(`deployment.${event} ${id}`))
+      problems.push(`${id} of ${app.name} is ${status}, and no event says so`)
+  }
+  if (running.length > 1) problems.push(`${app.name} has ${running.length} running releases`)
+  const [serving] = running
+  if (serving === undefined) {
+    if (app.address?.deployment)
+      problems.push(`${app.address.deployment} answers for ${app.name}, which has none running`)
+    return problems
+  }
+  if (app.address?.status !== 200 || app.address.deployment !== serving.id) {
+    const seen = app.address === null ? 'nothing' : `${app.address.deployment} with ${app.address.status}`
+    problems.push(`${serving.id} of ${app.name} is running, and ${seen} answers at its address`)
+  }
+  const instances = app.instances ?? { wanted: 0, running: 0 }
+  const found = state.processes.get(serving.id) ?? 0
+  if (instances.wanted !== instances.running || found !== instances.wanted)
+    problems.push(
+      `${serving.id} of ${app.name} should have ${instances.wanted} instances; ${instances.running} run by the API, and ${found} do`,
+    )
+  return problems
+}
+
+/** Processes and folders of deployments that do not exist. */
+function strangers({ apps, processes, releases }: StateAtEnd): string[] {
+  const known = new Set(apps.flatMap(({ deployments }) => deployments.map(({ id }) => id)))
+  return [
+    ...[...processes.keys()].filter((id) => !known.has(id)).map((id) => `${id} has processes and no deployment`),
+    ...releases.filter((id) => !known.has(id)).map((id) => `${id} has files and no deployment`),
+  ]
+}
+
+/** A request by which the owner wants a deployment to serve. */
+interface Want {
+  readonly deployment: DeploymentAtEnd
+  readonly start: number
+  readonly end: number
+  /** A rollback or a restart, which gives up what waits. */
+  readonly isAgain: boolean
+}
+
+/** The newest deployment that its owner wants serves, and none was given up for another that nobody wanted. */
+function problemsOfWants(
+  app: AppAtEnd,
+  calls: readonly Call[],
+  windows: readonly FaultWindow[],
+  { events }: StateAtEnd,
+): string[] {
+  const project = app.path.split('/')[2]
+  const found = new Map(app.deployments.map((deployment) => [deployment.id, deployment]))
+  const verbOf = ({ path }: Call) => /\/deployments\/([^/]+)\/(cancel|stop|rollback|restart)$/.exec(path)
+  const ofApp = calls.filter((call) => {
+    if (call.method !== 'POST') return false
+    if (call.path === `/projects/${project}/deployments`) return call.body?.['name'] === app.name
+    return found.has(verbOf(call)?.[1] ?? '')
+  })
+  const wants = ofApp.flatMap((call): Want[] => {
+    const [, id, what] = verbOf(call) ?? [null, (Object(call.answer) as { id?: string }).id, 'create']
+    const deployment = found.get(id ?? '')
+    if (!acknowledged(call) || deployment === undefined || what === 'cancel' || what === 'stop') return []
+    return [{ deployment, start: call.start, end: call.end, isAgain: what !== 'create' }]
+  })
+  const changes: Changes = {
+    wants: wants.toSorted((one, other) => one.start - other.start),
+    unanswered: ofApp.filter((call) => unknown(call) && verbOf(call)?.[2] !== 'cancel'),
+    stops: ofApp.filter((call) => acknowledged(call) && verbOf(call)?.[2] === 'stop'),
+    isCanceled: (id) =>
+      ofApp.some((call) => verbOf(call)?.[1] === id && verbOf(call)?.[2] === 'cancel' && (call.status ?? 500) !== 400),
+    wasHit: (id) => windows.some(({ deployment }) => deployment === id),
+    hasRun: ({ id, status }) => status === 'running' || events.has(`deployment.succeeded ${id}`),
+  }
+  return [...unwantedRelease(app.name, changes), ...givenUp(app.name, changes)]
+}
+
+/** What was asked for an app. */
+interface Changes {
+  /** In the order of their time. */
+  readonly wants: readonly Want[]
+  readonly unanswered: readonly Call[]
+  readonly stops: readonly Call[]
+  readonly isCanceled: (id: string) => boolean
+  readonly wasHit: (id: string) => boolean
+  readonly hasRun: (deployment: DeploymentAtEnd) => boolean
+}
+
+/** The newest deployment that is wanted serves; when it was canceled or cannot be built, the one before. */
+function unwantedRelease(app: string, { wants, unanswered, stops, isCanceled, wasHit }: Changes): string[] {
+  // Such a request leaves open what is wanted, until a later one says it.
+  const open = Math.max(...[...unanswered, ...stops].map(({ end }) => end + lateMs), Number.NEGATIVE_INFINITY)
+  for (const want of wants.toReversed()) {
+    const { id, status, failure } = want.deployment
+    if (want.start <= open || status === 'running' || status === 'building' || wasHit(id)) return []
+    if (wants.some((other) => other !== want && other.end >= want.start && other.start <= want.end)) return []
+    const isWithdrawn =
+      (status === 'canceled' && isCanceled(id)) || (status === 'failed' && failure === 'not_recognised')
+    if (!isWithdrawn)
+      return [`${id} of ${app} was wanted last and is ${status}${failure === null ? '' : ` (${failure})`}`]
+    if (want.isAgain) return []
+  }
+  return []
+}
+
+/** A release that was not wanted for so long takes no other's place. */
+const patienceMs = 2_000
+
+/** A deployment that never served is superseded only while a newer one is wanted. */
+function givenUp(app: string, { wants, unanswered, hasRun }: Changes): string[] {
+  return wants.flatMap((want) => {
+    const { id, status, finishedAt } = want.deployment
+    if (want.isAgain || status !== 'superseded' || finishedAt === null || hasRun(want.deployment)) return []
+    const newer = wants.filter((other) => other.end >= want.start && other.deployment.id !== id)
+    const again = wants.filter(({ isAgain }) => isAgain)
+    // A rollback gives up what waits, and a request without an answer may be one.
+    const isOpen = (until: number) =>
+      [...unanswered, ...again].some(({ start, end }) => end + lateMs > want.start && start <= until)
+    if (!newer.some(({ start }) => start <= finishedAt))
+      return isOpen(finishedAt) ? [] : [`${id} of ${app} is superseded, and nothing newer was wanted`]
+    // From this moment on, all that was newer is canceled or has failed.
+    const moment = newer
+      .map((each) => endOf(each, hasRun))
+      .filter((end) => end > finishedAt)
+      .find((end) => newer.every((each) => each.start > end + patienceMs || endOf(each, hasRun) <= end))
+    if (moment === undefined || moment === Number.POSITIVE_INFINITY || isOpen(moment + patienceMs)) return []
+    return [`${id} of ${app} is superseded, and nothing newer was wanted any more`]
+  })
+}
+
+/** The time when a deployment was canceled or failed without having served. */
+function endOf({ deployment }: Want, hasRun: Changes['hasRun']): number {
+  const { status, finishedAt } = deployment
+  const isWithdrawn = (status === 'canceled' || status === 'failed') && !hasRun(deployment)
+  return isWithdrawn && finishedAt !== null ? finishedAt : Number.POSITIVE_INFINITY
+}
+
+function problemsOfDatabase(
+  { path, status, opened, problem }: StateAtEnd['databases'][number],
+  calls: readonly Call[],
+): string[] {
+  if (status !== 'available') return []
+  const rotations = calls.filter(
+    (call) => call.path === `${path}/rotate-password` && (acknowledged(call) || unknown(call)),
+  )
+  const made = calls.filter((call) => madeBy(call) === path)
+  const writes = [...made, ...rotations].map((call) => ({
+    ...{ start: call.start, end: call.end, isKnown: acknowledged(call) },
+    value: (Object(call.answer) as { connection_string?: string }).connection_string,
+  }))
+  const possible = possibleValues(writes)
+  // The password of a rotation without an answer is not known to anybody.
+  const isOpen = possible.some((value) => value === undefined || opened.includes(String(value)))
+  return isOpen ? [] : [`${path} is available and accepts no connection: ${problem}`]
+}

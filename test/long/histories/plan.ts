@@ -1,0 +1,295 @@
+import { randomFrom } from '../chaos/random.ts'
+
+/*
+ * What a history does, made of a seed alone. Operations name their targets by numbers, so that a plan stays valid when steps are
+ * taken out of it.
+ */
+
+export const sources = ['good', 'slow', 'broken'] as const
+
+/** An operation. `project`, `app`, `database` … are the numbers of targets, `of` counts an app's deployments from the newest one. */
+export type Operation =
+  /** Waits until all builds and databases are ready. */
+  | { readonly do: 'settle' }
+  | { readonly do: 'deploy'; readonly app: number; readonly source: (typeof sources)[number] }
+  | { readonly do: 'cancel' | 'stop' | 'rollback' | 'restart'; readonly app: number; readonly of: number }
+  | { readonly do: 'scale'; readonly app: number; readonly web: number; readonly worker: number }
+  | { readonly do: 'run'; readonly app: number; readonly lastsMs: number }
+  | { readonly do: 'create schedule'; readonly app: number; readonly name: number }
+  | { readonly do: 'rename schedule'; readonly app: number; readonly schedule: number; readonly name: number }
+  | { readonly do: 'move schedule'; readonly app: number; readonly schedule: number; readonly hour: number }
+  | { readonly do: 'delete app' | 'visit'; readonly app: number }
+  | { readonly do: 'create project' | 'upload' | 'create database' | 'create webhook'; readonly name: number }
+  | {
+      readonly do: 'rename project' | 'change plan' | 'delete project'
+      readonly project: number
+      readonly value: number
+    }
+  | {
+      readonly do: 'rate webhook' | 'delete webhook' | 'move webhook'
+      readonly webhook: number
+      readonly value: number
+    }
+  | { readonly do: 'delete upload'; readonly upload: number }
+  | { readonly do: 'fill' | 'rotate' | 'snapshot' | 'delete database' | 'restore database'; readonly database: number }
+  | { readonly do: 'link'; readonly database: number; readonly app: number }
+  | {
+      readonly do: 'delete snapshot' | 'restore snapshot'
+      readonly database: number
+      readonly snapshot: number
+    }
+
+export const faults = [
+  'cut the database',
+  'kill a server',
+  'kill all servers',
+  'suspend a server',
+  'kill the gateway',
+  'suspend the gateway',
+  'kill a worker of the gateway',
+  'suspend a worker of the gateway',
+  'end an instance',
+  'hang an instance',
+] as const
+
+export interface Fault {
+  readonly kind: (typeof faults)[number]
+  /** Counts from the begin of the step. */
+  readonly afterMs: number
+  readonly lastsMs: number
+  readonly target: number
+  /** From the begin of the step until the fault, statements take this much longer, so that it meets what is between two of them. */
+  readonly slowMs?: number
+}
+
+/** Operations that begin at the same moment, and perhaps a fault. */
+export interface Step {
+  readonly together: readonly Operation[]
+  readonly fault?: Fault
+  /** The time until the next step begins. */
+  readonly pauseMs: number
+}
+
+export interface Plan {
+  readonly seed: number
+  readonly servers: number
+  readonly steps: readonly Step[]
+}
+
+/** The apps of the first project, which live on, and those that are deleted again and again. */
+export const steadyApps = 2
+const fleetingApps = 3
+const databases = 2
+/** Even targets of faults are the leader, odd ones any server. */
+const leader = 0
+
+/** Makes the plan of a seed: at least this many operations, and this many faults among them. */
+export function planOf(seed: number, size: { readonly operations: number; readonly faults: number }): Plan {
+  const random = randomFrom(seed)
+  const below = (limit: number) => Math.floor(random() * limit)
+  const any = <Item>(items: readonly Item[]): Item => items[below(items.length)] as Item
+  const app = () => below(steadyApps)
+  const fleeting = () => steadyApps + below(fleetingApps)
+  const database = () => below(databases)
+  const alone = (together: Operation, pauseMs = below(300)): Step => ({ together: [together], pauseMs })
+  const fault = (kind: Fault['kind'], afterMs: number): Fault => ({
+    ...{ kind, afterMs, target: below(10) },
+    lastsMs: kind.startsWith('suspend') ? 1_000 + below(9_000) : 300 + below(1_500),
+  })
+
+  const single = (): Operation =>
+    any<() => Operation>([
+      () => ({ do: 'deploy', app: app(), source: any(sources) }),
+      () => ({ do: 'deploy', app: fleeting(), source: 'broken' }),
+      () => ({ do: any(['cancel', 'rollback', 'restart'] as const), app: app(), of: below(4) }),
+      () => ({ do: 'scale', app: app(), web: 1 + below(3), worker: below(3) }),
+      () => ({ do: 'run', app: app(), lastsMs: below(800) }),
+      () => ({ do: 'create schedule', app: app(), name: below(6) }),
+      () => ({ do: 'move schedule', app: app(), schedule: below(3), hour: below(24) }),
+      () => ({ do: 'visit', app: app() }),
+      () => ({ do: 'create project', name: below(1_000) }),
+      () => ({ do: any(['rename project', 'change plan'] as const), project: below(4), value: below(1_000) }),
+      () => ({ do: 'upload', name: below(1_000) }),
+      () => ({ do: 'delete upload', upload: below(5) }),
+      () => ({ do: 'create database', name: below(1_000) }),
+      () => ({ do: 'rotate', database: database() }),
+      () => ({ do: 'snapshot', database: database() }),
+      () => ({ do: any(['delete snapshot', 'restore snapshot'] as const), database: database(), snapshot: below(2) }),
+      () => ({ do: 'link', database: database(), app: app() }),
+      () => ({ do: 'create webhook', name: below(1_000) }),
+      () => ({ do: any(['rate webhook', 'move webhook'] as const), webhook: below(3), value: 1 + below(900) }),
+    ])()
+
+  /** Sequences in which operations meet on the same target. */
+  const meetings: readonly (() => Step[])[] = [
+    // An app goes, and others use it.
+    () => {
+      const at = fleeting()
+      const beside: Operation[] = [
+        { do: 'create schedule', app: at, name: below(6) },
+        { do: 'scale', app: at, web: 1, worker: 0 },
+        { do: 'run', app: at, lastsMs: 0 },
+        { do: 'create schedule', app: at, name: 6 + below(6) },
+        { do: 'rollback', app: at, of: 0 },
+        { do: 'restart', app: at, of: 0 },
+        { do: 'run', app: at, lastsMs: 0 },
+      ]
+      const cut = below(beside.length)
+      return [
+        alone({ do: 'deploy', app: at, source: 'broken' }, 400 + below(400)),
+        { together: [...beside.slice(0, cut), { do: 'delete app', app: at }, ...beside.slice(cut)], pauseMs: 50 },
+      ]
+    },
+    // Fields of a project, a webhook and schedules.
+    () => {
+      const project = below(4)
+      return [
+        {
+          together: [
+            { do: 'rename project', project, value: below(1_000) },
+            { do: 'change plan', project, value: below(2) },
+          ],
+          pauseMs: 0,
+        },
+      ]
+    },
+    () => {
+      const webhook = below(3)
+      return [
+        {
+          together: [
+            { do: 'rate webhook', webhook, value: 1 + below(900) },
+            { do: 'move webhook', webhook, value: below(1_000) },
+          ],
+          pauseMs: 0,
+        },
+      ]
+    },
+    () => {
+      const at = app()
+      const name = below(6)
+      return [
+        alone({ do: 'create schedule', app: at, name: below(6) }, 0),
+        alone({ do: 'create schedule', app: at, name: below(6) }, 0),
+        {
+          together: [
+            { do: 'rename schedule', app: at, schedule: 0, name },
+            { do: 'rename schedule', app: at, schedule: 1, name },
+            { do: 'move schedule', app: at, schedule: 0, hour: below(24) },
+          ],
+          pauseMs: 0,
+        },
+      ]
+    },
+    // A password changes while a release is built.
+    () => {
+      const at = app()
+      const of = database()
+      return [
+        alone({ do: 'deploy', app: at, source: 'good' }, 0),
+        alone({ do: 'settle' }, 0),
+        alone({ do: 'link', database: of, app: at }, 500),
+        alone({ do: 'deploy', app: at, source: 'slow' }, 200 + below(900)),
+        alone({ do: 'rotate', database: of }, 500),
+      ]
+    },
+    // The newest of several deployments is canceled.
+    () => {
+      const at = app()
+      return [
+        alone({ do: 'deploy', app: at, source: 'slow' }, 400 + below(400)),
+        alone({ do: 'deploy', app: at, source: 'good' }, 0),
+        alone({ do: 'deploy', app: at, source: any(['good', 'broken'] as const) }, 0),
+        alone({ do: 'cancel', app: at, of: 0 }, 500),
+      ]
+    },
+    // One database is deleted while another one comes back.
+    () => [
+      alone({ do: 'delete database', database: 0 }, 300),
+      {
+        together: [
+          { do: 'restore database', database: 0 },
+          { do: 'delete database', database: 1 },
+        ],
+        pauseMs: 300,
+      },
+      {
+        together: [
+          { do: 'delete database', database: 0 },
+          { do: 'restore database', database: 1 },
+        ],
+        pauseMs: 300,
+      },
+      alone({ do: 'restore database', database: 0 }),
+    ],
+  ]
+
+  /** Faults beside work that they can leave half done. */
+  const disturbed: readonly (() => Step[])[] = [
+    () => {
+      const at = database()
+      const afterMs = 100 + below(2_500)
+      return [
+        {
+          ...alone({ do: 'snapshot', database: at }, afterMs + 50),
+          fault: { ...fault('kill a server', afterMs), target: leader, slowMs: 50 },
+        },
+        alone({ do: 'delete snapshot', database: at, snapshot: 0 }),
+      ]
+    },
+    () => [
+      {
+        ...alone({ do: 'run', app: app(), lastsMs: 300 }, 1_000),
+        fault: fault('cut the database', 200 + below(600)),
+      },
+    ],
+    () => {
+      const at = app()
+      return [
+        alone({ do: 'scale', app: at, web: 1, worker: 0 }, 2_000),
+        {
+          ...alone({ do: 'scale', app: at, web: 3, worker: 2 }, 500),
+          fault: {
+            ...fault(any(['kill a server', 'kill all servers'] as const), below(3_000)),
+            target: leader,
+            slowMs: 50,
+          },
+        },
+      ]
+    },
+    () => {
+      const at = app()
+      return [
+        alone({ do: 'scale', app: at, web: 2, worker: 0 }, 4_000),
+        { ...alone({ do: 'visit', app: at }, 1_000), fault: { ...fault('hang an instance', 0), target: at } },
+      ]
+    },
+    () => [
+      {
+        together: [single(), single(), single(), { do: 'visit', app: app() }],
+        pauseMs: 500,
+        fault: fault(any(faults.filter((kind) => kind !== 'hang an instance')), below(800)),
+      },
+    ],
+  ]
+
+  const steps: Step[] = [
+    ...Array.from({ length: steadyApps }, (_, at) => alone({ do: 'deploy', app: at, source: 'good' }, 100)),
+    ...Array.from({ length: databases }, (_, at) => alone({ do: 'create database', name: at }, 100)),
+    alone({ do: 'create webhook', name: 0 }, 0),
+    alone({ do: 'settle' }, 0),
+    // Copies of databases take a while.
+    ...Array.from({ length: databases }, (_, at) => alone({ do: 'fill', database: at }, 0)),
+  ]
+  const count = () => steps.reduce((sum, { together }) => sum + together.length, 0)
+  let made = 0
+  while (count() < size.operations || made < size.faults) {
+    const due = (made + 1) / (size.faults + 1)
+    if (made < size.faults && count() / size.operations >= due) {
+      steps.push(...any(disturbed)())
+      made += 1
+    } else if (random() < 0.5) steps.push(...any(meetings)())
+    else steps.push({ together: Array.from({ length: 1 + below(3) }, single), pauseMs: below(300) })
+  }
+  return { seed, servers: 1 + below(3), steps }
+}

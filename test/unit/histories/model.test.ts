@@ -1,0 +1,255 @@
+import { describe, expect, it } from 'vitest'
+import {
+  type AppAtEnd,
+  type Call,
+  madeBy,
+  possibleValues,
+  problemsOfAnswers,
+  problemsOfState,
+  type StateAtEnd,
+} from '../../long/histories/model.ts'
+
+/* The checker of histories, see `test/long/histories`. */
+
+const project = '/projects/proj_1'
+
+const call = (method: string, path: string, more: Partial<Call> = {}): Call => ({
+  ...{ step: 1, method, path, body: null, start: 0, end: 10, status: method === 'POST' ? 201 : 200, answer: null },
+  ...more,
+})
+
+const empty: StateAtEnd = {
+  resources: new Map(),
+  apps: [],
+  processes: new Map(),
+  databases: [],
+  underWay: [],
+  files: { missing: [], strange: [] },
+  releases: [],
+  pending: [],
+  events: new Set(),
+}
+
+const problems = (calls: readonly Call[], state: Partial<StateAtEnd>) =>
+  problemsOfState(calls, [], { ...empty, ...state })
+
+describe('answers', () => {
+  const failed = call('GET', '/projects', { status: 500, start: 100, end: 110 })
+  const window = { kind: 'kill a server', start: 0, end: 105, deployment: null }
+
+  it('a failure beside a fault is none of the server', () => {
+    expect(problemsOfAnswers([failed], [window])).toEqual([])
+  })
+
+  it('a failure without a fault, and a request without an answer, are found', () => {
+    const found = problemsOfAnswers([failed, { ...failed, status: null }], [{ ...window, end: 99 }])
+    expect(found).toEqual([expect.stringContaining('500'), expect.stringContaining('no answer')])
+  })
+
+  it('an app may answer 503, and not 502', () => {
+    const visit = { ...failed, path: 'http://127.0.0.1:1' }
+    expect(problemsOfAnswers([{ ...visit, status: 503 }], [])).toEqual([])
+    expect(problemsOfAnswers([{ ...visit, status: 502 }], [])).toHaveLength(1)
+  })
+})
+
+describe('resources', () => {
+  const made = call('POST', '/projects', { answer: { id: 'proj_2' }, body: { name: 'a' } })
+  const path = '/projects/proj_2'
+  const gone = new Map([[path, { status: 404, body: null }]])
+  const there = new Map([[path, { status: 200, body: { name: 'a' } }]])
+
+  it('the path of what a request made is found', () => {
+    expect(madeBy(made)).toBe(path)
+    expect(madeBy(call('POST', `${project}/storage/upload`, { answer: { id: 'file_1' } }))).toBe(
+      `${project}/storage/files/file_1`,
+    )
+    expect(madeBy(call('POST', `${project}/deployments/dep_1/cancel`, { answer: { id: 'dep_1' } }))).toBeNull()
+    expect(madeBy({ ...made, status: 500 })).toBeNull()
+  })
+
+  it('what was made is there unless it was deleted', () => {
+    expect(problems([made], { resources: there })).toEqual([])
+    expect(problems([made], { resources: gone })).toEqual([`${path} was made and answers 404`])
+    expect(problems([made, call('DELETE', path)], { resources: gone })).toEqual([])
+    expect(problems([made, call('DELETE', path)], { resources: there })).toEqual([
+      `${path} was deleted and is still there`,
+    ])
+  })
+
+  it('a deletion without an answer leaves it open', () => {
+    const asked = call('DELETE', path, { status: null })
+    expect(problems([made, asked], { resources: gone })).toEqual([])
+    expect(problems([made, asked], { resources: there })).toEqual([])
+  })
+
+  it('a change that was acknowledged is kept', () => {
+    const rename = call('PATCH', path, { body: { name: 'b' }, start: 20, end: 30 })
+    expect(problems([made, rename], { resources: there })).toEqual([`${path} has the name "a", not "b"`])
+    expect(problems([made, { ...rename, status: 400 }], { resources: there })).toEqual([])
+  })
+
+  it('of changes at the same time either one may be the last', () => {
+    const [one, other] = [
+      { value: 1, start: 0, end: 10, isKnown: true },
+      { value: 2, start: 5, end: 15, isKnown: true },
+    ]
+    expect(possibleValues([one, other])).toEqual([1, 2])
+    expect(possibleValues([one, other, { value: 3, start: 20, end: 30, isKnown: true }])).toEqual([3])
+    const late = { value: 3, start: 20, end: 30, isKnown: true }
+    expect(possibleValues([{ ...one, isKnown: false }, late])).toEqual([1, 3])
+  })
+})
+
+describe('apps', () => {
+  const deployment = (id: string, status: string, failure: string | null = null, finishedAt = 1_000) => ({
+    ...{ id, status, failure, finishedAt },
+  })
+  const app = (deployments: AppAtEnd['deployments'], more: Partial<AppAtEnd> = {}): AppAtEnd => {
+    const serving = deployments.find(({ status }) => status === 'running')?.id ?? null
+    return {
+      ...{ path: `${project}/apps/app_1`, name: 'app', deployments },
+      address: serving === null ? { status: 503, deployment: null } : { status: 200, deployment: serving },
+      instances: serving === null ? null : { wanted: 1, running: 1 },
+      ...more,
+    }
+  }
+  const events = new Set(
+    ['dep_1', 'dep_2', 'dep_3'].flatMap((id) =>
+      ['succeeded', 'failed', 'canceled'].map((end) => `deployment.${end} ${id}`),
+    ),
+  )
+  const running = { events, processes: new Map([['dep_1', 1]]) }
+  const deploy = (id: string, at: number) =>
+    call('POST', `${project}/deployments`, { body: { name: 'app' }, answer: { id }, start: at, end: at + 5 })
+  const verb = (id: string, what: string, at: number) =>
+    call('POST', `${project}/deployments/${id}/${what}`, { status: 200, start: at, end: at + 5 })
+
+  it('a release that runs, answers, and has its instances is in order', () => {
+    const found = app([deployment('dep_1', 'running')])
+    expect(problems([deploy('dep_1', 0)], { ...running, apps: [found] })).toEqual([])
+  })
+
+  it.each<[string, Partial<AppAtEnd>, Partial<StateAtEnd>]>([
+    ['nothing answers', { address: null }, {}],
+    ['another release answers', { address: { status: 200, deployment: 'dep_2' } }, {}],
+    ['its answer is 502', { address: { status: 502, deployment: 'dep_1' } }, {}],
+    ['it has an instance too many', {}, { processes: new Map([['dep_1', 2]]) }],
+    ['it has an instance too few', { instances: { wanted: 2, running: 2 } }, {}],
+    ['no event says that it runs', {}, { events: new Set() }],
+  ])('a release that runs is found when %s', (_, more, state) => {
+    const found = app([deployment('dep_1', 'running')], more)
+    expect(problems([deploy('dep_1', 0)], { ...running, apps: [found], ...state })).toHaveLength(1)
+  })
+
+  it('a build that does not end, two releases that run, and processes of one that does not, are found', () => {
+    const of = (...deployments: AppAtEnd['deployments']) => problems([], { ...running, apps: [app(deployments)] })
+    expect(of(deployment('dep_2', 'building'), deployment('dep_1', 'running'))).toHaveLength(1)
+    expect(of(deployment('dep_1', 'running'), deployment('dep_2', 'running'))).toHaveLength(1)
+    expect(of(deployment('dep_1', 'stopped'))).toEqual(['dep_1 of app is stopped and has 1 processes'])
+  })
+
+  it('a release that serves and answers for an app without one is found', () => {
+    const found = app([deployment('dep_1', 'stopped')], { address: { status: 200, deployment: 'dep_1' } })
+    expect(problems([], { events, apps: [found] })).toHaveLength(1)
+  })
+
+  it('the newest deployment serves', () => {
+    const found = app([deployment('dep_2', 'superseded'), deployment('dep_1', 'running')])
+    const calls = [deploy('dep_1', 0), deploy('dep_2', 100)]
+    expect(problems(calls, { ...running, apps: [found] })).toEqual(['dep_2 of app was wanted last and is superseded'])
+  })
+
+  it('the one before serves when the newest was canceled', () => {
+    const all = (second: string) =>
+      app([deployment('dep_3', 'canceled'), deployment('dep_2', second), deployment('dep_1', 'running')])
+    const calls = [deploy('dep_1', 0), deploy('dep_2', 100), deploy('dep_3', 200), verb('dep_3', 'cancel', 300)]
+    expect(problems(calls, { ...running, apps: [all('superseded')] })).toHaveLength(1)
+    // Nothing was canceled.
+    expect(problems(calls.slice(0, 3), { ...running, apps: [all('stopped')] })).toHaveLength(1)
+  })
+
+  it('a deployment is superseded only while a newer one is wanted', () => {
+    const calls = [deploy('dep_1', 0), deploy('dep_2', 100), deploy('dep_3', 60_000)]
+    const served = new Set(['dep_1', 'dep_3'].map((id) => `deployment.succeeded ${id}`))
+    const of = (at: number, more: Call[] = [], third = deployment('dep_3', 'running')) =>
+      problems([...calls, ...more], {
+        ...{ events: new Set([...served, 'deployment.canceled dep_3']), processes: new Map([['dep_3', 1]]) },
+        apps: [app([third, deployment('dep_2', 'superseded', null, at), deployment('dep_1', 'superseded')])],
+      })
+    expect(of(60_002)).toEqual([])
+    expect(of(5_000)).toEqual(['dep_2 of app is superseded, and nothing newer was wanted'])
+    // A rollback supersedes what is being built.
+    expect(of(5_000, [verb('dep_1', 'rollback', 4_000)])).toEqual([])
+  })
+
+  it('a deployment comes back when what superseded it is canceled, unless another one came in between', () => {
+    const of = (last: number) => {
+      const calls = [deploy('dep_1', 0), deploy('dep_2', 100), verb('dep_2', 'cancel', 1_000), deploy('dep_3', last)]
+      const all = [deployment('dep_3', 'running'), deployment('dep_2', 'canceled', null, 1_001)]
+      return problems(calls, {
+        events: new Set(['deployment.succeeded dep_3', 'deployment.canceled dep_2']),
+        processes: new Map([['dep_3', 1]]),
+        apps: [app([...all, deployment('dep_1', 'superseded', null, 101)])],
+      })
+    }
+    expect(of(500)).toEqual([])
+    expect(of(60_000)).toEqual(['dep_1 of app is superseded, and nothing newer was wanted any more'])
+  })
+
+  it('the one that a rollback names serves, and nothing is wanted after a stop', () => {
+    const found = app([deployment('dep_2', 'superseded'), deployment('dep_1', 'running')])
+    const calls = [deploy('dep_1', 0), deploy('dep_2', 100), verb('dep_1', 'rollback', 200)]
+    expect(problems(calls, { ...running, apps: [found] })).toEqual([])
+    const stopped = app([deployment('dep_1', 'stopped')])
+    expect(problems([deploy('dep_1', 0), verb('dep_1', 'stop', 200)], { events, apps: [stopped] })).toEqual([])
+    expect(problems([deploy('dep_1', 0)], { events, apps: [stopped] })).toHaveLength(1)
+  })
+
+  it('a deployment fails for a reason', () => {
+    const of = (failure: string) =>
+      problems([deploy('dep_1', 0)], { events, apps: [app([deployment('dep_1', 'failed', failure)])] })
+    expect(of('not_recognised')).toEqual([])
+    expect(of('start_timeout')).toHaveLength(1)
+  })
+
+  it('processes and files without a deployment are found', () => {
+    expect(problems([], { processes: new Map([['dep_9', 1]]), releases: ['dep_8'] })).toEqual([
+      'dep_9 has processes and no deployment',
+      'dep_8 has files and no deployment',
+    ])
+  })
+})
+
+describe('databases and other work', () => {
+  const path = `${project}/databases/db_1`
+  const made = call('POST', `${project}/databases`, { answer: { id: 'db_1', connection_string: 'a' } })
+  const rotated = (status: number | null) =>
+    call('POST', `${path}/rotate-password`, {
+      ...{ status, start: 20, end: 30 },
+      answer: status === 200 ? { connection_string: 'b' } : null,
+    })
+  const of = (calls: Call[], opened: string[], status = 'available') =>
+    problems(calls, { databases: [{ path, status, opened, problem: 'closed' }] })
+
+  it('a database that is available accepts connections', () => {
+    expect(of([made], ['a'])).toEqual([])
+    expect(of([made], [])).toEqual([`${path} is available and accepts no connection: closed`])
+    expect(of([made], [], 'deleting')).toEqual([])
+  })
+
+  it('the newest password works, and after a rotation without an answer any may', () => {
+    expect(of([made, rotated(200)], ['b'])).toEqual([])
+    expect(of([made, rotated(200)], ['a'])).toHaveLength(1)
+    expect(of([made, rotated(null)], [])).toEqual([])
+  })
+
+  it('work that does not end, lost files and deliveries are found', () => {
+    const state = {
+      underWay: [{ path: 'run_1', status: 'running' }],
+      files: { missing: ['file_1'], strange: ['file_2'] },
+      pending: ['dlv_1'],
+    }
+    expect(problems([], state)).toHaveLength(4)
+  })
+})
