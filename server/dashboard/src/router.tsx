@@ -261,7 +261,7 @@ export function createAppRouter() {
     routeTree,
     defaultPreload: 'intent',
     scrollRestoration: true,
-    // What was typed on the page of one project or app is not shown, and not saved, on that of another.
+    // The page of one project or app neither shows nor saves a text that was typed on the page of another.
     defaultRemountDeps: ({ params }) => params,
     // Pages within another one; a page that was loaded is shown at once.
     defaultPendingComponent: () => createElement(Loading, { label: 'the page' }),

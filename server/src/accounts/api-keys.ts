@@ -10,7 +10,7 @@ export interface ApiKeysDependencies {
   readonly keys: Keys
   readonly totals: Pick<Totals, 'assertRoom'>
   /** Resolves to true when a project belongs to the account. */
-  readonly ownsProject: (accountId: string, projectId: string) => Promise<boolean>
+  readonly ownsProject: (transaction: Transaction, accountId: string, projectId: string) => Promise<boolean>
 }
 
 /** The operations on API keys for the users of an account. */
@@ -41,8 +41,8 @@ const dayMs = 24 * 60 * 60 * 1000
 export function createApiKeys({ keys, totals, ownsProject }: ApiKeysDependencies): ApiKeys {
   const assertRoom = (transaction: Transaction, accountId: string) =>
     totals.assertRoom(transaction, accountId, 'api_keys', () => keys.countValid(transaction, accountId))
-  const checkProjects = async (accountId: string, ids: readonly string[]): Promise<void> => {
-    const owned = await Promise.all(ids.map((id) => ownsProject(accountId, id)))
+  const checkProjects = async (transaction: Transaction, accountId: string, ids: readonly string[]): Promise<void> => {
+    const owned = await Promise.all(ids.map((id) => ownsProject(transaction, accountId, id)))
     const unknown = ids.find((_, at) => owned[at] !== true)
     if (unknown !== undefined) {
       throw invalidRequest({ field: 'project_ids', message: `there is no project ${unknown}` })
@@ -57,7 +57,7 @@ export function createApiKeys({ keys, totals, ownsProject }: ApiKeysDependencies
 
     async create(transaction, accountId, input) {
       const projectIds = input.project_ids == null ? null : [...new Set(input.project_ids)]
-      await checkProjects(accountId, projectIds ?? [])
+      await checkProjects(transaction, accountId, projectIds ?? [])
       await assertRoom(transaction, accountId)
       const days = input.expires_in_days ?? null
       const made = await keys.create(

@@ -5,7 +5,7 @@ import type { HandlersOf } from '../http/call.ts'
 import { mayUseProject, type Principal } from '../http/principal.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
-import { createOrderLimits } from './order-limits.ts'
+import { assertMayRenew, assertMayReplace } from './order-limits.ts'
 import { isProblem } from './pem/problem.ts'
 import { certificateView } from './presentation.ts'
 import { problemsOf } from './problems.ts'
@@ -26,7 +26,6 @@ type Certificate = ResponseBody<'certificates.get'>
 /** The certificates of an account as its users read and change them. */
 export function certificateHandlers(dependencies: CertificateHandlerDependencies): HandlersOf<'certificates'> {
   const { database } = dependencies
-  const limits = createOrderLimits(database)
   return {
     async 'certificates.list'({ principal, page }) {
       const { rows, next } = await pageOfCertificates(database, principal, page)
@@ -50,7 +49,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       assertAutomatic(row, 'Uploaded certificates are not renewed here: upload the next one.')
       if (row.revocation_requested_at !== null) throw refused('The certificate is to be revoked, so it is not renewed.')
       note({ names: row.names })
-      if (!row.is_under_way) await limits.assertMayRenew(row)
+      if (!row.is_under_way) await assertMayRenew(transaction, row)
       return view(
         await change(transaction, principal, row, { next_attempt_at: row.is_under_way ? row.next_attempt_at : now }),
       )
@@ -62,7 +61,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       if (row.expires_at === null) throw refused('The certificate is not there yet, so there is nothing to revoke.')
       note({ names: row.names, serial: row.serial })
       if (row.revocation_requested_at !== null) return view(row)
-      await limits.assertMayReplace(row)
+      await assertMayReplace(transaction, row)
       // The certificate of an order that is under way is not used any more (`succeed`).
       const requested = { revocation_requested_at: now, attempts: 0, failure: null, alerted_at: null }
       return view(await change(transaction, principal, row, { ...requested, next_attempt_at: now }))

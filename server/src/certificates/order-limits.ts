@@ -1,6 +1,6 @@
 import { ApiError } from '../contract/errors.ts'
-import { type AttemptLimit, createAttemptLimiter } from '../platform/attempts.ts'
-import type { Database } from '../platform/database.ts'
+import { type AttemptLimit, takeWithin } from '../platform/attempts.ts'
+import type { Transaction } from '../platform/database.ts'
 import type { ShownRow } from './rows.ts'
 
 const hourMs = 60 * 60_000
@@ -11,28 +11,22 @@ const orders: AttemptLimit = { name: 'certificates.order', most: 4, windowMs: 7 
 
 type Asked = Pick<ShownRow, 'account_id' | 'names' | 'failure' | 'next_attempt_at'>
 
-/** Limits how often an account asks for certificates by hand: of the same names, because each row may have another one beside it. */
-export interface OrderLimits {
-  /** Throws when a certificate was renewed too often. A renewal that fails, or is due in any case, costs no certificate more. */
-  assertMayRenew(row: Asked): Promise<void>
-  /** Throws when there were too many certificates for another one, which takes the place of this one. */
-  assertMayReplace(row: Asked): Promise<void>
+/*
+ * These limit how often an account asks for certificates by hand: of the same names, because each row may have another one beside it. What a
+ * transaction has counted is gone when it is rolled back.
+ */
+
+/** Throws when a certificate was renewed too often. A renewal that fails, or is due in any case, costs no certificate more. */
+export async function assertMayRenew(transaction: Transaction, row: Asked): Promise<void> {
+  const retryAfter = await takeWithin(transaction, renewals, keyOf(row))
+  if (retryAfter !== undefined) throw tooManyRenewals(retryAfter)
+  if (isAtRest(row, new Date())) await assertMayReplace(transaction, row)
 }
 
-export function createOrderLimits(database: Database): OrderLimits {
-  const [renewed, ordered] = [createAttemptLimiter(database, renewals), createAttemptLimiter(database, orders)]
-  const assertMayReplace = async (row: Asked): Promise<void> => {
-    const retryAfter = await ordered.take(keyOf(row))
-    if (retryAfter !== undefined) throw tooManyOrders(retryAfter)
-  }
-  return {
-    async assertMayRenew(row) {
-      const retryAfter = await renewed.take(keyOf(row))
-      if (retryAfter !== undefined) throw tooManyRenewals(retryAfter)
-      if (isAtRest(row, new Date())) await assertMayReplace(row)
-    },
-    assertMayReplace,
-  }
+/** Throws when there were too many certificates for another one, which takes the place of this one. */
+export async function assertMayReplace(transaction: Transaction, row: Asked): Promise<void> {
+  const retryAfter = await takeWithin(transaction, orders, keyOf(row))
+  if (retryAfter !== undefined) throw tooManyOrders(retryAfter)
 }
 
 const keyOf = ({ account_id, names }: Asked): string => [account_id, ...names].join(' ')

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Database } from '../platform/database.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { wildcardAbove } from './pem/names.ts'
 import { statusOf } from './presentation.ts'
 import { candidateOf } from './rows.ts'
@@ -22,12 +22,12 @@ export interface ShownCertificate {
 
 /** Returns the certificates of domains, by the ids of the domains: the one that is shown, or the one that is waited for. */
 export async function certificatesOfDomains(
-  database: Database,
+  on: Database | Transaction,
   domains: readonly AskingDomain[],
 ): Promise<ReadonlyMap<string, ShownCertificate>> {
   if (domains.length === 0) return new Map()
   const names = [...new Set(domains.flatMap(({ name }) => [name, wildcardAbove(name)]))]
-  const rows = await tablesOf(database)
+  const rows = await tablesOf(on)
     .selectFrom('certificates')
     .select(['id', 'names', 'source', 'account_id', 'project_id', 'app_id', 'domain_id'])
     .select(['not_before', 'expires_at', 'revoked_at', 'attempts', 'revocation_requested_at'])

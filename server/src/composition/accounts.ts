@@ -166,7 +166,7 @@ function composeAccountHandlers(
     apiKeys: createApiKeys({
       keys: createKeys({ database }),
       totals,
-      ownsProject: async (accountId, id) => (await tenancy.find(accountId, id)) !== undefined,
+      ownsProject: async (transaction, accountId, id) => (await tenancy.find(accountId, id, transaction)) !== undefined,
     }),
     auditLog,
   })

@@ -61,7 +61,7 @@ export interface RequestComposition
   readonly metrics: Metrics | null
 }
 
-/** What the requests of a process do in turns of their accounts, so that none waits behind all that another one has sent. */
+/** The work that requests of a process do in turns of their accounts, so that none waits behind all that another one has sent. */
 export interface RequestTurns {
   readonly transact: RequestTransactions
   /** The slots in which uploads end: they force bytes to the disk, or remove them. */

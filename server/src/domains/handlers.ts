@@ -26,7 +26,10 @@ export interface DomainHandlerDependencies {
   readonly names: DomainNames
   readonly runCheck: RunCheck
   /** Returns the certificates of domains, by the ids of the domains. */
-  readonly certificatesOf: (domains: readonly DomainRow[]) => Promise<ReadonlyMap<string, DomainCertificate>>
+  readonly certificatesOf: (
+    on: Database | Transaction,
+    domains: readonly DomainRow[],
+  ) => Promise<ReadonlyMap<string, DomainCertificate>>
 }
 
 /** The names of domains as this server reads and shows them. */
@@ -37,7 +40,10 @@ export interface DomainNames {
   readonly unicodeOf: (name: string) => string
   readonly urlOf: (name: string) => string
   /** Returns the DNS records to set, by the ids of the domains. */
-  readonly recordsOf: (domains: readonly DomainOfRecords[]) => Promise<ReadonlyMap<string, readonly DomainRecord[]>>
+  readonly recordsOf: (
+    on: Database | Transaction,
+    domains: readonly DomainOfRecords[],
+  ) => Promise<ReadonlyMap<string, readonly DomainRecord[]>>
 }
 
 export interface DomainOfRecords extends Pick<DomainRow, 'id' | 'app_id' | 'name'> {
@@ -216,8 +222,9 @@ async function viewsOf(
   rows: readonly DomainRow[],
 ): Promise<Domain[]> {
   const contests = await contestsOf(on, rows)
-  const certificates = await certificatesOf(rows)
+  const certificates = await certificatesOf(on, rows)
   const records = await names.recordsOf(
+    on,
     rows.map(({ id, app_id, name, token }) => ({ id, app_id, name, token: contests.has(id) ? token : null })),
   )
   return rows.map((row) =>

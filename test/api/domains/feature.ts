@@ -42,7 +42,7 @@ export async function domainsOnDatabase(look: LookAtDns) {
       parse: (name) => ({ ok: true, name }),
       unicodeOf: (name) => name,
       urlOf: (name) => `https://${name}`,
-      recordsOf: async (all) =>
+      recordsOf: async (_, all) =>
         new Map(
           all.map(({ id, name, token }) => [
             id,

@@ -71,7 +71,7 @@ describe('a form with saved values', () => {
     const later = typed(draft, { name: 'one' }, 'name', 'three')
     const after = withoutSent(later, draft)
     expect(sent(after, { name: 'two' })).toEqual({ name: 'three' })
-    // What this form has saved was not changed elsewhere.
+    // A text that this form has saved was not changed elsewhere.
     expect(savedSince(after, { name: 'two' }, 'name')).toBeUndefined()
     expect(savedSince(after, { name: 'four' }, 'name')).toBe('four')
   })

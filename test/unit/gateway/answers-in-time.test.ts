@@ -48,7 +48,7 @@ it('a call may take the time that its parameters allow', async () => {
 it('a deadline that passed while the process was stopped leaves time to read what came', () => {
   const expired = vi.fn()
   startDeadline(10_000, expired)
-  // What Node does when it goes on: of the timers, those that are due run before anything is read.
+  // Node does this when it goes on: due timers run before anything is read.
   vi.advanceTimersToNextTimer()
   expect(expired).not.toHaveBeenCalled()
   vi.advanceTimersToNextTimer()

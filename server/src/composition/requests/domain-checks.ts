@@ -9,6 +9,7 @@ import { contestsOf } from '../../domains/ownership.ts'
 import { agreeOnProbeText, createProbe } from '../../domains/probe.ts'
 import type { LookAtDns } from '../../domains/run-check.ts'
 import type { Config } from '../../platform/config.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import { createResolver } from '../../platform/dns/resolver.ts'
 import { createOutbound } from '../../platform/outbound.ts'
 import { createTenancy } from '../../projects/tenancy.ts'
@@ -45,15 +46,21 @@ export function composeDomainChecks(
   const ownAddresses = createOwnAddresses(resolver, serverHost)
   const check = createDomainCheck({ resolver, allows, serverHost, probe: composeProbe({ config, state }), authority })
 
-  const targetsOf = async (appIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
-    const found = await apps.byIds(database, appIds)
+  const targetsOf = async (
+    on: Database | Transaction,
+    appIds: readonly string[],
+  ): Promise<ReadonlyMap<string, string>> => {
+    const found = await apps.byIds(on, appIds)
     return new Map([...found].map(([id, { address }]) => [id, 'hostname' in address ? address.hostname : '']))
   }
 
   return {
     async look({ id, account_id, app_id, name, status, token }, signal) {
       const projects = await createTenancy({ database }).projectsOf(database, account_id)
-      const targets = await targetsOf((await apps.ofProjects(projects)).map((app) => app.id))
+      const targets = await targetsOf(
+        database,
+        (await apps.ofProjects(projects)).map((app) => app.id),
+      )
       const target = targets.get(app_id) ?? ''
       const contest = (await contestsOf(database, [{ id, status }])).get(id)
       const challengeTarget = challengeTargetOf(name)
@@ -72,8 +79,11 @@ export function composeDomainChecks(
     },
     names: {
       ...composeNames(config),
-      async recordsOf(domains) {
-        const targets = await targetsOf(domains.map(({ app_id }) => app_id))
+      async recordsOf(on, domains) {
+        const targets = await targetsOf(
+          on,
+          domains.map(({ app_id }) => app_id),
+        )
         const addresses = domains.length === 0 ? [] : await ownAddresses()
         return new Map(
           domains.map(({ id, app_id, name, token }) => {

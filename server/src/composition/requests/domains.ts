@@ -34,7 +34,7 @@ export function composeDomains(
       names,
       runCheck: createRunCheck({ database, lockApp: apps.lock, look }),
       // Without an edge, another proxy has the certificates.
-      certificatesOf: async (domains) => (config.edge === null ? new Map() : certificatesOfDomains(database, domains)),
+      certificatesOf: async (on, domains) => (config.edge === null ? new Map() : certificatesOfDomains(on, domains)),
     }),
     freeing: (projects) => ({
       async 'projects.delete'(call) {

@@ -8,7 +8,7 @@ export interface WatchOptions {
   readonly onSilent: () => void
 }
 
-/** Whether another process answers. */
+/** Tells if another process answers. */
 export interface Watch {
   /** How long it has answered nothing, as far as this process was running, in milliseconds. */
   silentForMs(): number

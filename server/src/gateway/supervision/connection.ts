@@ -32,7 +32,7 @@ export interface Connection {
   readonly call: PendingCalls<never>['call']
   /** Asks the gateway to start another one in its place. Rejects when that one did not start. */
   replace(request: Omit<Replace, 'type' | 'id'>): Promise<void>
-  /** Whether the gateway answers. */
+  /** Tells if the gateway answers. */
   readonly watch: Pick<Watch, 'silentForMs' | 'silentOthers'>
   /** Resolves with the reason when the connection is over. */
   readonly over: Promise<Error>

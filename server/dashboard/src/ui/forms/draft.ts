@@ -29,7 +29,7 @@ export function withoutSent(draft: Draft, sent: Draft): Draft {
   return new Map(left.map(([name, { over, text }]) => [name, { over: sent.get(name)?.text ?? over, text }]))
 }
 
-/** What came of the last use of the submit button. */
+/** The outcome of the last use of the submit button. */
 export type Outcome = 'saved' | 'unchanged' | undefined
 
 /** Returns what a form says of an outcome. Nothing is called saved while the form shows a text that is not. */
