@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { ApiError } from '../../contract/errors.ts'
 import { discardAll, isPaused } from '../../platform/machine/http.ts'
 import { apiHeaders } from '../security-headers.ts'
-import { lingerMs } from './unread-bodies.ts'
+import { endSlowly } from './unread-bodies.ts'
 
 /**
  * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
@@ -15,17 +15,19 @@ export function answerBrokenRequests(server: Server): void {
   server.on('request', (request, response) => answering.set(request.socket, response))
 
   server.on('clientError', (error: Error & { code?: string }, socket) => {
-    // The readers of the body answer.
+    const response = answering.get(socket)
+    const isAnswered = response === undefined || response.writableFinished || response.closed
     if (isPaused(error)) {
       discardAll(socket)
+      // Otherwise the readers of the body answer.
+      if (isAnswered) endSlowly(socket)
       return
     }
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy()
       return
     }
-    const response = answering.get(socket)
-    if (response === undefined || response.writableFinished || response.closed) {
+    if (isAnswered) {
       end(socket, describe(error.code))
     } else if (response.req.complete) {
       // The malformed bytes follow a complete request: let its answer go out first.
@@ -62,7 +64,5 @@ function end(socket: Duplex, message: string): void {
   const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
   const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
-  const late = setTimeout(() => socket.destroy(), lingerMs)
-  socket.once('close', () => clearTimeout(late))
+  endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { Middleware } from 'koa'
 
 /** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
@@ -20,11 +21,25 @@ export function unreadBodies(): Middleware {
 function drain(request: IncomingMessage): void {
   const { socket } = request
   if (request.complete || socket.destroyed) return
-  const late = setTimeout(() => socket.destroy(), lingerMs)
-  const isRefused = request.destroyed
-  const left = isRefused ? socket : request
-  left.once('close', () => clearTimeout(late))
   // What follows a refused body is never read.
-  if (isRefused) socket.end()
-  else request.resume()
+  if (request.destroyed) {
+    endSlowly(socket)
+    return
+  }
+  const late = setTimeout(() => socket.destroy(), lingerMs)
+  // A body that is refused later closes its request, and its connection goes on.
+  const stop = () => {
+    clearTimeout(late)
+    socket.off('close', stop)
+  }
+  request.once('end', stop)
+  socket.once('close', stop)
+  request.resume()
+}
+
+/** Ends a connection, whose client may keep sending for a limited time. */
+export function endSlowly(socket: Duplex, lastText?: string): void {
+  socket.end(lastText)
+  const late = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(late))
 }

@@ -36,20 +36,26 @@ export class JoinedMessage extends IncomingMessage {
   #isRefused = false
 
   override push(piece: Buffer | null): boolean {
-    if (this.destroyed) return false
+    // Node reads on, and then tells that its parser is paused.
+    if (this.destroyed) return true
     if (piece === null || piece.length >= smallBytes) {
       this.#flush()
       return super.push(piece)
     }
     if (!takePiece(this.socket, piece.length)) {
       this.#refuse()
-      return false
+      return true
     }
     // Node comes here for each chunk of all that it has received.
     if (this.#small.length === 0) setImmediate(() => this.#flush())
     this.#small.push(piece)
     this.#smallBytes += piece.length
     return this.readableLength + this.#smallBytes < this.readableHighWaterMark
+  }
+
+  /** Node calls this when nobody has read the body of an answered request, and would then read it without a count of its pieces. */
+  _dump(): void {
+    this.resume()
   }
 
   #flush(): void {
