@@ -31,6 +31,8 @@ const blockSize = 4096
 const recordedWithinMs = 2_000
 /** A clock that is set back by less than this, as time services do, makes times stand still for so long. */
 const steppedMs = 1_000
+/** No right clock shows a time before this. A machine whose clock stops while it is off starts with such a time until the network sets it. */
+const earliest = Date.parse('2026-01-01T00:00:00Z')
 /** How often one look trims a log that grows faster than it is trimmed. */
 const mostRounds = 5
 
@@ -50,7 +52,7 @@ export async function readExtent(path: string): Promise<LogExtent> {
   const { start, last } = known === null || end < known.last.end ? empty : known
   if (stats === null || end === last.end) return { start, end }
   // A recorder looks more often than this, so that new lines which it has not noted are not older.
-  const isExact = Date.now() - stats.mtimeMs < recordedWithinMs
+  const isExact = isClockSet() && Date.now() - stats.mtimeMs < recordedWithinMs
   return { start, end, unmarked: { end, at: timeAfter(last, stats), isExact } }
 }
 
@@ -101,7 +103,7 @@ async function mark(
 ): Promise<LogState> {
   if (isAhead(before.last)) await clampMarks(path)
   // Otherwise the lines were written some time before.
-  const last = { end: stats.size, at: timeAfter(before.last, stats), isExact: isRecorded }
+  const last = { end: stats.size, at: timeAfter(before.last, stats), isExact: isRecorded && isClockSet() }
   await appendMark(path, last)
   const grown = { start: before.start, last, count: before.count + 1 }
   return sizeOf(grown) > cap.mostBytes ? trim(path, grown, cap) : grown
@@ -113,7 +115,10 @@ function timeAfter(last: Mark, { mtimeMs }: Pick<Stats, 'mtimeMs'>): number {
   return isAhead(last) ? at : Math.max(last.at, at)
 }
 
-const isAhead = ({ at }: Mark): boolean => at > Date.now() + steppedMs
+const isClockSet = (): boolean => Date.now() >= earliest
+
+/** While the clock is not set, the time of a mark is right, and that of the clock is not. */
+const isAhead = ({ at }: Mark): boolean => isClockSet() && at > Date.now() + steppedMs
 
 /** Moves times that have not come yet to this moment: the lines are older, and nobody knows how much. */
 async function clampMarks(path: string): Promise<void> {

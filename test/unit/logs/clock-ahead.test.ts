@@ -67,3 +67,24 @@ it('times never go back when the clock is set back by less than a second', async
   await record('two', start - 500)
   expect((await lines()).map(({ at }) => at)).toEqual([start, start])
 })
+
+it('lines that are written before the clock is set after a start have no times, and all others keep theirs', async () => {
+  await using cleanup = new AsyncDisposableStack()
+  const { path, record, write, lines } = await clockedLog(cleanup)
+  await record('one', start)
+  await record('two', start + 5_000)
+  await write('booting', 60_000)
+  const booting = { at: null, noted: start + 5_000, text: 'booting' }
+  expect((await lines()).at(-1)).toEqual(booting)
+  await record('booted', 61_000)
+  await record('three', start + day)
+  expect(await lines()).toEqual([
+    { at: start, noted: start, text: 'one' },
+    { at: start + 5_000, noted: start + 5_000, text: 'two' },
+    booting,
+    { ...booting, text: 'booted' },
+    { at: start + day, noted: start + day, text: 'three' },
+  ])
+  const { position } = await findStart(path, await readExtent(path), { count: 10, since: start + 5_000 })
+  expect(position).toBe('one\n'.length)
+})
