@@ -54,6 +54,7 @@ export type ChangeName = {
 export interface TextAnswer {
   /** The media type. */
   readonly type: string
+  readonly headers?: Readonly<Record<string, string>>
   readonly body: string | Readable
 }
 

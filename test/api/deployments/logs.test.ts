@@ -136,6 +136,18 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(await ask('text/plain')).toContain('started\n')
   })
 
+  it('asks proxies to pass a followed log on at once', async () => {
+    const gone = new AbortController()
+    const { headers } = await server.client.deployments.logs({
+      params: { project_id: projectId, id },
+      headers: { accept: 'text/event-stream' },
+      signal: gone.signal,
+    })
+    gone.abort()
+    expect(headers.get('x-accel-buffering')).toBe('no')
+    expect(headers.get('cache-control')).toBe('no-store, no-transform')
+  })
+
   it('follows lines as they are written, and continues after the last event id', async () => {
     const first = await follow({})
     await first.until(({ data }) => data['text'] === 'started')

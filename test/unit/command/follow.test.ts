@@ -73,7 +73,7 @@ it('a follower goes on where it was after cut answers, and says that the server 
   let asked = 0
   const { client, log, printed, said } = await following((request, response) => {
     asked += 1
-    if (asked === 2 || asked === 4) return void request.socket.destroy()
+    if ([2, 3, 5].includes(asked)) return void request.socket.destroy()
     if (request.url?.includes('/logs') === false) return void response.end('{"status":"running"}')
     expect(request.headers['last-event-id']).toBe(asked === 1 ? undefined : '1')
     response.writeHead(200, events)
@@ -101,4 +101,38 @@ it('a follower waits for a server that is quiet but writes comments', async () =
   )
   await followLog(client, { ...log, query: {} })
   expect({ printed, said }).toEqual({ printed: ['line 1'], said: [] })
+})
+
+it.each([
+  ['silent', (response) => response.writeHead(200, events).flushHeaders()],
+  ['cut', (response) => response.destroy()],
+] as [string, (response: ServerResponse) => unknown][])(
+  'a follower of a build whose log is %s waits as long as the server says that it builds',
+  async (_, answer) => {
+    let reads = 0
+    const { client, log, printed, said } = await following(
+      (request, response) => {
+        if (request.url?.includes('/logs') === false) {
+          response.end(JSON.stringify({ status: reads < 8 ? 'building' : 'running' }))
+          return
+        }
+        reads += 1
+        if (reads < 8) answer(response)
+        else response.writeHead(200, events).end(`${line(1)}event: end\ndata: {}\n\n`)
+      },
+      { silenceMs: 100, patienceMs: 0, reconnectMs: 10 },
+    )
+    expect(await followDeployment(client, log)).toMatchObject({ status: 'running' })
+    expect({ printed, said }).toEqual({ printed: ['line 1'], said: [] })
+  },
+)
+
+it('a follower of a build that has ended gives up after a time when its log stays silent', async () => {
+  const { client, log } = await following(
+    (request, response) => {
+      if (request.url?.includes('/logs') === false) response.end('{"status":"running"}')
+    },
+    { ...impatient, silenceMs: 100 },
+  )
+  await expect(followDeployment(client, log)).rejects.toThrow('no answer')
 })

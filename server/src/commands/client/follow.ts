@@ -33,7 +33,14 @@ const usualLimits: Limits = { silenceMs: 60_000, patienceMs: 5 * 60_000, reconne
  * server has not answered for the time of `limits`.
  */
 export function followLog(client: Client, log: FollowedLog): Promise<void> {
-  return followLines((headers, signal) => client.deployments.logs({ ...log, headers, signal }), log, patienceWith(log))
+  const { params } = log
+  return followLines(log, patienceWith(log), {
+    open: (headers, signal) => client.deployments.logs({ ...log, headers, signal }),
+    async isAlive(signal) {
+      await client.deployments.get({ params, signal })
+      return true
+    },
+  })
 }
 
 /** Prints the log of an app over its releases while it is written, with a line before those of another release. */
@@ -43,16 +50,29 @@ export function followAppLog(
   log: Omit<FollowedLog, 'params'>,
 ): Promise<void> {
   const { query } = log
-  return followLines((headers, signal) => client.logs.read({ params, query, headers, signal }), log, patienceWith(log))
+  const { project_id, app_id } = params
+  return followLines(log, patienceWith(log), {
+    open: (headers, signal) => client.logs.read({ params, query, headers, signal }),
+    async isAlive(signal) {
+      await client.apps.get({ params: { project_id, id: app_id }, signal })
+      return true
+    },
+  })
 }
 
 type Following = Pick<FollowedLog, 'print' | 'say' | 'signal' | 'limits'>
 
+interface LogSource {
+  readonly open: (headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Response>
+  /** Asked when the log is silent or cut. Resolves to true when the server answers and more lines may come. */
+  readonly isAlive: (signal: AbortSignal) => Promise<boolean>
+}
+
 /** Follows server-sent events over lost connections. */
 async function followLines(
-  open: (headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Response>,
   { print, signal, limits = usualLimits }: Following,
   patience: Patience,
+  { open, isAlive }: LogSource,
 ): Promise<void> {
   let lastEventId = ''
   let release: string | undefined
@@ -87,8 +107,12 @@ async function followLines(
     try {
       if (await unlessSilent(read, signal, limits)) return
     } catch (error) {
+      // A proxy may keep a quiet log back, comments included.
+      const isQuiet =
+        reasonOfSilence(error) !== undefined && (await unlessSilent(isAlive, signal, limits).catch(() => false))
       if (signal.aborted) return
-      patience.failed(error)
+      if (isQuiet) patience.answered()
+      else patience.failed(error)
     }
     await sleepUntilAborted(limits.reconnectMs, signal)
   }
@@ -161,12 +185,14 @@ export async function followDeployment(
   const { params, signal, limits = usualLimits } = log
   const patience = patienceWith(log)
   const query = { stream: 'build', tail: '10000' } as const
-  const openLog = (headers: Readonly<Record<string, string>>, connection: AbortSignal) =>
-    client.deployments.logs({ params, query, headers, signal: connection })
   const read = (connection: AbortSignal) => client.deployments.get({ params, signal: connection })
+  const source: LogSource = {
+    open: (headers, connection) => client.deployments.logs({ params, query, headers, signal: connection }),
+    isAlive: async (connection) => (await read(connection)).status === 'building',
+  }
   let isFollowed = false
   while (!signal.aborted) {
-    if (!isFollowed) await followLines(openLog, log, patience)
+    if (!isFollowed) await followLines(log, patience, source)
     isFollowed = true
     if (signal.aborted) break
     try {

@@ -26,7 +26,10 @@ export function renderAnswer(
   },
 ): Answer {
   const { status } = operation
-  if (operation.text) return { status, headers: {}, text: result as TextAnswer }
+  if (operation.text) {
+    const text = result as TextAnswer
+    return { status, headers: text.headers ?? {}, text }
+  }
   if (operation.response === undefined) return { status, headers: {} }
   const { body, next } = operation.list ? (result as Page<unknown>) : { body: result, next: null }
   const stripped = operation.response.parse(body)

@@ -166,6 +166,8 @@ const textAnswer = (text: AsyncGenerator<string, void>): TextAnswer => ({
 
 const eventAnswer = (events: AsyncGenerator<string, void>): TextAnswer => ({
   type: 'text/event-stream',
+  // Proxies such as nginx keep an answer back until there is much of it, and those that compress it do, too.
+  headers: { 'Cache-Control': 'no-store, no-transform', 'X-Accel-Buffering': 'no' },
   body: Readable.from(events),
 })
 
