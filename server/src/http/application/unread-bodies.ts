@@ -21,7 +21,7 @@ export function unreadBodies(): Middleware {
 function drain(request: IncomingMessage): void {
   const { socket } = request
   if (request.complete || socket.destroyed) return
-  // What follows a refused body is never read.
+  // Bytes behind a refused body are never read.
   if (request.destroyed) {
     endSlowly(socket)
     return
