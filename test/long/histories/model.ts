@@ -1,5 +1,5 @@
 /*
- * What a history must have led to. Everything here is a pure function of the record of a history and of the state at its end.
+ * The state that a history must have led to. Everything here is a pure function of the record of a history and of the state at its end.
  */
 
 /** A request with its answer. Times are milliseconds since the begin of the history. */
@@ -114,7 +114,7 @@ export function problemsOfState(calls: readonly Call[], windows: readonly FaultW
   ]
 }
 
-/** What was made is there unless it, or something that it belongs to, was deleted; what was deleted is not there. */
+/** Each resource that was made is there unless it, or its parent, was deleted; deleted ones are not there. */
 function lostResources(calls: readonly Call[], { resources }: StateAtEnd): string[] {
   const problems: string[] = []
   for (const call of calls) {
@@ -282,7 +282,7 @@ function problemsOfWants(
   return [...unwantedRelease(app.name, changes), ...givenUp(app.name, changes)]
 }
 
-/** What was asked for an app. */
+/** A request about an app. */
 interface Changes {
   /** In the order of their time. */
   readonly wants: readonly Want[]
@@ -295,7 +295,7 @@ interface Changes {
 
 /** The newest deployment that is wanted serves; when it was canceled or cannot be built, the one before. */
 function unwantedRelease(app: string, { wants, unanswered, stops, isCanceled, wasHit }: Changes): string[] {
-  // Such a request leaves open what is wanted, until a later one says it.
+  // Such a request leaves the desired state open, until a later one says it.
   const open = Math.max(...[...unanswered, ...stops].map(({ end }) => end + lateMs), Number.NEGATIVE_INFINITY)
   for (const want of wants.toReversed()) {
     const { id, status, failure } = want.deployment

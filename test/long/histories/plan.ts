@@ -1,7 +1,7 @@
 import { randomFrom } from '../chaos/random.ts'
 
 /*
- * What a history does, made of a seed alone. Operations name their targets by numbers, so that a plan stays valid when steps are
+ * The operations of a history, made of a seed alone. Operations name their targets by numbers, so that a plan stays valid when steps are
  * taken out of it.
  */
 

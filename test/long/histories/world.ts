@@ -22,7 +22,7 @@ import type { Fault, Operation } from './plan.ts'
 export interface World extends AsyncDisposable {
   readonly calls: readonly Call[]
   readonly windows: readonly FaultWindow[]
-  /** What went wrong besides answers and the state at the end. */
+  /** Problems besides answers and the state at the end. */
   readonly troubles: readonly string[]
   /** Does an operation; nothing when it has no target. Resolves with its answer. */
   operate(step: number, operation: Operation): Promise<void>
