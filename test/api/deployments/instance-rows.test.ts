@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createInstanceRows } from '../../../server/src/deployments/state/instances.ts'
+import { createJobTransitions } from '../../../server/src/deployments/state/job-transitions.ts'
 import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
@@ -55,4 +56,55 @@ it('an instance that has no place any more is not replaced, nor is one of a rele
   await database.query("update deployments set status = 'stopped'")
   expect([await replace(1, 11), await replace(2, 12)]).toEqual([false, false])
   expect(await known()).toEqual([instance(1), instance(2)])
+})
+
+const rows = () => createInstanceRows({ database: handle.db })
+const jobs = () => createJobTransitions({ database: handle.db, apps: { lock: async () => undefined } })
+const first = (pid: number) => ({ ...target, instance: instance(pid) })
+
+it('a state is noted of an instance that has its place, and never of its successor', async () => {
+  await replace(2, 12)
+  expect(await rows().note('dep_1', instance(2), 'ended')).toBe(false)
+  expect(await rows().note('dep_1', instance(12), 'running', instance(22))).toBe(true)
+  expect(await rows().note('dep_1', instance(1), 'running', instance(11))).toBe(true)
+  expect(await known()).toEqual([instance(11), instance(22)])
+})
+
+it('an instance that is being started again is not replaced', async () => {
+  expect(await rows().note('dep_1', instance(2), 'ended')).toBe(true)
+  expect(await replace(2, 12)).toBe(false)
+  expect(await known()).toEqual([instance(1), instance(2)])
+})
+
+it('a release that is started again keeps an instance that was put in the place of the ended one', async () => {
+  await replace(1, 11)
+  expect(await jobs().setInstance(first(1), instance(21))).toBe(false)
+  expect(await jobs().setInstance(first(11), instance(21))).toBe(true)
+  expect(await known()).toEqual([instance(21), instance(2)])
+  await database.query('update deployments set instance = null')
+  expect(await jobs().setInstance({ ...target, instance: null }, instance(31))).toBe(true)
+})
+
+it('a release does not fail for an instance that was replaced', async () => {
+  await replace(1, 11)
+  const failure = { stage: 'run', code: 'crash_loop', message: 'It ended.' } as const
+  const row = { ...target, app_id: 'app_1', status: 'running' } as const
+  const fail = (only: number) =>
+    handle.db.transaction().execute((trx) => jobs().fail(trx, row, failure, { instance: instance(only) }))
+  expect(await fail(1)).toBe(false)
+  expect(await known()).toEqual([instance(11), instance(2)])
+  expect(await fail(11)).toBe(true)
+})
+
+it('an instance becomes the first one alone while both that it was chosen by have their places', async () => {
+  const [second] = await rows().of('dep_1')
+  if (second === undefined) throw new Error('it has a row')
+  await replace(2, 12)
+  expect(await rows().promote(first(1), second)).toBeNull()
+  await replace(1, 11)
+  const successor = { ...second, handle: instance(12) }
+  expect(await rows().promote(first(1), successor)).toBeNull()
+  expect(await known()).toEqual([instance(11), instance(12)])
+  expect(await rows().promote(first(11), successor)).toMatchObject({ instance: instance(12) })
+  expect(await known()).toEqual([instance(12)])
 })

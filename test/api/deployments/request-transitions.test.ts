@@ -104,3 +104,16 @@ describe.each([true, false])('a deployment whose release is kept: %s', (retained
     )
   })
 })
+
+it('a rotation that is counted while a deployment gives up its variables stays counted', async () => {
+  const id = 'dep_running_true'
+  const origins = { plain: ['A'], given: ['A'], linked: { DATABASE_URL: 'db_1' }, rotations: 1 }
+  await database.query('update deployments set variable_origins = $2 where id = $1', [id, JSON.stringify(origins)])
+  const giveUp = () => handle.db.transaction().execute((trx) => transitions.giveUpVariables(trx, { id }))
+  const now = () => database.query('select variable_origins from deployments where id = $1', [id])
+  await giveUp()
+  expect(await now()).toEqual([{ variable_origins: { ...origins, given: [] } }])
+  await database.query('update deployments set variable_origins = null where id = $1', [id])
+  await giveUp()
+  expect(await now()).toEqual([{ variable_origins: { plain: [], given: [] } }])
+})

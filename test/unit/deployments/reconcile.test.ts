@@ -76,7 +76,8 @@ function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDepen
     gateway: { current: () => situation.routed, probe: async () => situation.status },
     routes: {
       isOpen: () => situation.isOpen,
-      unroute: async () => {
+      unroute: async (_, mayUnroute) => {
+        if ((await mayUnroute?.()) === false) return null
         done.push('unroute')
         return situation.routed
       },
@@ -155,6 +156,42 @@ describe('a running release', () => {
   })
 })
 
+describe('a release whose instance is replaced while it is looked at', () => {
+  const successor: Handle = { runtime: 'process', data: { pid: 2 } }
+  /** Returns what is done when the row names another instance after it was read. */
+  const actionsAfterwards = async (different: Partial<Situation>) => {
+    const done: unknown[] = []
+    const rows = [running]
+    await createReconcile({
+      ...worldOf(different, done),
+      store: {
+        rows: { find: async () => rows.pop() ?? { ...running, instance: successor } },
+        jobs: { runs: async () => true },
+      },
+    })(running, stopping)
+    return done
+  }
+
+  it('does not get the address of the one before again', async () => {
+    expect(await actionsAfterwards({ isAdopted: false, observed: listening })).toEqual(['adopt'])
+  })
+
+  it('keeps the address of the successor, and is not started again', async () => {
+    expect(await actionsAfterwards({ isAdopted: false, observed: exited })).toEqual([])
+  })
+})
+
+it('a release is routed to with the replicas that it has when its turn comes', async () => {
+  const done: unknown[] = []
+  const ports = [10_001, 10_002]
+  const replica = (port: number) => ({ host: '127.0.0.1', port })
+  await createReconcile({
+    ...worldOf({ isAdopted: false }, done),
+    others: { ...othersOf(false), endpoints: async () => [replica(ports.shift() ?? 10_002)] },
+  })(running, stopping)
+  expect(done).toEqual(['adopt', 'adopt', ['route', { ...upstream, endpoints: [...endpoints, replica(10_002)] }]])
+})
+
 it('a release whose second instance hangs at its start is started again when its first one ends', async () => {
   const done: string[] = []
   const hanging = Promise.withResolvers<void>()
@@ -206,7 +243,7 @@ describe('all running releases', () => {
   const allOf = (reconcile: Reconcile, locks = createDeploymentLocks()) =>
     createReconcileAll({
       store: { rows: { running: async () => rows } },
-      others: { refresh: async () => undefined },
+      others: { refresh: async () => undefined, settle: async () => undefined },
       locks,
       reconcile,
       logger: pino({ level: 'silent' }),

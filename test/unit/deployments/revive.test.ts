@@ -25,6 +25,8 @@ function revivable(
   options: {
     readonly isRunning?: boolean
     readonly isHealthy?: boolean
+    /** True when another instance takes the place of the one that ended. */
+    readonly isReplaced?: boolean
     readonly observed?: Observation
     /** An error of the machine, not of the app. */
     readonly shortage?: Error
@@ -32,14 +34,21 @@ function revivable(
     readonly replicas?: readonly Endpoint[]
   } = {},
 ) {
-  const { isRunning = true, isHealthy = true, observed = exited, shortage, replicas = [] } = options
+  const { isRunning = true, isHealthy = true, isReplaced = false, observed = exited, shortage, replicas = [] } = options
   const done: string[] = []
   const failures: DeploymentFailure[] = []
   const revive = createRevive({
-    store: { jobs: { runs: async () => isRunning, setInstance: async () => isRunning } },
+    store: {
+      jobs: {
+        runs: async () => isRunning && !done.includes('fail'),
+        setInstance: async () => isRunning,
+      },
+    },
     instances: {
       stop: async () => void done.push('stop'),
-      start: async () => {
+      start: async (_release, _runtime, _command, { beside } = {}) => {
+        // A replaced instance may have the name of the one before until its requests are done.
+        expect(beside).toBe(true)
         done.push('start')
         if (shortage !== undefined) throw shortage
         return started
@@ -58,7 +67,9 @@ function revivable(
       throw new DeploymentError('start', 'app_exited', 'The app exited with code 1.')
     },
     lastLines: async () => ['the last line'],
-    fail: async (_, failure) => {
+    fail: async (_, failure, only) => {
+      expect([ended, started]).toContain(only?.instance)
+      if (isReplaced) return
       done.push('fail')
       failures.push(failure)
     },
@@ -141,6 +152,14 @@ describe('a release that crashes again and again', () => {
     expect(failures).toEqual([
       { stage: 'run', code: 'crash_loop', message: expect.stringContaining('The app exited with code 1.') },
     ])
+  })
+
+  it('goes on when another instance has taken the place of the one that ended', async () => {
+    for (const isHealthy of [true, false]) {
+      const { done, failures, crash } = revivable({ isHealthy, isReplaced: true })
+      await crash(6)
+      expect([done.includes('halt'), failures]).toEqual([false, []])
+    }
   })
 
   it('fails with the limit that it exceeded', async () => {

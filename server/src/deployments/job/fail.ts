@@ -7,8 +7,16 @@ import type { ProjectReads } from '../state/reads.ts'
 import { bringBackSuperseded } from '../state/superseded.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 
-/** Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted. */
-export type Fail = (row: DeploymentRow, failure: DeploymentFailure) => Promise<void>
+/**
+ * Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted.
+ *
+ * @param only the first instance that the release has to have; any when it is not given
+ */
+export type Fail = (
+  row: DeploymentRow,
+  failure: DeploymentFailure,
+  only?: Pick<DeploymentRow, 'instance'>,
+) => Promise<void>
 
 export function createFail(dependencies: {
   readonly database: Database
@@ -19,10 +27,10 @@ export function createFail(dependencies: {
   readonly urlOf: UrlOf
 }): Fail {
   const { database, jobs, ofProjects, apps, announce, urlOf } = dependencies
-  return async (row, failure) => {
+  return async (row, failure, only) => {
     const app = await apps.get(row.app_id)
     await database.transaction().execute(async (transaction) => {
-      if (!(await jobs.fail(transaction, row, failure))) return
+      if (!(await jobs.fail(transaction, row, failure, only))) return
       const { stage, code, message } = failure
       await announce(transaction, {
         event: 'deployment.failed',

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
+import { onceDatabaseIsBack } from '../../platform/leadership/away.ts'
 import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
 import { DeploymentError } from '../state/failure.ts'
 import type { InstanceRows } from '../state/instances.ts'
@@ -82,24 +83,27 @@ export function createOtherInstances(dependencies: OtherInstancesDependencies): 
         // From here on a server that stops knows the instance from its row.
         if (!(await rows.started(row, name, handle))) throw new NoLongerDesired()
         const { instance, endpoints } = await untilHealthy(dependencies, { row, release, process, handle }, signal)
-        await rows.note(row.id, name, 'running', instance)
+        if (!(await rows.note(row.id, handle, 'running', instance))) throw new NoLongerDesired()
         return endpoints
       } catch (error) {
         await instances.stop(release, handle, { graceMs: 0 })
-        if (!signal.aborted) await rows.note(row.id, name, 'ended', handle)
+        if (!signal.aborted) await rows.note(row.id, handle, 'ended')
         throw error
       }
     },
 
     async replace(row, release, process, old, signal) {
       const handle = await begin(row, release, process, firstName(old.handle))
-      try {
-        const { instance } = await untilHealthy(dependencies, { row, release, process, handle }, signal)
-        if (!(await rows.replace(row, old.handle, instance))) throw new NoLongerDesired()
-      } catch (error) {
-        await instances.stop(release, handle, { graceMs: 0 })
+      const end = () => instances.stop(release, handle, { graceMs: 0 })
+      const healthy = untilHealthy(dependencies, { row, release, process, handle }, signal)
+      const { instance } = await healthy.catch(async (error: unknown) => {
+        await end()
         throw error
-      }
+      })
+      // While nobody can tell which of the two has the place, both go on; the sweep ends the other one.
+      if (await takesPlace(rows, row, { old: old.handle, instance }, signal)) return
+      await end()
+      throw new NoLongerDesired()
     },
 
     async leave(release, instance) {
@@ -112,6 +116,21 @@ export function createOtherInstances(dependencies: OtherInstancesDependencies): 
     keep: ({ handle }) => leaving.keep(handle),
 
     endpointsOf: async (instance) => (leaving.has(instance.handle) ? [] : listening(instance)),
+  }
+}
+
+/** Gives an instance the place of another one; false when that one has no place any more. */
+async function takesPlace(
+  rows: Pick<InstanceRows, 'note' | 'replace'>,
+  row: DeploymentRow,
+  { old, instance }: { readonly old: Handle; readonly instance: Handle },
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    return await rows.replace(row, old, instance)
+  } catch {
+    // The connection may have broken after the commit and before its confirmation.
+    return onceDatabaseIsBack(() => rows.note(row.id, instance, 'running'), signal)
   }
 }
 

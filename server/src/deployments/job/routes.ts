@@ -7,8 +7,11 @@ export const stopGraceMs = 10_000
 
 /** Changes of an app's route. One change of an app's route runs at a time, after a deployment's lock and never before it. */
 export interface Routes {
-  /** Takes the app's address from a release, if it has it; returns the upstream that had it until then. */
-  unroute(release: ReleaseOfApp): Promise<Upstream | null>
+  /**
+   * Takes the app's address from a release, if it has it and `mayUnroute`, asked under the lock, allows it; returns the upstream that
+   * had it until then.
+   */
+  unroute(release: ReleaseOfApp, mayUnroute?: () => Promise<boolean>): Promise<Upstream | null>
   /** Gives the app's address to an upstream if `mayRoute` allows it, asked under the lock; returns what it answered. */
   route(appId: string, upstream: Upstream, mayRoute: () => Promise<boolean>): Promise<boolean>
   /**
@@ -31,10 +34,10 @@ export function createRoutes(dependencies: {
 }): Routes {
   const { gateway, lock, drainMs } = dependencies
 
-  const unroute: Routes['unroute'] = (row) =>
+  const unroute: Routes['unroute'] = (row, mayUnroute) =>
     lock(row.app_id, async () => {
       const current = gateway.current(row.app_id)
-      if (current?.deploymentId !== row.id) return null
+      if (current?.deploymentId !== row.id || (await mayUnroute?.()) === false) return null
       await gateway.route(row.app_id, null)
       return current
     })

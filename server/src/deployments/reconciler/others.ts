@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Upstream } from '../../gateway/client.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
+import type { Endpoint, Handle, Observation, Release } from '../../runtimes/runtime.ts'
 import type { InstanceControl } from '../job/instances.ts'
 import type { OtherInstances } from '../job/other-instances.ts'
 import { type Routes, stopGraceMs } from '../job/routes.ts'
@@ -8,6 +9,7 @@ import { NoLongerDesired } from '../job/switch-over.ts'
 import { upstreamOf } from '../job/upstream.ts'
 import { DeploymentError } from '../state/failure.ts'
 import type { InstanceName, InstanceRows } from '../state/instances.ts'
+import type { SharedLock } from '../state/lock.ts'
 import {
   type DesiredProcess,
   desiredProcesses,
@@ -44,10 +46,19 @@ export interface Others {
    */
   promote(row: DeploymentRow, release: Release): Promise<DeploymentRow | null>
   /**
-   * Starts the instances that are missing, when that is due, ends those that are too many, and replaces those that were started with
-   * older variables, also the first one of the release.
+   * Starts the instances that are missing, when that is due, ends those that are too many, and then begins to replace those that were
+   * started with older variables, also the first one of the release. It does not wait for that.
+   *
+   * @param isReviving true while the first instance is being started again: then it is not replaced
    */
-  complete(row: DeploymentRow, release: Release, signal: AbortSignal): Promise<void>
+  complete(
+    row: DeploymentRow,
+    release: Release,
+    held: Pick<SharedLock, 'signal' | 'meanwhile'>,
+    isReviving?: () => boolean,
+  ): Promise<void>
+  /** Resolves when nothing is being replaced. */
+  settle(): Promise<void>
 }
 
 export interface OthersDependencies {
@@ -83,6 +94,7 @@ interface Work {
   readonly known: readonly InstanceRow[]
   readonly desired: readonly DesiredProcess[]
   readonly signal: AbortSignal
+  readonly isReviving: () => boolean
 }
 
 /** The memory of this leader of how instances behaved. */
@@ -96,7 +108,7 @@ interface Memory {
   /** Starts in the place of instances with older variables. */
   readonly replacements: Restarts
   /** Those that are being replaced. */
-  readonly replacing: Set<string>
+  readonly replacing: Map<string, Promise<void>>
 }
 
 const keyOf = ({ id }: Pick<DeploymentRow, 'id'>, { type, number }: InstanceName): string => `${id} ${type}.${number}`
@@ -111,7 +123,7 @@ export function createOthers(dependencies: OthersDependencies): Others {
     promoted: new Set(),
     starting: new Set(),
     replacements: createRestarts(),
-    replacing: new Set(),
+    replacing: new Map(),
   }
   let seen: Snapshot = { instances: new Map(), scales: new Map(), most: new Map() }
 
@@ -143,10 +155,8 @@ export function createOthers(dependencies: OthersDependencies): Others {
       return (
         isComplete(row, known, desired) &&
         known.every((each) => isDesired(row, each, desired) && !others.isLeaving(each)) &&
-        known.every(
-          (each) => waits(row, each) || (instances.isAdopted(each.handle) && !isOutdated(row, each.handle)),
-        ) &&
-        !isOutdated(row, row.instance) &&
+        known.every((each) => waits(row, each) || (instances.isAdopted(each.handle) && !isOutdated(row, each))) &&
+        outdatedFirst(row).length === 0 &&
         gateway.current(row.app_id)?.endpoints.length === (desired[0]?.instances ?? 1)
       )
     },
@@ -165,14 +175,15 @@ export function createOthers(dependencies: OthersDependencies): Others {
       return promoted
     },
 
-    async complete(row, release, signal) {
-      const work = { row, release, known: await read(row), desired: desiredOf(row), signal }
+    async complete(row, release, { signal, meanwhile }, isReviving = () => false) {
+      const work = { row, release, known: await read(row), desired: desiredOf(row), signal, isReviving }
       const route = createRouting(dependencies, work, () => endpoints(row, release))
-      await Promise.all([
-        endSurplus(dependencies, work, route),
-        startMissing(dependencies, memory, work, route),
-        replaceOutdated(dependencies, memory, work, route),
-      ])
+      await Promise.all([endSurplus(dependencies, work, route), startMissing(dependencies, memory, work, route)])
+      replaceOutdated(dependencies, memory, work, { route, meanwhile })
+    },
+
+    async settle() {
+      await Promise.all(memory.replacing.values())
     },
   }
 }
@@ -199,12 +210,16 @@ function isDesired(
   return process !== undefined && numbersOf(process, first).includes(number)
 }
 
-/** True for an instance that has the variables of before a rotation. */
-const isOutdated = ({ variable_origins, build_plan }: DeploymentRow, handle: Handle | null): boolean =>
-  handle !== null &&
-  (handle.rotations ?? 0) < (variable_origins?.rotations ?? 0) &&
-  build_plan !== null &&
-  !isSite(build_plan)
+/** True for an instance that has the variables of before a rotation. One with later variables was started since the row was read. */
+const isOutdated = ({ variable_origins }: DeploymentRow, { handle }: Pick<InstanceRow, 'handle'>): boolean =>
+  (handle.rotations ?? 0) < (variable_origins?.rotations ?? 0)
+
+/** Returns the first instance of a release if it has the variables of before a rotation. A static site has none. */
+function outdatedFirst(row: DeploymentRow): Pick<InstanceRow, 'type' | 'handle'>[] {
+  const { instance: handle, build_plan } = row
+  if (handle === null || build_plan === null || isSite(build_plan)) return []
+  return isOutdated(row, { handle }) ? [{ type: web, handle }] : []
+}
 
 /** Takes over the instances of `web` that listen. */
 async function listening(
@@ -232,15 +247,27 @@ function createRouting(
   endpoints: () => Promise<readonly Endpoint[]>,
 ): () => Promise<void> {
   let last = Promise.resolve()
-  const route = async (): Promise<void> => {
-    // Read again: an instance may have taken long to start.
+  // Read again each time: an instance may have taken long to start.
+  const find = async (): Promise<Upstream | null> => {
     const current = await store.rows.find(row.id)
-    if (current === undefined || current.instance === null) return
+    if (current === undefined || current.instance === null) return null
     const first = await instances.observe(current.instance)
     const own = first.state === 'listening' ? first.endpoints : []
     const [one, ...more] = [...own, ...(await endpoints())]
-    if (one === undefined) return
-    await routes.route(row.app_id, upstreamOf(row, [one, ...more]), () => store.jobs.runs(row))
+    return one === undefined ? null : upstreamOf(row, [one, ...more])
+  }
+  const route = async (): Promise<void> => {
+    let upstream = await find()
+    while (upstream !== null) {
+      const tried = upstream
+      let found: Upstream | null = tried
+      // An instance may be replaced while this waits for other changes of the route: its address must not get requests again.
+      const mayRoute = async () => {
+        found = (await store.jobs.runs(row)) ? await find() : null
+        return isDeepStrictEqual(found, tried)
+      }
+      upstream = (await routes.route(row.app_id, tried, mayRoute)) ? null : found
+    }
   }
   return () => {
     last = last.catch(() => undefined).then(route)
@@ -303,7 +330,8 @@ async function startOne(
     if (isAgain) noteRestart(row.app_id)
     if (before !== undefined) {
       logger.info(about, 'an instance is started again')
-      await rows.note(row.id, before, 'ended', before.handle)
+      // From here on no successor gets its place. One may have it already.
+      if (!(await rows.note(row.id, before.handle, 'ended'))) return
       await instances.stop(release, before.handle, { graceMs: 0 })
     }
     await others.start(row, release, process, number, signal)
@@ -331,36 +359,43 @@ async function lives(
   return type !== web || state === 'listening' || !silences.isTooLong(handle, performance.now())
 }
 
-/** Puts new instances in the place of those with older variables, as a new release does: each old one serves until its successor does. */
-async function replaceOutdated(
+/**
+ * Begins to put new instances in the place of those with older variables, as a new release does: each old one serves until its
+ * successor does. One that is being started again gets the new variables anyway.
+ */
+function replaceOutdated(
   dependencies: OthersDependencies,
   memory: Memory,
   work: Work,
-  route: () => Promise<void>,
-): Promise<void> {
-  const { row, known, desired } = work
-  const first = row.instance === null ? [] : [{ type: web, handle: row.instance }]
-  const others = known.filter((each) => isDesired(row, each, desired) && !dependencies.others.isLeaving(each))
-  const outdated = [...first, ...others].filter(({ handle }) => isOutdated(row, handle))
-  const replace = async ({ type, handle }: (typeof outdated)[number]): Promise<void> => {
+  { route, meanwhile }: { readonly route: () => Promise<void>; readonly meanwhile: SharedLock['meanwhile'] },
+): void {
+  const { row, known, desired, isReviving, signal } = work
+  const others = known.filter(
+    (each) =>
+      isDesired(row, each, desired) && !dependencies.others.isLeaving(each) && !memory.starting.has(keyOf(row, each)),
+  )
+  const first = isReviving() ? [] : outdatedFirst(row)
+  for (const { type, handle } of [...first, ...others.filter((each) => isOutdated(row, each))]) {
     const process = desired.find((each) => each.type === type)
     const key = `${row.id} ${firstName(handle)}`
-    if (process === undefined || memory.replacing.has(key)) return
-    memory.replacing.add(key)
-    await replaceOne(dependencies, memory, work, { process, handle, key }, route).finally(() =>
-      memory.replacing.delete(key),
-    )
+    if (process === undefined || memory.replacing.has(key) || signal.aborted) continue
+    const replacing = replaceOne(dependencies, memory, work, { process, handle, key }, route)
+      .catch((error: unknown) => {
+        dependencies.logger.warn({ err: error, deployment: row.id }, 'a replaced instance could not be ended')
+      })
+      .finally(() => memory.replacing.delete(key))
+    memory.replacing.set(key, meanwhile(replacing))
   }
-  await Promise.all(outdated.map(replace))
 }
 
 async function replaceOne(
-  { others, instances, drain, logger }: OthersDependencies,
+  dependencies: OthersDependencies,
   { replacements }: Memory,
   { row, release, signal }: Work,
   { process, handle, key }: { readonly process: DesiredProcess; readonly handle: Handle; readonly key: string },
   route: () => Promise<void>,
 ): Promise<void> {
+  const { others, instances, logger } = dependencies
   const now = performance.now()
   if (replacements.isLoop(key, now) || !replacements.isDue(key, now)) return
   const seen = await instances.observe(handle)
@@ -372,14 +407,28 @@ async function replaceOne(
     logger.info(about, 'an instance with older variables is replaced')
     await others.replace(row, release, process, { handle }, signal)
     replacements.forget(key)
-    if (process.type === web) await route()
-    if (process.type === web && seen.state === 'listening')
-      await drain({ deploymentId: row.id, endpoints: seen.endpoints }, signal)
-    await instances.stop(release, handle, { graceMs: stopGraceMs })
   } catch (error) {
     if (signal.aborted || error instanceof NoLongerDesired) return
     logger.warn({ err: error, ...about }, 'an instance with older variables could not be replaced, and goes on')
     if (error instanceof DeploymentError) replacements.noteFailure(key, performance.now())
     else replacements.postpone(key, performance.now())
+    return
   }
+  try {
+    if (process.type === web) await handOver(dependencies, { row, seen, signal }, route)
+  } catch (error) {
+    if (!signal.aborted) logger.warn({ err: error, ...about }, 'a replaced instance ends before its requests are done')
+  }
+  // It has no row any more, so it ends in any case.
+  await instances.stop(release, handle, { graceMs: stopGraceMs })
+}
+
+/** Gives the address of a replaced instance to its successor, and resolves when it has finished its requests. */
+async function handOver(
+  { drain }: Pick<OthersDependencies, 'drain'>,
+  { row, seen, signal }: Pick<Work, 'row' | 'signal'> & { readonly seen: Observation },
+  route: () => Promise<void>,
+): Promise<void> {
+  await route()
+  if (seen.state === 'listening') await drain({ deploymentId: row.id, endpoints: seen.endpoints }, signal)
 }

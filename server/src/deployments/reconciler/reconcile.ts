@@ -47,7 +47,7 @@ export interface ReconcileDependencies {
   readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
   readonly renew: Renew
-  readonly others: Omit<Others, 'refresh' | 'isExpected'>
+  readonly others: Omit<Others, 'refresh' | 'isExpected' | 'settle'>
 }
 
 export function createReconcile(dependencies: ReconcileDependencies): Reconcile {
@@ -84,18 +84,22 @@ async function reconcileRow(
   dependencies: ReconcileDependencies,
   reviving: Set<string>,
   row: DeploymentRow,
-  { signal, meanwhile }: SharedLock,
+  held: SharedLock,
 ): Promise<(() => Promise<void>)[]> {
   const { store, routes, releaseOf, revive, others } = dependencies
+  const { signal, meanwhile } = held
   const release = await releaseOf(row)
   const complete = (serving: DeploymentRow) => {
-    const completing = meanwhile(others.complete(serving, release, signal))
+    const completing = meanwhile(others.complete(serving, release, held, () => reviving.has(row.id)))
     return () => completing
   }
+  const isKnown = () => hasInstance(dependencies, row)
   if (reviving.has(row.id)) return [complete(row)]
   if (await adopt(dependencies, row, signal)) return [complete(row)]
+  // Replaced meanwhile: the release is looked at again.
+  if (!(await isKnown())) return []
   const hasReplica = (await others.endpoints(row, release)).length > 0
-  if (!hasReplica) await routes.unroute(row)
+  if (!hasReplica) await routes.unroute(row, isKnown)
   // A supervisor starts its worker again by itself.
   if (dependencies.refusals.ids.delete(row.id) && (await listensAgain(dependencies, row, signal))) {
     if (await adopt(dependencies, row, signal)) return [complete(row)]
@@ -107,7 +111,8 @@ async function reconcileRow(
     await adopt(dependencies, promoted, signal)
     return [complete(promoted)]
   }
-  if (hasReplica) await routes.unroute(row)
+  if (hasReplica) await routes.unroute(row, isKnown)
+  if (!(await isKnown())) return []
   reviving.add(row.id)
   const replicas = () => others.endpoints(row, release)
   const started = meanwhile(revive(row, release, replicas, signal).finally(() => reviving.delete(row.id)))
@@ -140,12 +145,29 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   await instances.adopt(release, row.instance)
   const [endpoint] = seen.endpoints
   if ('folder' in endpoint && (await gateway.probe(endpoint, '/')) >= 500) return false
-  const upstream = upstreamOf(row, [...seen.endpoints, ...(await others.endpoints(row, release))])
+  const more = await others.endpoints(row, release)
+  const upstream = upstreamOf(row, [...seen.endpoints, ...more])
   // While others start.
   if (isKnown && isDeepStrictEqual(gateway.current(row.app_id), upstream)) return true
-  const isRouted = await routes.route(row.app_id, upstream, () => store.jobs.runs(row))
+  let haveChanged = false
+  // An instance that was replaced since then is about to end, and must not get requests again.
+  const mayRoute = async () => {
+    if (!(await store.jobs.runs(row)) || !(await hasInstance(dependencies, row))) return false
+    haveChanged = !isDeepStrictEqual(await others.endpoints(row, release), more)
+    return !haveChanged
+  }
+  const isRouted = await routes.route(row.app_id, upstream, mayRoute)
+  if (haveChanged) return adopt(dependencies, row, signal)
   if (isRouted) await renew(row, release, upstream, signal)
   return isRouted
+}
+
+/** True while the first instance of a release is the one that the row names. */
+async function hasInstance(
+  { store }: Pick<ReconcileDependencies, 'store'>,
+  { id, instance }: DeploymentRow,
+): Promise<boolean> {
+  return isDeepStrictEqual((await store.rows.find(id))?.instance, instance)
 }
 
 /** Waits until the instance listens; false when it has ended or needs too long. */
@@ -183,7 +205,7 @@ export interface ReconcileAll {
 
 export function createReconcileAll(dependencies: {
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> }
-  readonly others: Pick<Others, 'refresh'>
+  readonly others: Pick<Others, 'refresh' | 'settle'>
   readonly locks: Pick<DeploymentLocks, 'ended'>
   readonly reconcile: Reconcile
   readonly logger: Logger
@@ -215,11 +237,12 @@ export function createReconcileAll(dependencies: {
     },
     async settle() {
       await Promise.all(underWay)
+      await others.settle()
     },
     async begin(stopping) {
       await all.run(stopping)
-      // Each has a deadline, and its failure is logged above.
-      void all.settle().then(() => {
+      // Each has a deadline, and its failure is logged above. Instances that are being replaced serve.
+      void Promise.all(underWay).then(() => {
         triedAll = true
       })
     },

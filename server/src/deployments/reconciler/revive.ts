@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../../platform/logger.ts'
 import { limitCodes } from '../../runtimes/limits.ts'
 import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
@@ -66,6 +67,8 @@ async function startAgain(
   restarts.note(row.id, performance.now())
   noteRestart(row.app_id)
   let started: Handle | undefined
+  /** The first instance of the release as far as is known here. */
+  let first = row.instance
   // Instances of other process types go on.
   const end = async () => started && instances.stop(release, started, { graceMs: 0 })
   try {
@@ -74,19 +77,26 @@ async function startAgain(
     signal.throwIfAborted()
     const limited = withLimits(release, row.build_plan.processes?.[web] ?? {})
     started = await instances.start(limited, row.runtime, row.build_plan.start, {
+      // The name of the one before may still be in use by a replaced instance that finishes its requests.
+      beside: true,
       process: firstName(row.instance),
     })
     // From here on a server that stops knows the instance from the row.
     if (!(await store.jobs.setInstance(row, started))) return await end()
+    first = started
     const { instance, endpoints } = await checkHealth(
       release,
       started,
       { ...settings, path: row.build_plan.health },
       signal,
     )
-    if (instance !== started && !(await store.jobs.setInstance(row, instance))) return await end()
-    const upstream = upstreamOf(row, [...endpoints, ...(await replicas())])
-    await routes.route(row.app_id, upstream, () => store.jobs.runs(row))
+    const known = { ...row, instance: first }
+    if (instance !== started && !(await store.jobs.setInstance(known, instance))) return await end()
+    first = instance
+    const more = await replicas()
+    // One that was replaced since then is about to end. Then the release is routed to when it is looked at again.
+    const mayRoute = async () => (await store.jobs.runs(row)) && isDeepStrictEqual(await replicas(), more)
+    await routes.route(row.app_id, upstreamOf(row, [...endpoints, ...more]), mayRoute)
   } catch (error) {
     if (signal.aborted) return
     logger.warn({ err: error, deployment: row.id }, 'the release could not be started again')
@@ -98,7 +108,7 @@ async function startAgain(
     restarts.noteFailure(row.id, performance.now())
     // Another instance may have begun to serve.
     const isLost = restarts.isLoop(row.id, performance.now()) && (await replicas()).length === 0
-    if (isLost) await giveUp(dependencies, restarts, row, error)
+    if (isLost) await giveUp(dependencies, restarts, { ...row, instance: first }, error)
   }
 }
 
@@ -115,21 +125,24 @@ async function crashed(
 }
 
 async function giveUp(
-  { instances, fail, secrets, logger }: ReviveDependencies,
+  { store, instances, fail, secrets, logger }: ReviveDependencies,
   restarts: Restarts,
   row: DeploymentRow,
   error: unknown,
 ): Promise<void> {
   logger.error({ err: error, deployment: row.id }, 'the release cannot be kept running')
   const { code, message } = failureOf(error, secrets.valuesOf(row))
-  await fail(row, {
+  const failure = {
     stage: 'run',
     // A limit that it exceeded is the reason; anything else is in the message.
     code: limitCodes.find((limit) => limit === code) ?? crashLoop,
     message: `The app ended again and again after it was started. ${message}`,
-  })
+  } as const
+  await fail(row, failure, row)
+  restarts.forget(row.id)
+  // A healthy instance may have taken the place of the one that ended.
+  if (await store.jobs.runs(row)) return
   // A release that fails ends with all of its process types. An instance that is being started is no longer allowed to run, and ends by
   // itself when its start finds that.
   await instances.halt(releaseRef(row))
-  restarts.forget(row.id)
 }

@@ -23,18 +23,27 @@ export interface InstanceRows {
   all(): Promise<InstanceRow[]>
   /** Notes a start, in place of the one before; false when the release may not run any more. */
   started(target: DeploymentGeneration, name: InstanceName, handle: Handle): Promise<boolean>
-  /** Notes a state, and the handle, which a start may have changed. */
-  note(deploymentId: string, name: InstanceName, state: InstanceState, handle: Handle): Promise<void>
+  /**
+   * Notes a state of an instance, and the handle by which it is known now. False when it has no place any more, as when another one
+   * was put there. One that became the first of its release has a place, and no state.
+   */
+  note(deploymentId: string, known: Handle, state: InstanceState, handle?: Handle): Promise<boolean>
   /** Removes an instance, unless another one has taken its place. */
   remove(deploymentId: string, instance: InstanceName & Pick<InstanceRow, 'handle'>): Promise<void>
   clear(deploymentId: string): Promise<void>
   /**
-   * Puts an instance in the place of another one, also of the first one of its release. False when that one has no place any more,
-   * or the release may not run.
+   * Puts an instance in the place of another one, also of the first one of its release. False when that one has no place any more
+   * or was noted as ended, and when the release may not run.
    */
   replace(target: DeploymentGeneration, old: Handle, handle: Handle): Promise<boolean>
-  /** Makes an instance of `web` the first one of its release. Returns the row as it is then; null when it may not run any more. */
-  promote(target: DeploymentGeneration, instance: InstanceRow): Promise<DeploymentRow | null>
+  /**
+   * Makes an instance of `web` the first one of its release, in place of the one in the given row. Returns the row as it is then; null
+   * when the release may not run any more, or one of the two instances has no place any more.
+   */
+  promote(
+    target: DeploymentGeneration & Pick<DeploymentRow, 'instance'>,
+    instance: InstanceRow,
+  ): Promise<DeploymentRow | null>
 }
 
 export function createInstanceRows({ database }: { readonly database: Database }): InstanceRows {
@@ -58,17 +67,11 @@ export function createInstanceRows({ database }: { readonly database: Database }
 
     started: (target, name, handle) => started(database, target, name, handle),
 
-    async note(deploymentId, { type, number }, state, handle) {
-      await tablesOf(database)
-        .updateTable('instances')
-        .set({ state, handle: JSON.stringify(handle) })
-        .where('deployment_id', '=', deploymentId)
-        .where('type', '=', type)
-        .where('number', '=', number)
-        .execute()
-    },
+    note: (deploymentId, known, state, handle = known) => note(database, deploymentId, { known, state, handle }),
 
-    remove: (deployment_id, { type, number, handle }) => remove(database, { deployment_id, type, number, handle }),
+    async remove(deployment_id, { type, number, handle }) {
+      await remove(database, { deployment_id, type, number, handle })
+    },
 
     async clear(deploymentId) {
       await tablesOf(database).deleteFrom('instances').where('deployment_id', '=', deploymentId).execute()
@@ -77,19 +80,7 @@ export function createInstanceRows({ database }: { readonly database: Database }
     replace: (target, old, handle) => replace(database, target, old, handle),
 
     promote: (target, instance) =>
-      database.transaction().execute(async (transaction) => {
-        const row = await tablesOf(transaction)
-          .updateTable('deployments')
-          .set({ instance: JSON.stringify(instance.handle) })
-          .where('id', '=', target.id)
-          .where('generation', '=', target.generation)
-          .where('status', '=', 'running')
-          .returningAll()
-          .executeTakeFirst()
-        if (row === undefined) return null
-        await remove(transaction, instance)
-        return row
-      }),
+      database.transaction().execute((transaction) => promote(transaction, target, instance)),
   }
 }
 
@@ -127,22 +118,39 @@ async function started(
   return numInsertedOrUpdatedRows === 1n
 }
 
+/** The value of a handle in a condition. */
+const is = (handle: Handle) => sql<Handle>`${JSON.stringify(handle)}::jsonb`
+
+async function note(
+  database: Database,
+  deploymentId: string,
+  { known, state, handle }: { readonly known: Handle; readonly state: InstanceState; readonly handle: Handle },
+): Promise<boolean> {
+  // Tried first: an instance may become the first of its release meanwhile, and never the other way round.
+  const other = await tablesOf(database)
+    .updateTable('instances')
+    .set({ state, handle: JSON.stringify(handle) })
+    .where('deployment_id', '=', deploymentId)
+    .where('handle', '=', is(known))
+    .executeTakeFirst()
+  if (other.numUpdatedRows === 1n) return true
+  const first = await tablesOf(database)
+    .updateTable('deployments')
+    .set({ instance: JSON.stringify(handle) })
+    .where('id', '=', deploymentId)
+    .where('status', '=', 'running')
+    .where('instance', '=', is(known))
+    .executeTakeFirst()
+  return first.numUpdatedRows === 1n
+}
+
 async function replace(
   database: Database,
   { id, generation }: DeploymentGeneration,
   old: Handle,
   handle: Handle,
 ): Promise<boolean> {
-  const was = sql<Handle>`${JSON.stringify(old)}::jsonb`
-  const first = await tablesOf(database)
-    .updateTable('deployments')
-    .set({ instance: JSON.stringify(handle) })
-    .where('id', '=', id)
-    .where('generation', '=', generation)
-    .where('status', '=', 'running')
-    .where('instance', '=', was)
-    .executeTakeFirst()
-  if (first.numUpdatedRows === 1n) return true
+  // As in `note`, the other instances are tried first.
   const running = tablesOf(database)
     .selectFrom('deployments')
     .select('id')
@@ -153,20 +161,55 @@ async function replace(
     .updateTable('instances')
     .set({ handle: JSON.stringify(handle), state: 'running', started_at: sql`now()` })
     .where('deployment_id', 'in', running)
-    .where('handle', '=', was)
+    .where('handle', '=', is(old))
+    // That one is being started again.
+    .where('state', '<>', 'ended')
     .executeTakeFirst()
-  return other.numUpdatedRows === 1n
+  if (other.numUpdatedRows === 1n) return true
+  const first = await tablesOf(database)
+    .updateTable('deployments')
+    .set({ instance: JSON.stringify(handle) })
+    .where('id', '=', id)
+    .where('generation', '=', generation)
+    .where('status', '=', 'running')
+    .where('instance', '=', is(old))
+    .executeTakeFirst()
+  return first.numUpdatedRows === 1n
+}
+
+async function promote(
+  transaction: Transaction,
+  { id, generation, instance: first }: DeploymentGeneration & Pick<DeploymentRow, 'instance'>,
+  instance: InstanceRow,
+): Promise<DeploymentRow | null> {
+  const locked = await tablesOf(transaction)
+    .selectFrom('deployments')
+    .select('id')
+    .where('id', '=', id)
+    .where('generation', '=', generation)
+    .where('status', '=', 'running')
+    .where('instance', 'is not distinct from', first && is(first))
+    .forUpdate()
+    .executeTakeFirst()
+  if (locked === undefined || !(await remove(transaction, instance))) return null
+  return tablesOf(transaction)
+    .updateTable('deployments')
+    .set({ instance: JSON.stringify(instance.handle) })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
 }
 
 async function remove(
   on: Database | Transaction,
   { deployment_id, type, number, handle }: Pick<InstanceRow, 'deployment_id' | 'type' | 'number' | 'handle'>,
-): Promise<void> {
-  await tablesOf(on)
+): Promise<boolean> {
+  const { numDeletedRows } = await tablesOf(on)
     .deleteFrom('instances')
     .where('deployment_id', '=', deployment_id)
     .where('type', '=', type)
     .where('number', '=', number)
-    .where('handle', '=', sql<Handle>`${JSON.stringify(handle)}::jsonb`)
-    .execute()
+    .where('handle', '=', is(handle))
+    .executeTakeFirst()
+  return numDeletedRows === 1n
 }

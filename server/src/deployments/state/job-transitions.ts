@@ -49,16 +49,19 @@ export interface JobTransitions {
   /**
    * `building` | `running` → `failed`, from the state that the row has: a restart may have been accepted since. The caller has ended all of its instances, which are forgotten, and brings back what it
    * superseded.
+   *
+   * @param only the first instance that the release has to have; any when it is not given
    */
   fail(
     transaction: Transaction,
     row: DeploymentGeneration & Pick<DeploymentRow, 'app_id' | 'status'>,
     failure: DeploymentFailure,
+    only?: Pick<DeploymentRow, 'instance'>,
   ): Promise<boolean>
   /** True when this generation is the running one. */
   runs(target: DeploymentGeneration): Promise<boolean>
-  /** Notes the instance that a running release has been started as again. */
-  setInstance(target: DeploymentGeneration, instance: Handle): Promise<boolean>
+  /** Notes the instance that a running release has been started as again; false when the one in the given row was replaced. */
+  setInstance(target: DeploymentGeneration & Pick<DeploymentRow, 'instance'>, instance: Handle): Promise<boolean>
   /** Notes that the instance of a release at rest is about to be ended: from now on it must not be routed to. */
   forgetInstance(target: DeploymentGeneration): Promise<boolean>
   /** Gives up all but the newest `keep` retained releases at rest of an app, and returns those that it gave up. */
@@ -112,20 +115,27 @@ export function createJobTransitions(given: {
       return run(transaction, row, facts)
     },
 
-    async fail(transaction, row, failure) {
+    async fail(transaction, row, failure, only) {
       await apps.lock(transaction, row.app_id)
-      return fail(transaction, row, failure)
+      return fail(transaction, row, failure, only)
     },
     runs: (target) => runs(database, target),
 
     setInstance: (target, instance) =>
-      isUpdated(update(target, ['running']).set({ instance: JSON.stringify(instance) })),
+      isUpdated(
+        update(target, ['running'])
+          .set({ instance: JSON.stringify(instance) })
+          .where('instance', 'is not distinct from', jsonOf(target.instance)),
+      ),
 
     forgetInstance: (target) => isUpdated(update(target, restingStatuses).set({ instance: null })),
 
     prune: (appId, keep) => prune(database, appId, keep),
   }
 }
+
+/** The value of a handle in a condition. */
+const jsonOf = (handle: Handle | null) => (handle === null ? null : sql<Handle>`${JSON.stringify(handle)}::jsonb`)
 
 async function begin(database: Database, id: string): Promise<DeploymentRow | undefined> {
   await supersedeIfOlder(database, id)
@@ -166,6 +176,7 @@ async function fail(
   transaction: Transaction,
   target: DeploymentGeneration & Pick<DeploymentRow, 'status'>,
   failure: DeploymentFailure,
+  only: Pick<DeploymentRow, 'instance'> | undefined,
 ): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(transaction)
     .updateTable('deployments')
@@ -174,6 +185,9 @@ async function fail(
     .where('generation', '=', target.generation)
     .where('status', '=', target.status)
     .where('status', 'in', ['building', 'running'])
+    .$if(only !== undefined, (update) =>
+      update.where('instance', 'is not distinct from', jsonOf(only?.instance ?? null)),
+    )
     .executeTakeFirst()
   if (numUpdatedRows !== 1n) return false
   await tablesOf(transaction).deleteFrom('instances').where('deployment_id', '=', target.id).execute()

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { AppRows } from './apps.ts'
@@ -57,7 +58,7 @@ export interface RequestTransitions {
   /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
   restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
   /** Records that a deployment was given no variables of its own: they are the app's now. The release stays as it is. */
-  giveUpVariables(transaction: Transaction, row: DeploymentRow): Promise<void>
+  giveUpVariables(transaction: Transaction, row: Pick<DeploymentRow, 'id'>): Promise<void>
   /** Deletes a deployment at rest, and its app with the last one. */
   delete(transaction: Transaction, row: DeploymentRow): Promise<boolean>
   /** Deletes an app with all its deployments, and returns their ids. */
@@ -98,10 +99,10 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
       return startAgain(transaction, row, { from, generation, forgetInstance: true, kind: 'restart', by })
     },
 
-    async giveUpVariables(transaction, { id, variable_origins }) {
-      const origins: VariableOrigins = { plain: [], ...variable_origins, given: [] }
-      const change = { variable_origins: JSON.stringify(origins) }
-      await tablesOf(transaction).updateTable('deployments').set(change).where('id', '=', id).execute()
+    async giveUpVariables(transaction, { id }) {
+      // In the database: a rotation may be counted since the row was read.
+      const variable_origins = sql<string>`jsonb_set(coalesce(variable_origins, '{"plain": []}'), '{given}', '[]')`
+      await tablesOf(transaction).updateTable('deployments').set({ variable_origins }).where('id', '=', id).execute()
     },
 
     delete: (transaction, row) => deleteRow(apps, transaction, row),

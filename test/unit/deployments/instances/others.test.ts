@@ -1,9 +1,11 @@
 import { pino } from 'pino'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BuildPlan } from '../../../../server/src/builds/build-plan.ts'
+import { createOtherInstances } from '../../../../server/src/deployments/job/other-instances.ts'
 import { createOthers, type OthersDependencies } from '../../../../server/src/deployments/reconciler/others.ts'
 import { DeploymentError } from '../../../../server/src/deployments/state/failure.ts'
 import type { DeploymentRow, InstanceRow } from '../../../../server/src/deployments/state/tables.ts'
+import { staticServerName } from '../../../../server/src/platform/toolchain.ts'
 import type { Endpoint } from '../../../../server/src/runtimes/runtime.ts'
 import { deploymentRow, releaseOfRow as release } from '../../../harness/deployment-row.ts'
 
@@ -34,7 +36,7 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersD
       of: async () => known,
       all: async () => known,
       started: async () => true,
-      note: async () => undefined,
+      note: async () => true,
       remove: async () => undefined,
       clear: async () => undefined,
       replace: async () => true,
@@ -73,7 +75,11 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersD
     logger: pino({ level: 'silent' }),
     ...changes,
   })
-  const complete = (current: DeploymentRow) => others.complete(current, release, new AbortController().signal)
+  const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
+  const complete = async (current: DeploymentRow, isReviving = false) => {
+    await others.complete(current, release, held, () => isReviving)
+    await others.settle()
+  }
   return { others, row, starts, complete }
 }
 
@@ -105,7 +111,7 @@ it('is steady while a worker that ends again and again is not started soon', asy
 })
 
 /** A release whose password was rotated since its instance was started. */
-function withOlderVariables(replace: () => Promise<void>) {
+function withOlderVariables(replace: () => Promise<void>, changes: Partial<OthersDependencies> = {}) {
   const steps: string[] = []
   const step = (name: string) => async () => void steps.push(name)
   const { others, row, complete } = withOneMore(undefined, {
@@ -133,6 +139,7 @@ function withOlderVariables(replace: () => Promise<void>) {
         return true
       },
     },
+    ...changes,
   })
   row.instance = { runtime: 'process', data: {} }
   row.variable_origins = { plain: [], given: [], linked: { DATABASE_URL: 'db_1' }, rotations: 1 }
@@ -160,4 +167,186 @@ it('an instance with older variables goes on while its successors do not come up
   const [begun = 0] = starts
   expect(starts.map((at) => at - begun)).toEqual([0, 1_000, 3_000, 7_000, 15_000])
   expect(new Set(steps)).toEqual(new Set(['start']))
+})
+
+it('an instance with older variables is not replaced while it is started again', async () => {
+  const { row, complete, steps } = withOlderVariables(async () => undefined)
+  await complete(row, true)
+  expect(steps).toEqual([])
+})
+
+it('a start of what is missing does not wait for an instance that is replaced', async () => {
+  const replaced = Promise.withResolvers<void>()
+  const { others, row, steps } = withOlderVariables(() => replaced.promise)
+  const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
+  await others.complete(row, release, held)
+  expect(steps).toEqual(['start'])
+  replaced.resolve()
+  await others.settle()
+  expect(steps).toEqual(['start', 'route', 'drain', 'stop'])
+})
+
+it('an instance that has a successor ends, also when its requests cannot be waited for', async () => {
+  const { row, complete, steps } = withOlderVariables(async () => undefined, {
+    drain: async () => {
+      throw new Error('the gateway does not answer')
+    },
+  })
+  await complete(row)
+  expect(steps).toEqual(['start', 'route', 'stop'])
+})
+
+it('an address is not routed to when its instance was replaced before the turn of the route', async () => {
+  const routed: unknown[] = []
+  let port = 10_000
+  const { row, complete } = withOlderVariables(async () => undefined, {
+    instances: {
+      observe: async () => ({ state: 'listening', endpoints: [{ host: '127.0.0.1', port }] }),
+      adopt: async () => undefined,
+      isAdopted: () => true,
+      stop: async () => undefined,
+    },
+    routes: {
+      async route(_, { endpoints }, mayRoute) {
+        port = 10_001
+        const may = await mayRoute()
+        if (may) routed.push(endpoints)
+        return may
+      },
+    },
+  })
+  await complete(row)
+  expect(routed).toEqual([[{ host: '127.0.0.1', port: 10_001 }]])
+})
+
+/** An app with one worker, which has older variables. */
+function withOlderWorker(
+  argv: BuildPlan['start']['argv'],
+  isAlive: boolean,
+  changes: Partial<OthersDependencies['rows']> = {},
+) {
+  const started: string[] = []
+  let starting = Promise.resolve()
+  const plan: BuildPlan = {
+    kind: 'node',
+    build: [],
+    start: { argv },
+    processes: { worker: { command: { argv: ['node', 'b.js'] }, instances: 1 } },
+  }
+  const row = deploymentRow({
+    status: 'running',
+    build_plan: plan,
+    instance: { runtime: 'process', data: {}, rotations: 1 },
+    variable_origins: { plain: [], given: [], rotations: 1 },
+  })
+  const handle = { runtime: 'process', data: { pid: 1 }, process: 'worker.1' }
+  const worker = { ...{ deployment_id: row.id, type: 'worker', number: 1, handle }, state: 'running' } as const
+  const rows: OthersDependencies['rows'] = {
+    of: async () => [],
+    all: async () => [{ ...worker, restarts: 0, started_at: new Date() }],
+    started: async () => true,
+    note: async () => true,
+    remove: async () => undefined,
+    clear: async () => undefined,
+    replace: async () => true,
+    promote: async () => null,
+    ...changes,
+  }
+  const { complete } = withOneMore(undefined, {
+    rows,
+    others: {
+      async start(_row, _release, { type }) {
+        started.push(`start ${type}`)
+        await starting
+        return []
+      },
+      async replace(_row, _release, { type }) {
+        started.push(`replace ${type}`)
+      },
+      leave: async () => undefined,
+      isLeaving: () => false,
+      keep: () => true,
+      endpointsOf: async () => [],
+    },
+    instances: {
+      observe: async () =>
+        isAlive || started.includes('start worker')
+          ? { state: 'starting', port: 1 }
+          : { state: 'exited', code: 1, signal: null, exceeded: null },
+      adopt: async () => undefined,
+      isAdopted: () => true,
+      stop: async () => void started.push('stop'),
+    },
+  })
+  const hangUntil = (end: Promise<void>) => {
+    starting = end
+  }
+  return { row, complete, started, hangUntil }
+}
+
+it('a worker of a static site gets the variables of after a rotation', async () => {
+  const { row, complete, started } = withOlderWorker([staticServerName, '.'], true)
+  await complete(row)
+  expect(started).toEqual(['replace worker', 'stop'])
+})
+
+it('a worker that ended is not replaced while it is started again', async () => {
+  const { row, complete, started, hangUntil } = withOlderWorker(['node', 'a.js'], false)
+  const end = Promise.withResolvers<void>()
+  hangUntil(end.promise)
+  const starting = complete(row)
+  await expect.poll(() => started).toEqual(['stop', 'start worker'])
+  await complete(row)
+  expect(started).toEqual(['stop', 'start worker'])
+  end.resolve()
+  await starting
+})
+
+it('a worker that ended is not started again when a successor has its place', async () => {
+  const { row, complete, started } = withOlderWorker(['node', 'a.js'], false, { note: async () => false })
+  await complete(row)
+  expect(started).toEqual([])
+})
+
+describe('a successor whose place in the database is not confirmed', () => {
+  const handle = { runtime: 'process', data: { pid: 2 } }
+  const old = { handle: { runtime: 'process', data: { pid: 1 } } }
+  const web = { type: 'web', command: { argv: ['node', 'a.js'] }, instances: 1 } as const
+  /** Replaces an instance while the connection breaks, and returns what is stopped then. */
+  const stoppedWhen = async (hasPlace: boolean, signal = new AbortController().signal) => {
+    const stopped: unknown[] = []
+    const others = createOtherInstances({
+      rows: {
+        of: async () => [],
+        started: async () => true,
+        remove: async () => undefined,
+        async replace() {
+          throw new Error('the connection broke')
+        },
+        note: async () => hasPlace,
+      },
+      instances: {
+        start: async () => handle,
+        stop: async (_, each) => void stopped.push(each),
+        observe: async () => ({ state: 'listening', endpoints: [endpoint] }),
+      },
+      checkHealth: async () => ({ instance: handle, endpoints: [endpoint] }),
+      leaving: { has: () => false, begin: () => undefined, keep: () => true },
+      settings: { startTimeoutMs: 1, stableMs: 0 },
+    })
+    const error = await others.replace(deploymentRow(), release, web, old, signal).catch((thrown: Error) => thrown.name)
+    return { stopped, error }
+  }
+
+  it('goes on when it has the place', async () => {
+    expect(await stoppedWhen(true)).toEqual({ stopped: [], error: undefined })
+  })
+
+  it('ends when it has no place', async () => {
+    expect(await stoppedWhen(false)).toEqual({ stopped: [handle], error: 'NoLongerDesired' })
+  })
+
+  it('goes on when the server stops before that is known', async () => {
+    expect(await stoppedWhen(false, AbortSignal.abort())).toEqual({ stopped: [], error: 'AbortError' })
+  })
 })
