@@ -5,7 +5,7 @@ import type { Administration } from '../administration.ts'
 import { type ClientConfig, readClientConfig } from '../platform/config/client.ts'
 import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
-import { lockByName } from '../platform/database.ts'
+import { withLock } from '../platform/database.ts'
 import { exists } from '../platform/files.ts'
 import { isPrivateDirectory } from '../platform/machine/socket-folder.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
@@ -34,8 +34,7 @@ async function logInLocally(given: Given): Promise<ClientConfig | undefined> {
     if (kept !== undefined) return kept
     if (!(await canAdminister(folder))) continue
     return withState({ dataDir: folder }, (administration) =>
-      administration.database.transaction().execute(async (transaction) => {
-        await lockByName(transaction, 'keys of local commands')
+      withLock(administration.database, 'keys of local commands', async () => {
         // Another command may have made one while this one waited.
         return (await keptOne()) ?? makeKey(administration, { url, folder, keep: given.keep })
       }),

@@ -94,6 +94,22 @@ export async function lockByName(transaction: Transaction, name: string): Promis
   await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(transaction)
 }
 
+/**
+ * Runs `work` while this process has an advisory lock, which ends with the connection that it takes. For work that needs further connections
+ * and commits meanwhile, which a transaction could not wait for.
+ */
+export function withLock<Result>(database: Database, name: string, work: () => Promise<Result>): Promise<Result> {
+  const key = sql`hashtextextended(${name}, 0)`
+  return database.connection().execute(async (connection) => {
+    await sql`select pg_advisory_lock(${key})`.execute(connection)
+    try {
+      return await work()
+    } finally {
+      await sql`select pg_advisory_unlock(${key})`.execute(connection)
+    }
+  })
+}
+
 /** A time from now by the clock of the database, for rows that the database compares with its clock: the server's may differ. */
 export const fromNow = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000}::float8)`
 
