@@ -76,7 +76,7 @@ async function followLines(
 ): Promise<void> {
   let lastEventId = ''
   let release: string | undefined
-  /** Resolves to true at the end of the log, and to false at that of the connection. */
+  /** Resolves to true when the log ends, and to false when only the connection ends. */
   const read = async (connection: AbortSignal, refresh: () => void): Promise<boolean> => {
     // A connection alone is no sign of life: a server, or a proxy before it, may accept it and send nothing.
     const alive = () => {

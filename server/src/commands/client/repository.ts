@@ -103,7 +103,7 @@ export async function writeLink(folder: string, link: Link): Promise<void> {
   }
 }
 
-/** How long another git may write the configuration, such as that of another deployment of the folder. */
+/** How long to wait while another git writes the configuration, such as for another deployment of the same folder. */
 const configureMs = 2_000
 
 /** Sets a variable of git. Git itself does not wait for the lock of its configuration. */

@@ -96,7 +96,7 @@ async function reconcileRow(
   const isKnown = () => hasInstance(dependencies, row)
   if (reviving.has(row.id)) return [complete(row)]
   if (await adopt(dependencies, row, signal)) return [complete(row)]
-  // Replaced meanwhile: the release is looked at again.
+  // Another instance has taken its place: the next round looks at the release again.
   if (!(await isKnown())) return []
   const hasReplica = (await others.endpoints(row, release)).length > 0
   if (!hasReplica) await routes.unroute(row, isKnown)
@@ -162,7 +162,7 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   return isRouted
 }
 
-/** True while the first instance of a release is the one that the row names. */
+/** True while the database still names the same first instance as this row. */
 async function hasInstance(
   { store }: Pick<ReconcileDependencies, 'store'>,
   { id, instance }: DeploymentRow,

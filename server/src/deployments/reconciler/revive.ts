@@ -140,7 +140,7 @@ async function giveUp(
   } as const
   await fail(row, failure, row)
   restarts.forget(row.id)
-  // A healthy instance may have taken the place of the one that ended.
+  // A healthy instance may have taken the place of the ended one: then the release goes on.
   if (await store.jobs.runs(row)) return
   // A release that fails ends with all of its process types. An instance that is being started is no longer allowed to run, and ends by
   // itself when its start finds that.

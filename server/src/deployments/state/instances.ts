@@ -126,7 +126,7 @@ async function note(
   deploymentId: string,
   { known, state, handle }: { readonly known: Handle; readonly state: InstanceState; readonly handle: Handle },
 ): Promise<boolean> {
-  // Tried first: an instance may become the first of its release meanwhile, and never the other way round.
+  // This table comes first: an instance may move from here to the row of its release, and never back.
   const other = await tablesOf(database)
     .updateTable('instances')
     .set({ state, handle: JSON.stringify(handle) })

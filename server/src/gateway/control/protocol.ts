@@ -18,7 +18,7 @@ export type Endpoint = AddressEndpoint | SiteEndpoint
 
 /**
  * The version of the calls. Gateways break off a connection on which they are asked for something that they do not know.
- * Those from before static sites name no version, those of version 2 know nothing of an edge, and those of version 3 no `ping`.
+ * Gateways from before static sites name no version. Gateways of version 2 know no edge, and gateways of version 3 know no `ping`.
  */
 export const protocolVersion = 4
 

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { CommandError } from '../command-error.ts'
 import { interpolate } from './interpolate.ts'
 
-/** The variables that a file may use, and the one that a name without a value has. */
+/** The variables that values in a file may name. A name without a value gets the value of `outer`. */
 export interface EnvFileScope {
-  /** They go before those of the file. */
+  /** Variables from outside the file. They win over variables that the file sets. */
   readonly outer: Readonly<Record<string, string>>
   /** Is told each variable that has neither a value nor a default. */
   readonly missing: (name: string) => void
@@ -12,7 +12,7 @@ export interface EnvFileScope {
 
 type Read = (text: string, variables: Map<string, string>, given: EnvFileScope & { readonly path: string }) => void
 
-/** The forms of Compose: `raw` is that of `docker run --env-file`. */
+/** The formats of Compose. `raw` is the format of `docker run --env-file`. */
 const formats: Readonly<Record<string, Read>> = { '': readCompose, raw: readRaw }
 
 /**
@@ -20,7 +20,7 @@ const formats: Readonly<Record<string, Read>> = { '': readCompose, raw: readRaw 
  * variables, the last of two equal names counts, `NAME: value` is an assignment, and a name alone has the value of `outer`.
  * Text after a closing quote, which Compose reads as another assignment, is an error. No message quotes a value.
  *
- * @param variables those of the files before, which are added to
+ * @param variables the variables of the files before this one; the function adds to them
  * @throws CommandError
  */
 export async function readEnvFile(

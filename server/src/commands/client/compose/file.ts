@@ -133,7 +133,7 @@ export async function readComposeFile(
   const environments: Record<string, Record<string, string>> = {}
   for (const [name, each] of Object.entries(services)) {
     const own = fromEnvironment(each, variables)
-    // Their values may have those of the environment, which goes before them.
+    // Values in these files may name variables of the environment, and the environment wins.
     const ofFiles = await fromFiles(folder, each, { outer: { ...own, ...variables }, missing })
     environments[name] = { ...ofFiles, ...own }
   }
