@@ -29,6 +29,27 @@ export async function testDatabase(template = templateName): Promise<TestDatabas
   }
 }
 
+export interface DatabaseWithProject extends AsyncDisposable {
+  readonly database: TestDatabase
+  /** One connection. */
+  readonly handle: DatabaseHandle
+}
+
+/** Creates a database with the account `acct_1` and its project `proj_1`, for tests that write rows without a server. */
+export async function databaseWithProject(): Promise<DatabaseWithProject> {
+  await using cleanup = new AsyncDisposableStack()
+  const database = cleanup.use(await testDatabase())
+  const handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
+  cleanup.defer(handle.close)
+  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
+  await database.query(
+    `insert into projects (id, account_id, name, region, plan, status)
+     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
+  )
+  const owned = cleanup.move()
+  return { database, handle, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
 /** Returns the address of a database of the cluster. */
 export const databaseUrl = (
   cluster: { readonly user: string; readonly port: number; readonly host: string },

@@ -1,26 +1,19 @@
-import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createInstanceRows } from '../../../server/src/deployments/state/instances.ts'
 import { createJobTransitions } from '../../../server/src/deployments/state/job-transitions.ts'
-import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { DatabaseHandle } from '../../../server/src/platform/database.ts'
+import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 
+let given: DatabaseWithProject
 let database: TestDatabase
 let handle: DatabaseHandle
 beforeAll(async () => {
-  database = await testDatabase()
-  handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
-  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
-  await database.query(
-    `insert into projects (id, account_id, name, region, plan, status)
-     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
-  )
+  given = await databaseWithProject()
+  database = given.database
+  handle = given.handle
   await database.query("insert into apps (id, project_id, name, port) values ('app_1', 'proj_1', 'a', 20000)")
 })
-afterAll(async () => {
-  await handle.close()
-  await database[Symbol.asyncDispose]()
-})
+afterAll(() => given?.[Symbol.asyncDispose]())
 
 const instance = (pid: number) => ({ runtime: 'process', data: { pid } })
 const target = { id: 'dep_1', generation: 1 }

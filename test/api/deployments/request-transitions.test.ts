@@ -1,10 +1,9 @@
-import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { deploymentStatuses } from '../../../server/src/contract/resources/deployments.ts'
 import { createRequestTransitions } from '../../../server/src/deployments/state/request-transitions.ts'
 import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
-import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { DatabaseHandle, Transaction } from '../../../server/src/platform/database.ts'
+import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'
 
 type Status = DeploymentRow['status']
@@ -17,25 +16,19 @@ const rows = deploymentStatuses.flatMap((status) =>
   }),
 )
 
+let given: DatabaseWithProject
 let database: TestDatabase
 let handle: DatabaseHandle
 beforeAll(async () => {
-  database = await testDatabase()
-  handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
-  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
-  await database.query(
-    `insert into projects (id, account_id, name, region, plan, status)
-     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
-  )
+  given = await databaseWithProject()
+  database = given.database
+  handle = given.handle
   for (const [at, { id }] of rows.entries()) {
     const app = [`app_${id}`, id, 20_000 + at]
     await database.query("insert into apps (id, project_id, name, port) values ($1, 'proj_1', $2, $3)", app)
   }
 })
-afterAll(async () => {
-  await handle.close()
-  await database[Symbol.asyncDispose]()
-})
+afterAll(() => given?.[Symbol.asyncDispose]())
 
 beforeEach(async () => {
   await database.query('delete from deployments')

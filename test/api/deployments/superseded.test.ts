@@ -1,4 +1,3 @@
-import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createJobTransitions } from '../../../server/src/deployments/state/job-transitions.ts'
 import {
@@ -7,26 +6,20 @@ import {
   supersedeWaiting,
 } from '../../../server/src/deployments/state/superseded.ts'
 import { type DeploymentRow, tablesOf } from '../../../server/src/deployments/state/tables.ts'
-import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { DatabaseHandle, Transaction } from '../../../server/src/platform/database.ts'
+import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 
+let given: DatabaseWithProject
 let database: TestDatabase
 let handle: DatabaseHandle
 let generation: number
 beforeAll(async () => {
-  database = await testDatabase()
-  handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
-  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
-  await database.query(
-    `insert into projects (id, account_id, name, region, plan, status)
-     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
-  )
+  given = await databaseWithProject()
+  database = given.database
+  handle = given.handle
   await database.query("insert into apps (id, project_id, name, port) values ('app_1', 'proj_1', 'a', 20000)")
 })
-afterAll(async () => {
-  await handle?.close()
-  await database?.[Symbol.asyncDispose]()
-})
+afterAll(() => given?.[Symbol.asyncDispose]())
 beforeEach(async () => {
   await database.query('delete from deployments')
   generation = 0

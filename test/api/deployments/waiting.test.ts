@@ -1,24 +1,17 @@
-import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createProjectReads } from '../../../server/src/deployments/state/reads.ts'
-import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
-import { type TestDatabase, testDatabase } from '../../harness/database.ts'
+import type { DatabaseHandle } from '../../../server/src/platform/database.ts'
+import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 
+let given: DatabaseWithProject
 let database: TestDatabase
 let handle: DatabaseHandle
 beforeAll(async () => {
-  database = await testDatabase()
-  handle = openDatabase({ connectionString: database.url, max: 1 }, pino({ level: 'silent' }))
-  await database.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")
-  await database.query(
-    `insert into projects (id, account_id, name, region, plan, status)
-     values ('proj_1', 'acct_1', 'p', 'local', 'free', 'active')`,
-  )
+  given = await databaseWithProject()
+  database = given.database
+  handle = given.handle
 })
-afterAll(async () => {
-  await handle?.close()
-  await database?.[Symbol.asyncDispose]()
-})
+afterAll(() => given?.[Symbol.asyncDispose]())
 
 /** Adds a deployment that builds, of the app with this number. */
 async function add(id: string, app: number, given: { begun: boolean; before?: number }): Promise<void> {
