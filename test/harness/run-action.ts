@@ -6,6 +6,9 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from './temporary.ts'
 
+/** Node's compile cache for all runs of a worker: compiling the bundle takes half of the CPU time of a run. */
+const compiled = await temporaryDirectory()
+
 /** The committed bundle, which is what the runner executes. */
 const bundle = fileURLToPath(new URL('../../action/dist/index.js', import.meta.url))
 
@@ -46,7 +49,7 @@ export interface ActionResult {
   readonly summary: string
 }
 
-/** Runs the action as a runner does: its own process, inputs and files in the environment, nothing else in it. */
+/** Runs the action as a runner does: its own process, inputs and files in the environment. */
 export async function runAction(run: ActionRun): Promise<ActionResult> {
   await using directory = await temporaryDirectory()
   const at = (name: string) => join(directory.path, name)
@@ -63,6 +66,7 @@ export async function runAction(run: ActionRun): Promise<ActionResult> {
   }
   const env: NodeJS.ProcessEnv = {
     PATH: process.env['PATH'],
+    NODE_COMPILE_CACHE: compiled.path,
     ...pushEnvironment,
     ...files,
     ...run.env,

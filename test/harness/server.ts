@@ -16,7 +16,7 @@ import { countLogLine } from './counts.ts'
 import { openTestDatabase, type TestDatabase, testDatabase } from './database.ts'
 import './one-connection.ts'
 import { freePort, portSettings } from './ports.ts'
-import { memoryRuntime, memorySettings } from './runtimes/memory.ts'
+import { memoryOptions, memoryRuntime } from './runtimes/memory.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 /** A server, with what a test does as its operator. Everything here is of one account unless an option names another. */
@@ -115,7 +115,7 @@ async function deleteApps({ accountId, key, clientFor, database }: TestServer): 
  */
 export async function ownServer(
   environment: Readonly<Record<string, string>> = {},
-  more: Pick<ServerOptions, 'moreRuntimes' | 'preferredRuntime'> = {},
+  more: Pick<ServerOptions, 'moreRuntimes' | 'preferredRuntime' | 'host' | 'plans'> = {},
 ): Promise<OwnServer> {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
@@ -140,11 +140,12 @@ export async function ownServer(
         FAIRLEAD_BUILD_ENV: JSON.stringify(inject('buildEnvironment')),
         FAIRLEAD_STABLE_TIME: '0.1',
         ...portSettings,
-        ...(isInMemory ? memorySettings : {}),
         ...environment,
       },
     )
-  const runtime = isInMemory ? { preferredRuntime: await runtimeInMemory(cleanup, dataDirectory) } : {}
+  const runtime = isInMemory
+    ? { ...memoryOptions, preferredRuntime: await runtimeInMemory(cleanup, dataDirectory) }
+    : {}
   const start = (port: string) =>
     startServer({
       config: configFor(port),

@@ -4,7 +4,7 @@ import { startServer } from '../../server/src/server.ts'
 import { countLogLine } from './counts.ts'
 import './one-connection.ts'
 import { freePort, portSettings } from './ports.ts'
-import { memoryRuntime, memorySettings } from './runtimes/memory.ts'
+import { memoryOptions, memoryRuntime } from './runtimes/memory.ts'
 import { Ended } from './runtimes/memory-process.ts'
 
 /*
@@ -20,7 +20,7 @@ const write = (line: string) => {
 process.on('unhandledRejection', (error) => {
   if (!(error instanceof Ended)) throw error
 })
-const settings = { ...process.env, ...portSettings, ...memorySettings, FAIRLEAD_PORT: String(await freePort()) }
+const settings = { ...process.env, ...portSettings, FAIRLEAD_PORT: String(await freePort()) }
 const config = loadConfig({}, settings)
 const memory = await memoryRuntime(config.dataDirectory)
 const server = await startServer({
@@ -28,6 +28,7 @@ const server = await startServer({
   logger: pino({ level: 'info' }, { write }),
   strictResponses: true,
   preferredRuntime: memory.runtime,
+  ...memoryOptions,
   onFatal(error) {
     throw error
   },

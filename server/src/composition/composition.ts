@@ -1,3 +1,4 @@
+import type { PlanApart } from '../builds/plan-apart.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application/application.ts'
 import type { EdgeListener } from '../http/application/edge-listener.ts'
@@ -12,6 +13,7 @@ import type { Slots } from '../platform/slots.ts'
 import type { ShutdownStack, StopScope } from '../platform/startup/shutdown.ts'
 import type { State } from '../platform/startup/state.ts'
 import type { RunConnections } from '../runs/connections.ts'
+import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 
 export interface ServerOptions {
@@ -35,13 +37,18 @@ export interface ServerOptions {
   readonly moreRuntimes?: readonly Runtime[]
   /** Builds and runs new releases in place of the process runtime; for tests. */
   readonly preferredRuntime?: Runtime
+  /** Confines builds, apps and git in place of all that this machine can do; for tests. */
+  readonly host?: HostCapabilities
+  /** Plans builds in place of processes; for tests. */
+  readonly plans?: PlanApart
 }
 
 /**
  * The parts that every composer works with. Requests and the work of the leader have a state and a stack each: the leader's
  * database refuses its writes as soon as another server leads, and its stack ends its work while requests go on.
  */
-export interface Composition extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes' | 'preferredRuntime'> {
+export interface Composition
+  extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes' | 'preferredRuntime' | 'host' | 'plans'> {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly stack: ShutdownStack

@@ -65,19 +65,21 @@ export async function composeRuntimes(
     tools: directory.tools,
     user: uids === null ? null : { uid: uids.from + 1, gid: uids.from + 1 },
   })
-  const host = await detectCapabilities({
-    cgroups: config.cgroups,
-    path: config.path,
-    directory: directory.root,
-    isRoot: isRoot(),
-    programs: programs.paths,
-    network:
-      config.appNetwork === null
-        ? null
-        : { range: config.appNetwork, reach: await configuredReach(config), ports: config.deploys.releasePorts },
-    leavesCore: more.leavesCore,
-    logger,
-  })
+  const host =
+    composition.host ??
+    (await detectCapabilities({
+      cgroups: config.cgroups,
+      path: config.path,
+      directory: directory.root,
+      isRoot: isRoot(),
+      programs: programs.paths,
+      network:
+        config.appNetwork === null
+          ? null
+          : { range: config.appNetwork, reach: await configuredReach(config), ports: config.deploys.releasePorts },
+      leavesCore: more.leavesCore,
+      logger,
+    }))
   stack.defer('control groups', () => closeGroups(host))
   stack.defer('networks', async (scope) => (scope === 'all' ? host.networks?.close() : undefined))
   const runtime = createProcessRuntime({

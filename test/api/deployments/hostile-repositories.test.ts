@@ -1,4 +1,4 @@
-import { chmod, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Repository } from '../../harness/repository.ts'
@@ -36,6 +36,7 @@ const contents: [string, (source: Repository) => Promise<unknown>][] = [
   [
     'hooks',
     async (source) => {
+      await mkdir(join(source.path, '.git', 'hooks'))
       for (const hook of ['post-checkout', 'post-merge', 'pre-commit', 'reference-transaction', 'post-index-change']) {
         const file = join(source.path, '.git', 'hooks', hook)
         await writeFile(file, `#!/bin/sh\n[ -e ${given.secret} ] && touch ${given.trace}-$FAIRLEAD_NONE || exit 0\n`)

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
-const uploads = 400
+const uploads = 200
 
 const cleanup = new AsyncDisposableStack()
 let server: TestServer

@@ -1,11 +1,25 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { planSource } from '../../../server/src/builds/plan-source.ts'
+import { noCapabilities } from '../../../server/src/runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../../../server/src/runtimes/runtime.ts'
+import type { ServerOptions } from '../../../server/src/server.ts'
 import { createExampleRuntime, type ExampleMachine } from './example.ts'
 import { startInMemory } from './memory-process.ts'
 
-/** The settings of servers whose apps run in their memory: to look after networks of apps takes a dozen programs at each start. */
-export const memorySettings = { FAIRLEAD_APP_NETWORK: 'none' }
+/**
+ * Options of servers whose apps run in their memory. What they do not start or look for costs a whole run of API tests about a fifth of its
+ * CPU time: sandboxes, control groups and networks of this machine, and a process for each plan of a build.
+ */
+export const memoryOptions: Pick<ServerOptions, 'host' | 'plans'> = {
+  host: noCapabilities,
+  plans: {
+    begin: () => ({
+      finish: (directory, request) => planSource(directory, request),
+      end() {},
+    }),
+  },
+}
 
 /**
  * Makes the runtime of API tests: the apps' Node programs run in the process of the server. Builds and starts cost no process,
