@@ -3,7 +3,7 @@ import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { TenantProject } from '../http/principal.ts'
 import { type AttemptLimit, createAttemptLimiter } from '../platform/attempts.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { Totals } from '../platform/plans/totals.ts'
 import { type Plans, planNamed } from '../platform/plans.ts'
@@ -151,6 +151,8 @@ async function create(
   if (!parsed.ok) throw invalidRequest({ field: 'name', message: parsed.message })
   const { name } = parsed
   if (redirect && isWildcard(name)) throw invalidRequest(wildcardRedirects)
+  // A creation at the same time may be of the same name, or the last one that the app may have.
+  await lockByName(transaction, `new domains of ${account_id}`)
   await totals.assertRoom(transaction, account_id, 'domains', () => countDomains(transaction, { account_id }))
   await assertNew(transaction, account_id, { appId, name })
   const most = planNamed(plans, project.plan).domains

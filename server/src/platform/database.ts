@@ -94,6 +94,11 @@ export async function lockByName(transaction: Transaction, name: string): Promis
   await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(transaction)
 }
 
+/** The same, but transactions that share the name go side by side; they and a transaction that locks it wait for each other. */
+export async function shareByName(transaction: Transaction, name: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock_shared(hashtextextended(${name}, 0))`.execute(transaction)
+}
+
 /**
  * Runs `work` while this process has an advisory lock, which ends with the connection that it takes. For work that needs further connections
  * and commits meanwhile, which a transaction could not wait for.

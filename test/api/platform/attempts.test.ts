@@ -6,7 +6,9 @@ import {
   forgetAttempts,
   rememberRefusals,
 } from '../../../server/src/platform/attempts.ts'
-import { openDatabase } from '../../../server/src/platform/database.ts'
+import { openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
+import { createTotals } from '../../../server/src/platform/plans/totals.ts'
+import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 let database: TestDatabase
@@ -109,4 +111,36 @@ it('remembered refusals cost no statement, and end with their window', async () 
   } finally {
     vi.useRealTimers()
   }
+})
+
+describe('a limit of an account', () => {
+  const totals = createTotals({
+    plans: { ...shippedPlans, free: { ...shippedPlans.free, account: { projects: 2_000 } } },
+    tierOf: async () => 'free',
+  })
+  const begin = () => Promise.all(servers.map(({ db }) => db.startTransaction().execute()))
+
+  it('lets creations go on side by side while the account is far from it', async () => {
+    const open = await begin()
+    for (const each of open) expect(await totals.hasRoom(each, 'far', 'projects', async () => 5)).toBe(true)
+    for (const each of open) await each.rollback().execute()
+  })
+
+  it('gives the last place once', async () => {
+    const [far, ...near] = await begin()
+    if (far === undefined) throw new Error('there is no server')
+    let existing = 1
+    const hasRoom = (transaction: Transaction) => totals.hasRoom(transaction, 'near', 'projects', async () => existing)
+    expect(await hasRoom(far)).toBe(true)
+    existing = 1_998
+    const asked = near.map(async (each) => {
+      const answer = await hasRoom(each)
+      if (answer) existing += 1
+      await each.commit().execute()
+      return answer
+    })
+    existing += 1
+    await far.commit().execute()
+    expect((await Promise.all(asked)).toSorted()).toEqual([false, true])
+  })
 })

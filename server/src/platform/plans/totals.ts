@@ -1,6 +1,6 @@
 import { ApiError } from '../../contract/errors.ts'
 import { takeWithin } from '../attempts.ts'
-import { type Database, lockByName, type Transaction } from '../database.ts'
+import { type Database, lockByName, shareByName, type Transaction } from '../database.ts'
 import { type AccountLimits, accountLimits, type Plans, type Tier } from '../plans.ts'
 
 /** Things that an account may have so many of at once, over all of its projects. */
@@ -13,8 +13,8 @@ export interface Totals {
   /** Returns the limits of an account. */
   of(on: Database | Transaction, accountId: string): Promise<AccountLimits>
   /**
-   * False when the account has as many as it may. `count` counts under a lock that holds until the transaction ends, so that no two
-   * transactions take the last one; before what the caller is about to add.
+   * False when the account has as many as it may. `count` counts what there is before the caller adds one. Near the limit it counts
+   * under a lock that holds until the transaction ends, so that no two transactions take the last place.
    */
   hasRoom(transaction: Transaction, accountId: string, what: Counted, count: () => Promise<number>): Promise<boolean>
   /** The same, and throws `invalid_request`. */
@@ -24,6 +24,9 @@ export interface Totals {
 }
 
 const hourMs = 3_600_000
+
+/** More transactions than can be open at once, twice: those that others commit between the count and the lock count, too. */
+const farFromLimit = 1_000
 
 const remedies: Readonly<Record<Counted | Hourly, (most: number) => string>> = {
   projects: (most) =>
@@ -58,7 +61,13 @@ export function createTotals(dependencies: {
   const of: Totals['of'] = async (on, accountId) => accountLimits(plans, await tierOf(on, accountId))
   const hasRoom: Totals['hasRoom'] = async (transaction, accountId, what, count) => {
     const { [what]: most } = await of(transaction, accountId)
-    await lockByName(transaction, `${what} of ${accountId}`)
+    const name = `${what} of ${accountId}`
+    // One after the other, creations would take as long as the disk does for each.
+    if (most > farFromLimit && (await count()) < most - farFromLimit) {
+      await shareByName(transaction, name)
+      return true
+    }
+    await lockByName(transaction, name)
     return (await count()) < most
   }
   return {
