@@ -147,7 +147,7 @@ async function kindsOf(server: ServerProcess, key: string, cleanup: AsyncDisposa
     }
     return {
       'in chunks of a byte': input(body.slice(0, size / 6)),
-      'in hundreds of chunks of a byte': input(body.slice(0, 900)),
+      'in as many chunks of a byte as are taken at once': input(body.slice(0, 180)),
     }
   }
   const mapped = <From, To>(from: Readonly<Record<string, From>>, to: (from: From) => To): Record<string, To> =>

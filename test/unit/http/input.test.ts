@@ -10,8 +10,14 @@ afterEach(async () => {
   cleanup = new AsyncDisposableStack()
 })
 
-/** Sends a chunked body in several writes, each when the one before has arrived, and returns how it arrives, or its error. */
-async function arrives(...writes: readonly (readonly string[])[]): Promise<{ pieces: number; text: string } | string> {
+/**
+ * Sends a chunked body in several writes, and returns how it arrives, or its error. Each write waits until the one before has arrived;
+ * `between` is called then.
+ */
+async function arrives(
+  writes: readonly (readonly string[])[],
+  between = () => {},
+): Promise<{ pieces: number; text: string } | string> {
   const arrived = Promise.withResolvers<{ pieces: number; text: string } | string>()
   let awaited = 0
   let next = Promise.withResolvers<void>()
@@ -44,7 +50,9 @@ async function arrives(...writes: readonly (readonly string[])[]): Promise<{ pie
     next = Promise.withResolvers()
     awaited += chunks.join('').length
     client.write(chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join(''))
-    if (writes.length > 1) await Promise.race([next.promise, arrived.promise])
+    if (writes.length === 1) break
+    await Promise.race([next.promise, arrived.promise])
+    between()
   }
   client.write('0\r\n\r\n')
   return arrived.promise
@@ -54,30 +62,28 @@ const tooMany = 'comes in too many small chunks; send larger ones'
 
 describe('a body', () => {
   it('in hundreds of chunks of a byte arrives whole, in few pieces', async () => {
-    const chunks = Array.from({ length: 900 }, (_, at) => String.fromCharCode(97 + (at % 26)))
-    const found = await arrives(chunks)
+    const chunks = Array.from({ length: 180 }, (_, at) => String.fromCharCode(97 + (at % 26)))
+    const found = await arrives([chunks])
     expect(found).toMatchObject({ text: chunks.join('') })
     expect(Object(found).pieces).toBeLessThan(40)
   })
 
   it('of small and large chunks keeps their order', async () => {
-    const chunks = Array.from({ length: 300 }, (_, at) => `${at},`.repeat(at % 7 === 0 ? 3_000 : 1))
-    expect(await arrives(chunks)).toMatchObject({ text: chunks.join('') })
+    const chunks = Array.from({ length: 200 }, (_, at) => `${at},`.repeat(at % 7 === 0 ? 3_000 : 1))
+    expect(await arrives([chunks])).toMatchObject({ text: chunks.join('') })
   })
 
   it('of thousands of chunks at once is refused when they are tiny, and no other', async () => {
-    expect(await arrives(Array.from({ length: 20_000 }, () => 'x'))).toBe(tooMany)
+    expect(await arrives([Array.from({ length: 20_000 }, () => 'x')])).toBe(tooMany)
     const text = 'x'.repeat(64)
-    expect(await arrives(Array.from({ length: 20_000 }, () => text))).toMatchObject({ text: text.repeat(20_000) })
+    expect(await arrives([Array.from({ length: 20_000 }, () => text)])).toMatchObject({ text: text.repeat(20_000) })
   })
 
   it('of thousands of tiny chunks arrives whole when they come slowly', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     cleanup.defer(() => void vi.useRealTimers())
-    const writes = Array.from({ length: 10 }, () => Array.from({ length: 900 }, () => 'x'))
-    const advancing = setInterval(() => vi.advanceTimersByTime(1_000), 1)
-    cleanup.defer(() => clearInterval(advancing))
-    expect(await arrives(...writes)).toMatchObject({ text: 'x'.repeat(9_000) })
+    const writes = Array.from({ length: 10 }, () => Array.from({ length: 180 }, () => 'x'))
+    expect(await arrives(writes, () => vi.advanceTimersByTime(1_000))).toMatchObject({ text: 'x'.repeat(1_800) })
   })
 })
 

@@ -12,7 +12,7 @@ const { IncomingMessage } = process.getBuiltinModule('node:http')
 /** Pieces below this size are joined. */
 const smallBytes = 4_096
 /** The small pieces that may come by a connection at once, and the bytes that there must be for each further one. */
-const burstPieces = 1_000
+const burstPieces = 200
 const bytesPerPiece = 64
 
 /** The error of a body that comes in too many pieces, for its readers. */
