@@ -58,6 +58,14 @@ const special = [
   '8000::/1',
 ]
 
+let specialList: BlockList | undefined
+
+function isSpecial(address: string, family: 'ipv4' | 'ipv6'): boolean {
+  // Making the list takes longer than most parts of a start.
+  specialList ??= blockList(special)
+  return specialList.check(address, family)
+}
+
 /** The IPv4 networks of the list. */
 export const specialIpv4: readonly string[] = special.filter((entry) => !entry.includes(':'))
 
@@ -74,7 +82,6 @@ export interface OutboundOptions {
 
 export function createOutbound(options: OutboundOptions): Outbound {
   const resolveName = options.resolveName ?? (options.mode === 'any' ? resolveAsSystem : createDnsResolver())
-  const refused = blockList(special)
   const allowed = blockList(options.allow)
   const ports = new Set(options.ports)
 
@@ -83,7 +90,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const family = familyOf(address)
     // Only link-local addresses have a zone (fe80::1%eth0), and those are never public.
     if (address.includes('%')) return false
-    return family !== undefined && (allowed.check(address, family) || !refused.check(address, family))
+    return family !== undefined && (allowed.check(address, family) || !isSpecial(address, family))
   }
 
   const resolve = async (host: string): Promise<LookupAddress[]> => {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { lstatSync, readdirSync, realpathSync } from 'node:fs'
 import {
   chmod,
   copyFile,
@@ -50,20 +51,30 @@ export async function isReachable(path: string, user: OsUser | null): Promise<bo
   const root = await realpath(path)
   if ((await firstClosedFolder(dirname(root), user)) !== null) return false
 
-  async function isReadable(entry: string): Promise<boolean> {
-    const info = await lstat(entry)
+  const outside: string[] = []
+  // At once, because thousands of calls one by one take a tenth of a server's start.
+  const isReadable = (entry: string): boolean => {
+    const info = lstatSync(entry)
     if (info.isSymbolicLink()) {
-      const target = await realpath(entry).catch(() => null)
-      const inside = target === null || target === root || target.startsWith(root + sep)
-      return inside || isReachable(target, user)
+      const target = targetOf(entry)
+      if (target !== null && target !== root && !target.startsWith(root + sep)) outside.push(target)
+      return true
     }
-    if (!info.isDirectory()) return mayAccess(info, user as OsUser, (info.mode & 0o111) === 0 ? read : read | enter)
-    if (!mayAccess(info, user as OsUser, read | enter)) return false
-    const names = await readdir(entry)
-    const children = await Promise.all(names.map((name) => isReadable(join(entry, name))))
-    return children.every((readable) => readable)
+    if (!info.isDirectory()) return mayAccess(info, user, (info.mode & 0o111) === 0 ? read : read | enter)
+    return mayAccess(info, user, read | enter) && readdirSync(entry).every((name) => isReadable(join(entry, name)))
   }
-  return isReadable(root)
+  if (!isReadable(root)) return false
+  for (const target of outside) if (!(await isReachable(target, user))) return false
+  return true
+}
+
+/** Returns the real path behind a symbolic link; `null` for a link that leads nowhere. */
+function targetOf(link: string): string | null {
+  try {
+    return realpathSync(link)
+  } catch {
+    return null
+  }
 }
 
 /**
