@@ -36,7 +36,8 @@ else fail(`There is no level ${level}: quick, system, cost, long.`)
 
 async function quick(): Promise<void> {
   const projects = ['unit', 'api', 'processes'].flatMap((name) => ['--project', name])
-  if (await vitest([...projects, ...rest], rest.length === 0 ? 'npm test' : null))
+  // These tests wait more than others, most of them for the server that they share.
+  if (await vitest([...projects, '--maxWorkers=4', ...rest], rest.length === 0 ? 'npm test' : null))
     process.stdout.write(
       'Not tried: isolation, containers, browsers, TLS, systemd, crashes and attacks. npm run test:system tries them.\n',
     )

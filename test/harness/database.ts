@@ -18,7 +18,7 @@ export async function testDatabase(template = templateName): Promise<TestDatabas
   const cluster = inject('cluster')
   const name = `test_${randomBytes(8).toString('hex')}`
   count('databases')
-  await administer(`create database ${name} template ${template}`)
+  await administer(`create database ${name} template ${template} strategy file_copy`)
   const opened = await openTestDatabase(databaseUrl(cluster, name))
   return {
     ...opened,
