@@ -4,12 +4,14 @@ import type { LogStore } from '../logs/log-store.ts'
 import { openCgroups } from '../platform/cgroups.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import type { Confined } from '../platform/machine/confined.ts'
+import { startPeriodic } from '../platform/periodic.ts'
 import { clusterUser, databasesUser, gatewayUser, gitUser, isRoot } from '../platform/startup/state.ts'
 import type { OsUser } from '../platform/users.ts'
 import { runtimeName as dockerName } from '../runtimes/docker/containers/handle.ts'
 import { configuredReach } from '../runtimes/network/configured-reach.ts'
 import { closeGroups, detectCapabilities, type HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import { groupName, readHierarchy } from '../runtimes/process/confinement/groups.ts'
+import { removeLeftGroups } from '../runtimes/process/left-groups.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
 import { runtimeName } from '../runtimes/process/release/local-instance.ts'
 import { openMarks } from '../runtimes/process/release/marks.ts'
@@ -108,7 +110,7 @@ export async function composeRuntimes(
   const all = preferredRuntime === undefined ? others : [runtime, ...others]
   return {
     runtimes: createRuntimes(preferredRuntime ?? runtime, all, docker?.packs ?? null),
-    tools: await composeTools({ config, state, stack }, host, fence),
+    tools: await composeTools(composition, host, fence),
     async publish(port) {
       await host.networks?.publish(port)
       await docker?.publish(port)
@@ -126,24 +128,35 @@ function composeToolchains(
   return createToolchains({ directory, bin, own, registry, caches, machine: thisMachine() })
 }
 
+const minuteMs = 60_000
+
 /** Makes the runner of git, which has a user of its own where the server is root, and groups apart from those of releases. */
 async function composeTools(
-  { config, state: { directory }, stack }: Pick<Composition, 'config' | 'state' | 'stack'>,
+  { config, state: { directory }, stack, logger }: Pick<Composition, 'config' | 'state' | 'stack' | 'logger'>,
   { prlimit, sandbox, yielding }: HostCapabilities,
   fence: () => void,
 ): Promise<Confined> {
   const cgroups = await openCgroups(yielding?.hierarchy ?? null, 'tools', yielding)
   // The folder in which older versions had these groups.
   const former = await openCgroups(await readHierarchy(config.cgroups), `${groupName(directory.root)}-tools`)
-  // A leader that was killed has left its groups.
-  for (const groups of [cgroups, former]) {
-    for (const name of (await groups?.names()) ?? []) {
-      fence()
-      await groups?.remove(name)
-    }
-  }
-  await former?.close()
   stack.defer('control groups of tools', async () => cgroups?.close())
+  // A leader that was killed has left its groups.
+  const found = [cgroups, former].map(async (groups) =>
+    groups === null ? [] : (await groups.names()).map((name) => ({ groups, name })),
+  )
+  let left = await removeLeftGroups((await Promise.all(found)).flat(), fence, logger)
+  await former?.close()
+  if (left.length > 0) {
+    const removal = startPeriodic({
+      name: 'removal of the groups of an earlier leader',
+      everyMs: minuteMs,
+      work: async () => {
+        left = await removeLeftGroups(left, fence, logger)
+      },
+      logger,
+    })
+    stack.defer('groups of an earlier leader', () => removal.stop())
+  }
   const user = gitUser(config)
   return createToolRunner({ cgroups, prlimit, sandbox, user, dataDirectory: directory.root, path: config.path, fence })
 }

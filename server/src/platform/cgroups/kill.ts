@@ -25,13 +25,19 @@ export async function processesOf(layout: Layout, name: string): Promise<number[
   return text.split('\n').filter(Boolean).map(Number)
 }
 
-/** Ends every process of a group. They are frozen first, so that none can fork meanwhile. */
+/**
+ * Ends every process of a group. They are frozen first, so that none can fork meanwhile.
+ *
+ * @throws Error when processes survive SIGKILL for ten seconds, because the kernel blocks them or a loaded machine gives them no time
+ */
 export async function killGroup(layout: Layout, name: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
   const pause = growingPause(pauses)
   for (;;) {
-    if ((await processesOf(layout, name)).length === 0) return
-    if (performance.now() > deadline) throw new Error(`the processes of the group ${name} survive SIGKILL`)
+    const left = await processesOf(layout, name)
+    if (left.length === 0) return
+    if (performance.now() > deadline)
+      throw new Error(`the processes ${left.join(', ')} of the group ${name} survive SIGKILL`)
     if (layout.version === 2) {
       await writeFile(join(listingFolder(layout), name, 'cgroup.kill'), '1').catch(() => undefined)
     }

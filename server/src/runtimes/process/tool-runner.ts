@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
@@ -45,6 +46,8 @@ const mostOutput = 64 * 1024
 export function createToolRunner(options: ToolRunnerOptions): Confined {
   const { cgroups, sandbox, user } = options
   const memory = createMemoryWatch()
+  // A group that an earlier leader could not remove has another name.
+  const own = randomBytes(4).toString('hex')
   let last = 0
   return {
     isSandboxed: sandbox !== null,
@@ -52,7 +55,7 @@ export function createToolRunner(options: ToolRunnerOptions): Confined {
     async run(command, signal) {
       signal.throwIfAborted()
       last += 1
-      const name = `tool.${last}`
+      const name = `tool.${own}.${last}`
       options.fence()
       const groups = (await cgroups?.make(name, limits)) ?? []
       try {
