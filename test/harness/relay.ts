@@ -10,6 +10,9 @@ import {
 } from 'node:net'
 import { Transform } from 'node:stream'
 
+/** What a connection does not pass on: what its client sends, or what its server answers. */
+export type Held = 'sent' | 'answers'
+
 /** A TCP proxy between a client and a server that can simulate an unreachable server. */
 export interface Relay extends AsyncDisposable {
   /** The port that it listens on; 0 on a Unix socket. */
@@ -18,6 +21,10 @@ export interface Relay extends AsyncDisposable {
   cut(): Promise<void>
   /** Passes all bytes on this late from now on, so that what happens between two statements takes longer. */
   slow(ms: number): void
+  /** Asks about everything that clients send from now on. The first answer but `null` is the last one, and holds for its connection. */
+  holdWhen(decide: (sent: Buffer) => Held | null): void
+  /** Passes on what is held, and asks no more. */
+  release(): void
   /** Listens again at the same address. */
   restore(): Promise<void>
 }
@@ -27,20 +34,33 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
   let server: Server
   let port = address.port ?? 0
   let lateMs = 0
-  const late = () =>
+  let decide: ((sent: Buffer) => Held | null) | null = null
+  let released = Promise.withResolvers<void>()
+  const passing = (holds: (chunk: Buffer) => boolean) =>
     new Transform({
-      transform(chunk, _, done) {
-        if (lateMs === 0) done(null, chunk)
-        else setTimeout(done, lateMs, null, chunk)
+      transform(chunk: Buffer, _, done) {
+        const late = () => (lateMs === 0 ? done(null, chunk) : void setTimeout(done, lateMs, null, chunk))
+        if (holds(chunk)) void released.promise.then(late)
+        else late()
       },
     })
 
   const restore = async () => {
     server = createServer((socket) => {
       const onward = connect(target)
-      for (const [one, other] of [
-        [socket, onward],
-        [onward, socket],
+      let held: Held | null = null
+      const sent = passing((chunk) => {
+        const decided = decide?.(chunk) ?? null
+        if (decided !== null) {
+          decide = null
+          held = decided
+        }
+        return held === 'sent'
+      })
+      const answers = passing(() => held === 'answers')
+      for (const [one, other, between] of [
+        [socket, onward, sent],
+        [onward, socket, answers],
       ] as const) {
         open.add(one)
         one.on('error', () => undefined)
@@ -48,7 +68,7 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
           open.delete(one)
           other.destroy()
         })
-        one.pipe(late()).pipe(other)
+        one.pipe(between).pipe(other)
       }
     })
     server.listen(address.path === undefined ? { ...address, port } : address)
@@ -67,5 +87,13 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
   const slow = (ms: number) => {
     lateMs = ms
   }
-  return { port, cut, slow, restore, [Symbol.asyncDispose]: cut }
+  const holdWhen: Relay['holdWhen'] = (ask) => {
+    decide = ask
+  }
+  const release = () => {
+    decide = null
+    released.resolve()
+    released = Promise.withResolvers<void>()
+  }
+  return { port, cut, slow, holdWhen, release, restore, [Symbol.asyncDispose]: cut }
 }

@@ -2,11 +2,13 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { problemsOfAnswers, problemsOfState } from './model.ts'
-import { type Plan, planOf, type Step } from './plan.ts'
-import { startWorld } from './world.ts'
+import { type Operation, type Plan, planOf, type Step } from './plan.ts'
+import { leftOut, startWorld, type World } from './world.ts'
 
 /** Everything has to be in order this long after the last fault. */
 const restMs = 60_000
+/** While a history is made shorter, what is wrong for so long counts as found. */
+const shrinkingRestMs = 20_000
 /** A queue of builds may be longer: each end of one gives this time again. */
 const longestRestMs = 300_000
 /** Operations that take longer go on beside the next steps. */
@@ -22,38 +24,51 @@ export interface Outcome {
  * Runs a plan on servers of its own, and returns what is wrong with its answers and its end.
  *
  * @param isEnough true when problems of the answers end the history at once
+ * @param mostRestMs the time after the last fault until everything has to be in order
  */
 export async function runPlan(
   plan: Plan,
   record: (line: object) => void = () => undefined,
   isEnough: (problems: readonly string[]) => boolean = () => false,
+  mostRestMs: number = restMs,
 ): Promise<Outcome> {
   await using world = await startWorld(plan.servers, record)
   const underWay: Promise<void>[] = []
+  const answers = () => [...world.troubles, ...problemsOfAnswers(world.calls, world.windows)]
+  let faultsUnderWay = 0
   for (const [at, { together, fault, pauseMs }] of plan.steps.entries()) {
     await world.isReadyFor(fault)
     record({ step: at, together, fault })
     if (fault?.slowMs !== undefined) world.slow(fault.slowMs)
+    const moment = fault === undefined ? null : world.momentOf(fault)
+    const failing = fault === undefined || moment === null ? null : moment.then(() => world.fail(at, fault))
+    if (failing !== null) {
+      faultsUnderWay += 1
+      underWay.push(failing.finally(() => (faultsUnderWay -= 1)))
+    }
+    // The writes of these operations count for the fault.
     const operations = together.map((operation) => world.operate(at, operation))
     underWay.push(...operations)
-    const failing = fault === undefined ? null : sleep(fault.afterMs).then(() => world.fail(at, fault))
-    if (failing !== null) underWay.push(failing)
     // A change of the app could leave it the hanging instance alone.
     if (fault?.kind === 'hang an instance') await failing
     const isWait = together.some((operation) => operation.do === 'settle')
     await Promise.race([Promise.all(operations), ...(isWait ? [] : [sleep(stepMs)])])
+    // What comes next meets what the fault has left.
+    await moment
     await sleep(pauseMs)
+    // Until a fault is over, nobody knows which answers it excuses.
+    if (faultsUnderWay === 0 && isEnough(answers())) break
   }
   await Promise.all(underWay)
-  const early = [...world.troubles, ...problemsOfAnswers(world.calls, world.windows)]
-  const problems = isEnough(early) ? early : [...early, ...(await problemsAtRest(world))]
+  const early = answers()
+  const problems = isEnough(early) ? early : [...early, ...(await problemsAtRest(world, mostRestMs))]
   return { operations: world.calls.length, faults: world.windows.length, problems }
 }
 
 /** Looks until nothing is wrong any more, or until the time is over. */
-async function problemsAtRest(world: Awaited<ReturnType<typeof startWorld>>): Promise<string[]> {
+async function problemsAtRest(world: World, mostRestMs: number): Promise<string[]> {
   const begunAt = performance.now()
-  let deadline = begunAt + restMs
+  let deadline = begunAt + mostRestMs
   let building = Number.POSITIVE_INFINITY
   for (;;) {
     await world.hurry()
@@ -62,28 +77,53 @@ async function problemsAtRest(world: Awaited<ReturnType<typeof startWorld>>): Pr
     const now = state.apps
       .flatMap(({ deployments }) => deployments)
       .filter(({ status }) => status === 'building').length
-    if (now < building) deadline = Math.min(performance.now() + restMs, begunAt + longestRestMs)
+    if (now < building) deadline = Math.min(performance.now() + mostRestMs, begunAt + longestRestMs)
     building = now
     if (problems.length === 0 || performance.now() > deadline) return problems
     await sleep(500)
   }
 }
 
-/** Takes steps out of a plan for as long as it still fails, the half of them first. */
+/**
+ * Takes faults, steps and then single operations out of a plan for as long as it still fails: large parts first, because each attempt
+ * takes a minute or more.
+ */
 export async function shortest(
   plan: Plan,
   fails: (plan: Plan) => Promise<boolean>,
   isOver: () => boolean,
 ): Promise<Plan> {
-  let { steps } = plan
-  for (let size = Math.ceil(steps.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-    for (let at = steps.length - size; at > -size; at -= size) {
-      if (isOver()) return { ...plan, steps }
-      const fewer: Step[] = [...steps.slice(0, Math.max(at, 0)), ...steps.slice(at + size)]
-      if (fewer.length > 0 && fewer.length < steps.length && (await fails({ ...plan, steps: fewer }))) steps = fewer
+  const failsWith = (steps: readonly Step[]) => (steps.length > 0 ? fails({ ...plan, steps }) : Promise.resolve(false))
+  const { steps } = plan
+  const disturbed = steps.filter(({ fault }) => fault !== undefined)
+  const withFaults = (kept: readonly Step[]): Step[] =>
+    steps.map((step) => (kept.includes(step) ? step : { together: step.together, pauseMs: step.pauseMs }))
+  const faults = await fewest(disturbed, (kept) => failsWith(withFaults(kept)), isOver)
+  const left = await fewest(withFaults(faults), failsWith, isOver)
+  const operations = left.flatMap(({ together }) => together)
+  const withOperations = (kept: readonly Operation[]) =>
+    left
+      .map((step) => ({ ...step, together: step.together.filter((each) => kept.includes(each)) }))
+      .filter(({ together, fault }) => together.length > 0 || fault !== undefined)
+  const needed = await fewest(operations, (kept) => failsWith(withOperations(kept)), isOver)
+  return { ...plan, steps: withOperations(needed) }
+}
+
+/** Takes items out, all of them, halves, and ever smaller parts, the last ones first, for as long as what is left still fails. */
+async function fewest<Item>(
+  items: readonly Item[],
+  fails: (items: readonly Item[]) => Promise<boolean>,
+  isOver: () => boolean,
+): Promise<readonly Item[]> {
+  let left = items
+  for (let size = items.length; size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let at = left.length - size; at > -size; at -= size) {
+      if (isOver()) return left
+      const fewer = [...left.slice(0, Math.max(at, 0)), ...left.slice(Math.max(at + size, 0))]
+      if (fewer.length < left.length && (await fails(fewer))) left = fewer
     }
   }
-  return { ...plan, steps }
+  return left
 }
 
 /** Returns a problem without what differs between histories: ids, numbers and values. */
@@ -119,6 +159,7 @@ export async function campaign(options: {
     operations += result.operations
     faults += result.faults
   }
+  for (const [kind, name] of leftOut()) say(`left out: ${kind}, because the Debian package ${name} is not installed`)
   for (
     let seed = options.firstSeed + results.length;
     operations < options.operations || faults < options.faults;
@@ -137,7 +178,7 @@ export async function campaign(options: {
     const isSame = (found: readonly string[]) => found.some((problem) => kinds.has(kindOf(problem)))
     const shrunk = await shortest(
       plan,
-      async (fewer) => isSame((await runPlan(fewer, undefined, isSame)).problems),
+      async (fewer) => isSame((await runPlan(fewer, undefined, isSame, shrinkingRestMs)).problems),
       () => performance.now() > until,
     )
     const text = [`seed ${seed}`, ...outcome.problems, ...shrunk.steps.map((step) => JSON.stringify(step))].join('\n')

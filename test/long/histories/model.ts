@@ -59,6 +59,8 @@ export interface StateAtEnd {
     /** The reason why the newest one does not work. */
     readonly problem: string | null
   }[]
+  /** Which of the keys that were made are accepted, by their ids. */
+  readonly keys: ReadonlyMap<string, boolean>
   /** Work that should end: runs, snapshots and databases by their path, with their status. */
   readonly underWay: readonly { readonly path: string; readonly status: string }[]
   /** Stored files that have a row and no content, and those that have no row. */
@@ -106,6 +108,7 @@ export function problemsOfState(calls: readonly Call[], windows: readonly FaultW
     ...lostChanges(calls, state),
     ...state.apps.flatMap((app) => [...problemsOfApp(app, state), ...problemsOfWants(app, calls, windows, state)]),
     ...strangers(state),
+    ...problemsOfKeys(calls, state),
     ...state.databases.flatMap((database) => problemsOfDatabase(database, calls)),
     ...state.underWay.map(({ path, status }) => `${path} is still ${status}`),
     ...state.files.missing.map((id) => `the content of ${id} is not on the disk`),
@@ -231,6 +234,15 @@ function problemsOfApp(app: AppAtEnd, state: StateAtEnd): string[] {
   return problems
 }
 
+/** A key is accepted until it is revoked. */
+function problemsOfKeys(calls: readonly Call[], { keys }: StateAtEnd): string[] {
+  return [...keys].flatMap(([id, isAccepted]) => {
+    const revocations = calls.filter(({ path }) => path === `/api-keys/${id}`)
+    if (isAccepted && revocations.some(acknowledged)) return [`the key ${id} was revoked and is accepted`]
+    return isAccepted || revocations.length > 0 ? [] : [`the key ${id} was made and is refused`]
+  })
+}
+
 /** Processes and folders of deployments that do not exist. */
 function strangers({ apps, processes, releases }: StateAtEnd): string[] {
   const known = new Set(apps.flatMap(({ deployments }) => deployments.map(({ id }) => id)))
@@ -279,7 +291,9 @@ function problemsOfWants(
     wasHit: (id) => windows.some(({ deployment }) => deployment === id),
     hasRun: ({ id, status }) => status === 'running' || events.has(`deployment.succeeded ${id}`),
   }
-  return [...unwantedRelease(app.name, changes), ...givenUp(app.name, changes)]
+  // While a clock was moved, the times of ends are not those of the calls.
+  const isTimed = !windows.some(({ kind }) => kind === 'move the clock of a server')
+  return [...unwantedRelease(app.name, changes), ...(isTimed ? givenUp(app.name, changes) : [])]
 }
 
 /** A request about an app. */

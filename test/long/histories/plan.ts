@@ -7,7 +7,10 @@ import { randomFrom } from '../chaos/random.ts'
 
 export const sources = ['good', 'slow', 'broken'] as const
 
-/** An operation. `project`, `app`, `database` … are the numbers of targets, `of` counts an app's deployments from the newest one. */
+/**
+ * An operation. `project`, `app`, `database` … are the numbers of targets, `of` counts an app's deployments, and the databases of a
+ * project whose plan allows two, from the newest one.
+ */
 export type Operation =
   /** Waits until all builds and databases are ready. */
   | { readonly do: 'settle' }
@@ -31,6 +34,9 @@ export type Operation =
       readonly value: number
     }
   | { readonly do: 'delete upload'; readonly upload: number }
+  | { readonly do: 'create small database' | 'create key'; readonly name: number }
+  | { readonly do: 'delete small database' | 'restore small database'; readonly of: number }
+  | { readonly do: 'revoke key'; readonly key: number }
   | { readonly do: 'fill' | 'rotate' | 'snapshot' | 'delete database' | 'restore database'; readonly database: number }
   | { readonly do: 'link'; readonly database: number; readonly app: number }
   | {
@@ -50,6 +56,8 @@ export const faults = [
   'suspend a worker of the gateway',
   'end an instance',
   'hang an instance',
+  'fill the descriptors of a server',
+  'move the clock of a server',
 ] as const
 
 export interface Fault {
@@ -60,6 +68,13 @@ export interface Fault {
   readonly target: number
   /** From the begin of the step until the fault, statements take this much longer, so that it meets what is between two of them. */
   readonly slowMs?: number
+  /**
+   * The fault comes at this write since the begin of the step, counted over all servers, or at `afterMs` when there are fewer. What it
+   * loses never arrives: the statement, or the answer to it.
+   */
+  readonly atWrite?: { readonly number: number; readonly loses: 'statement' | 'answer' }
+  /** The seconds by which a clock is moved. */
+  readonly seconds?: number
 }
 
 /** Operations that begin at the same moment, and perhaps a fault. */
@@ -94,7 +109,8 @@ export function planOf(seed: number, size: { readonly operations: number; readon
   const alone = (together: Operation, pauseMs = below(300)): Step => ({ together: [together], pauseMs })
   const fault = (kind: Fault['kind'], afterMs: number): Fault => ({
     ...{ kind, afterMs, target: below(10) },
-    lastsMs: kind.startsWith('suspend') ? 1_000 + below(9_000) : 300 + below(1_500),
+    lastsMs: /^(suspend|fill|move)/.test(kind) ? 1_000 + below(9_000) : 300 + below(1_500),
+    ...(kind === 'move the clock of a server' ? { seconds: any([-86_400, -3_600, -20, 20, 3_600, 86_400]) } : {}),
   })
 
   const single = (): Operation =>
@@ -118,6 +134,8 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       () => ({ do: 'link', database: database(), app: app() }),
       () => ({ do: 'create webhook', name: below(1_000) }),
       () => ({ do: any(['rate webhook', 'move webhook'] as const), webhook: below(3), value: 1 + below(900) }),
+      () => ({ do: 'create key', name: below(1_000_000) }),
+      () => ({ do: 'revoke key', key: below(5) }),
     ])()
 
   /** Sequences in which operations meet on the same target. */
@@ -222,41 +240,105 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       },
       alone({ do: 'restore database', database: 0 }),
     ],
+    // The oldest deleted database comes back while another one is deleted, which is one too many to be kept.
+    () => [
+      ...[0, 1, 2].map((of) => alone({ do: 'delete small database', of }, 0)),
+      alone({ do: 'create small database', name: below(1_000) }, 0),
+      alone({ do: 'create small database', name: below(1_000) }, 0),
+      alone({ do: 'settle' }, 0),
+      alone({ do: 'delete small database', of: 1 }, 50),
+      alone({ do: 'delete small database', of: 0 }, 0),
+      alone({ do: 'create small database', name: below(1_000) }, 0),
+      ...[2, 1, 0, 2, 1].flatMap((of) => [
+        alone({ do: 'settle' }, 300),
+        {
+          together: [
+            { do: 'restore small database', of } as const,
+            { do: 'delete small database', of: (of + 1) % 3 } as const,
+          ],
+          pauseMs: 100,
+        },
+      ]),
+    ],
   ]
 
+  /** Work in several steps, with what prepares it and what is asked of the same object once it is half done. */
+  const work = (): { readonly first: readonly Step[]; readonly begin: Operation; readonly next: Operation } => {
+    const at = app()
+    const of = database()
+    return any<() => ReturnType<typeof work>>([
+      () => ({
+        first: [],
+        begin: { do: 'snapshot', database: of },
+        next: { do: any(['delete snapshot', 'restore snapshot'] as const), database: of, snapshot: 0 },
+      }),
+      () => ({
+        first: [alone({ do: 'scale', app: at, web: 1, worker: 0 }, 2_000)],
+        begin: { do: 'scale', app: at, web: 3, worker: 2 },
+        next: any<Operation>([
+          { do: 'scale', app: at, web: 1, worker: 0 },
+          { do: 'visit', app: at },
+        ]),
+      }),
+      () => ({
+        first: [],
+        begin: { do: 'deploy', app: at, source: any(['good', 'slow'] as const) },
+        next: { do: any(['cancel', 'stop', 'restart', 'rollback'] as const), app: at, of: below(2) },
+      }),
+      () => ({
+        first: [],
+        begin: { do: any(['restart', 'rollback'] as const), app: at, of: below(2) },
+        next: { do: 'deploy', app: at, source: 'good' },
+      }),
+      () => ({
+        first: [alone({ do: 'link', database: of, app: at }, 500)],
+        begin: { do: 'rotate', database: of },
+        next: any<Operation>([
+          { do: 'rotate', database: of },
+          { do: 'restart', app: at, of: 0 },
+        ]),
+      }),
+      () => ({
+        first: [],
+        begin: { do: 'delete database', database: of },
+        next: { do: 'restore database', database: of },
+      }),
+      () => ({
+        first: [alone({ do: 'snapshot', database: of }, 2_000)],
+        begin: { do: 'restore snapshot', database: of, snapshot: 0 },
+        next: { do: any(['rotate', 'snapshot'] as const), database: of },
+      }),
+      () => ({
+        first: [],
+        begin: { do: 'run', app: at, lastsMs: 300 },
+        next: { do: 'run', app: at, lastsMs: 0 },
+      }),
+    ])()
+  }
+  const atWrite = (): Pick<Fault, 'afterMs' | 'atWrite'> => ({
+    afterMs: 4_000,
+    atWrite: { number: 1 + below(16), loses: any(['statement', 'statement', 'answer'] as const) },
+  })
+
   /** Faults beside work that they can leave half done. */
+  const halfway = (): Step[] => {
+    const { first, begin, next } = work()
+    const kind = any([
+      ...(['kill a server', 'kill a server', 'kill all servers', 'cut the database', 'suspend a server'] as const),
+    ])
+    const moment = random() < 0.7 ? atWrite() : { afterMs: 100 + below(2_500), slowMs: 50 }
+    return [...first, { ...alone(begin, 50), fault: { ...fault(kind, 0), target: leader, ...moment } }, alone(next)]
+  }
   const disturbed: readonly (() => Step[])[] = [
-    () => {
-      const at = database()
-      const afterMs = 100 + below(2_500)
-      return [
-        {
-          ...alone({ do: 'snapshot', database: at }, afterMs + 50),
-          fault: { ...fault('kill a server', afterMs), target: leader, slowMs: 50 },
-        },
-        alone({ do: 'delete snapshot', database: at, snapshot: 0 }),
-      ]
-    },
+    halfway,
+    halfway,
+    halfway,
     () => [
       {
         ...alone({ do: 'run', app: app(), lastsMs: 300 }, 1_000),
         fault: fault('cut the database', 200 + below(600)),
       },
     ],
-    () => {
-      const at = app()
-      return [
-        alone({ do: 'scale', app: at, web: 1, worker: 0 }, 2_000),
-        {
-          ...alone({ do: 'scale', app: at, web: 3, worker: 2 }, 500),
-          fault: {
-            ...fault(any(['kill a server', 'kill all servers'] as const), below(3_000)),
-            target: leader,
-            slowMs: 50,
-          },
-        },
-      ]
-    },
     () => {
       const at = app()
       return [
@@ -277,6 +359,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
     ...Array.from({ length: steadyApps }, (_, at) => alone({ do: 'deploy', app: at, source: 'good' }, 100)),
     ...Array.from({ length: databases }, (_, at) => alone({ do: 'create database', name: at }, 100)),
     alone({ do: 'create webhook', name: 0 }, 0),
+    alone({ do: 'create key', name: 0 }, 0),
     alone({ do: 'settle' }, 0),
     // Copies of databases take a while.
     ...Array.from({ length: databases }, (_, at) => alone({ do: 'fill', database: at }, 0)),

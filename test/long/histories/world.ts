@@ -1,13 +1,16 @@
-import { readFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { existsSync, globSync } from 'node:fs'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { connectPath } from '../../../server/src/contract/run-protocol.ts'
 import { childrenOf, groupProcesses, readStat, variableOf } from '../../../server/src/platform/processes.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { type DatabaseProxy, databaseProxy } from '../../harness/database-proxy.ts'
 import { query } from '../../harness/databases.ts'
 import { freePort } from '../../harness/ports.ts'
-import { type ServerProcess, serverProcess } from '../../harness/process.ts'
+import { fairlead, type ServerProcess, serverProcess } from '../../harness/process.ts'
 import { type TestReceiver, testReceiver } from '../../harness/receiver.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
@@ -28,8 +31,10 @@ export interface World extends AsyncDisposable {
   operate(step: number, operation: Operation): Promise<void>
   /** Delays what servers and PostgreSQL say to each other, until servers are killed. */
   slow(ms: number): void
-  /** Makes a fault, and resolves when everything is back. Faults follow each other. */
+  /** Makes a fault, and resolves when everything is back. Faults follow each other. A fault that needs a missing program is left out. */
   fail(step: number, fault: Fault): Promise<void>
+  /** Resolves when the moment of a fault has come. */
+  momentOf(fault: Fault): Promise<void>
   /** Resolves when a server is there, and for a fault when the one before is over. */
   isReadyFor(fault: Fault | undefined): Promise<void>
   look(): Promise<StateAtEnd>
@@ -87,6 +92,20 @@ const slow: Readonly<Record<string, string>> = {
   'build.js': 'setTimeout(() => {}, 1500)',
 }
 
+/** Replaces the clock of a program that is started with it, see `faketime(1)`. */
+const [clockLibrary] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
+
+/** Returns the faults that cannot be made on this machine, with the Debian package that is missing. */
+export const leftOut = (): ReadonlyMap<Fault['kind'], string> =>
+  new Map([
+    ...(clockLibrary === undefined ? [['move the clock of a server', 'libfaketime'] as const] : []),
+    ...(existsSync('/usr/bin/prlimit') ? [] : [['fill the descriptors of a server', 'util-linux'] as const]),
+  ])
+
+/** A statement that changes something, besides the row that the leader renews each second. */
+const isWrite = (sent: string): boolean =>
+  /\b(insert into|update|delete from|commit|(alter|create|drop) database)\b/i.test(sent) && !sent.includes('leadership')
+
 export async function startWorld(count: number, record: (line: object) => void): Promise<World> {
   await using cleanup = new AsyncDisposableStack()
   const database: TestDatabase = cleanup.use(await testDatabase())
@@ -106,12 +125,23 @@ export async function startWorld(count: number, record: (line: object) => void):
   const ports = await Promise.all(Array.from({ length: count }, freePort))
   const servers: ServerProcess[] = []
   const away = new Set<number>()
+  const clockOf = (at: number) => join(directory, `clock-${at}`)
+  const moveClock = (at: number, seconds: number) => writeFile(clockOf(at), `${seconds < 0 ? '' : '+'}${seconds}`)
   const start = async (at: number) => {
+    await moveClock(at, 0)
     servers[at] = await serverProcess(dataDirectory, {
       DATABASE_URL: proxy.url,
       FAIRLEAD_PORT: String(ports[at]),
       FAIRLEAD_DRAIN_TIMEOUT: '1',
       FAIRLEAD_GATEWAY_WORKERS: '2',
+      ...(clockLibrary === undefined
+        ? {}
+        : {
+            LD_PRELOAD: clockLibrary,
+            FAKETIME_TIMESTAMP_FILE: clockOf(at),
+            FAKETIME_NO_CACHE: '1',
+            FAKETIME_DONT_FAKE_MONOTONIC: '1',
+          }),
     })
     away.delete(at)
   }
@@ -162,6 +192,7 @@ export async function startWorld(count: number, record: (line: object) => void):
 
   const first = await request(0, 'POST', '/projects', { name: 'steady', plan: 'enterprise' })
   const project = `/projects/${first.body['id']}`
+  const small = `/projects/${(await request(0, 'POST', '/projects', { name: 'small', plan: 'free' })).body['id']}`
   const hook = await request(0, 'POST', '/webhooks', { url: receiver.url })
   receiver.trust(String(hook.body['secret']))
 
@@ -202,13 +233,9 @@ export async function startWorld(count: number, record: (line: object) => void):
   const settle = async () => {
     const deadline = performance.now() + settleMs
     while (performance.now() < deadline) {
-      const [all, databases] = await Promise.all(
-        ['deployments', 'databases'].map((kind) => request(lookStep, 'GET', `${project}/${kind}?limit=100`)),
-      )
-      const found = [
-        ...((all?.body['deployments'] ?? []) as Release[]),
-        ...((databases?.body['databases'] ?? []) as Release[]),
-      ]
+      const lists = [`${project}/deployments`, `${project}/databases`, `${small}/databases`]
+      const answers = await Promise.all(lists.map((path) => request(lookStep, 'GET', `${path}?limit=100`)))
+      const found = answers.flatMap(({ body }) => (body['deployments'] ?? body['databases'] ?? []) as Release[])
       if (found.length > 0 && !found.some(({ status }) => /building|provisioning/.test(status))) return
       await sleep(200)
     }
@@ -231,6 +258,36 @@ export async function startWorld(count: number, record: (line: object) => void):
     if (path !== undefined) await request(step, method, path, body)
   }
   const changed = async (step: number, path: string | undefined, body: Call['body']) => act(step, path, 'PATCH', body)
+
+  /** Runs a command as an operation; without an answer when it fails. Returns what it prints. */
+  const command = async (step: number, method: string, path: string, args: readonly string[]) => {
+    const start = now()
+    const { code, stdout } = await fairlead([...args, '--data-dir', dataDirectory], { DATABASE_URL: proxy.url })
+    const status = code !== 0 ? null : method === 'POST' ? 201 : 204
+    const call: Call = { ...{ step, method, path, start, end: now(), body: null, status }, answer: null }
+    calls.push(call)
+    record(call)
+    return status === null ? null : stdout.trim()
+  }
+  /** The keys that commands have printed, by their ids. */
+  const keys = new Map<string, string>()
+  const createKey = async (step: number, name: string) => {
+    const secret = await command(step, 'POST', '/api-keys', ['keys', 'create', '--name', name])
+    if (secret === null) return
+    const [row] = await database.query<{ id: string }>(`select id from api_keys where name = '${name}'`)
+    if (row === undefined) troubles.push(`step ${step}: the key ${name} was made and has no row`)
+    else {
+      keys.set(row.id, secret)
+      listOf('keys').push(row.id)
+    }
+  }
+  const isAccepted = async (secret: string): Promise<boolean> => {
+    const response = await fetch(`http://127.0.0.1:${ports[0]}/v1/projects`, {
+      headers: { authorization: `Bearer ${secret}` },
+    })
+    await response.arrayBuffer()
+    return response.ok
+  }
 
   const operate = async (step: number, one: Operation): Promise<void> => {
     switch (one.do) {
@@ -290,9 +347,24 @@ export async function startWorld(count: number, record: (line: object) => void):
         return changed(step, pick('webhooks', one.webhook), { url: `http://127.0.0.1:1/moved/${one.value}` })
       case 'delete webhook':
         return act(step, pick('webhooks', one.webhook), 'DELETE')
-      case 'create database': {
-        const { answer, where } = await create(step, 'databases', `${project}/databases`, { name: `db${one.name}` })
-        if (where !== null) keep(where, answer)
+      case 'create database':
+      case 'create small database': {
+        const [kind, where] = one.do === 'create database' ? ['databases', project] : ['small databases', small]
+        const made = await create(step, kind, `${where}/databases`, { name: `db${one.name}` })
+        if (made.where !== null) keep(made.where, made.answer)
+        return
+      }
+      case 'delete small database':
+        return act(step, newest('small databases', one.of), 'DELETE')
+      case 'restore small database': {
+        const at = newest('small databases', one.of)
+        return act(step, at && `${at}/restore`, 'POST')
+      }
+      case 'create key':
+        return createKey(step, `key-${step}-${one.name}`)
+      case 'revoke key': {
+        const id = pick('keys', one.key)
+        if (id !== undefined) await command(step, 'DELETE', `/api-keys/${id}`, ['keys', 'revoke', id])
         return
       }
       case 'fill': {
@@ -382,6 +454,19 @@ export async function startWorld(count: number, record: (line: object) => void):
       process.kill(pid, 'SIGCONT')
     }
   }
+  /** Leaves a server no descriptor but those that it has open. */
+  const fillDescriptors = async (pid: number | undefined, lastsMs: number) => {
+    if (pid === undefined) return
+    const open = (await readdir(`/proc/${pid}/fd`)).length
+    const limits = /^Max open files\s+(\d+)/m.exec(await readFile(`/proc/${pid}/limits`, 'utf8'))
+    const limit = (soft: number | string) => promisify(execFile)('prlimit', [`--pid=${pid}`, `--nofile=${soft}:`])
+    await limit(open)
+    try {
+      await sleep(lastsMs)
+    } finally {
+      await limit(limits?.[1] ?? 1_024)
+    }
+  }
   const gateway = async () =>
     Number(JSON.parse(await readFile(join(dataDirectory, 'gateway', 'gateway.json'), 'utf8')).pid)
   const worker = async (target: number) => {
@@ -432,6 +517,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   let failing: Promise<void> = Promise.resolve()
   const failNow = async (step: number, fault: Fault): Promise<void> => {
     const { kind, lastsMs, target } = fault
+    if (leftOut().has(kind)) return
     const start = now()
     let deployment: string | null = null
     const at = victim(target)
@@ -445,6 +531,11 @@ export async function startWorld(count: number, record: (line: object) => void):
       away.add(at)
       await suspend(servers[at]?.child.pid, lastsMs)
       away.delete(at)
+    } else if (kind === 'fill the descriptors of a server') await fillDescriptors(servers[at]?.child.pid, lastsMs)
+    else if (kind === 'move the clock of a server') {
+      await moveClock(at, fault.seconds ?? 0)
+      await sleep(lastsMs)
+      await moveClock(at, 0)
     } else if (kind === 'kill the gateway') kill(await gateway())
     else if (kind === 'suspend the gateway') await suspend(await gateway(), lastsMs)
     else if (kind === 'kill a worker of the gateway') kill(await worker(target))
@@ -489,6 +580,8 @@ export async function startWorld(count: number, record: (line: object) => void):
     const deployed = [...resources.keys()].filter((path) => path.includes('/deployments/')).map((path) => idOf(path))
     const found = await instances([...deployed, ...apps.flatMap(({ deployments }) => deployments.map(({ id }) => id))])
     const databases: StateAtEnd['databases'][number][] = []
+    const accepted = new Map<string, boolean>()
+    for (const [id, secret] of keys) accepted.set(id, await isAccepted(secret))
     for (const [path, known] of strings) databases.push({ path, status: statusOf(path), ...(await openedOf(known)) })
     const pending = await request(step, 'GET', `/webhooks/${hook.body['id']}/deliveries?status=pending&limit=1000`)
     const stored = (await database.query<{ id: string }>('select id from files')).map(({ id }) => id)
@@ -496,7 +589,7 @@ export async function startWorld(count: number, record: (line: object) => void):
     const onDisk = await filesOnDisk(dataDirectory).catch((): string[] => [])
     const rows = [...stored, ...unfinished.map(({ id }) => id)]
     return {
-      ...{ resources, apps, databases },
+      ...{ resources, apps, databases, keys: accepted },
       processes: new Map([...found].map(([id, pids]) => [id, pids.length])),
       underWay: [...resources.keys()]
         .filter((path) => /\/(runs|snapshots|databases)\/[^/]+$/.test(path))
@@ -518,10 +611,23 @@ export async function startWorld(count: number, record: (line: object) => void):
     troubles,
     slow: proxy.slow,
     operate,
+    async momentOf({ afterMs, atWrite }) {
+      if (atWrite === undefined) return sleep(afterMs)
+      const reached = Promise.withResolvers<void>()
+      let left = atWrite.number
+      proxy.holdWhen((sent) => {
+        if (isWrite(sent.toString('latin1'))) left -= 1
+        if (left > 0) return null
+        reached.resolve()
+        return atWrite.loses === 'statement' ? 'sent' : 'answers'
+      })
+      await Promise.race([reached.promise, sleep(afterMs)])
+    },
     fail(step, fault) {
       failing = failing
         .then(() => failNow(step, fault))
         .catch((error: unknown) => void troubles.push(`step ${step}: ${fault.kind}: ${String(error)}`))
+        .finally(() => proxy.release())
       return failing
     },
     async isReadyFor(fault) {

@@ -23,6 +23,7 @@ const empty: StateAtEnd = {
   apps: [],
   processes: new Map(),
   databases: [],
+  keys: new Map(),
   underWay: [],
   files: { missing: [], strange: [] },
   releases: [],
@@ -242,6 +243,17 @@ describe('databases and other work', () => {
     expect(of([made, rotated(200)], ['b'])).toEqual([])
     expect(of([made, rotated(200)], ['a'])).toHaveLength(1)
     expect(of([made, rotated(null)], [])).toEqual([])
+  })
+
+  it('a key is accepted until it is revoked; a revocation without an answer leaves it open', () => {
+    const of = (isAccepted: boolean, revocations: readonly Call[]) =>
+      problems(revocations, { keys: new Map([['key_1', isAccepted]]) })
+    const revoked = (status: number | null) => call('DELETE', '/api-keys/key_1', { status })
+    expect([of(true, []), of(false, [revoked(204)]), of(true, [revoked(null)]), of(false, [revoked(null)])]).toEqual(
+      Array(4).fill([]),
+    )
+    expect(of(false, [])).toEqual(['the key key_1 was made and is refused'])
+    expect(of(true, [revoked(204)])).toEqual(['the key key_1 was revoked and is accepted'])
   })
 
   it('work that does not end, lost files and deliveries are found', () => {

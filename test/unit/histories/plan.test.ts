@@ -26,6 +26,19 @@ it('a plan that fails is made as short as it can be', async () => {
   expect(namesOf(await shortest({ seed: 1, servers: 1, steps }, fails, () => false))).toEqual([13, 31])
 })
 
+it('the faults and operations that a failure does not need are taken out, too, in few attempts', async () => {
+  const { steps, ...plan } = planOf(3, { operations: 200, faults: 4 })
+  const [first] = steps.filter(({ fault }) => fault !== undefined)
+  let attempts = 0
+  const fails = async ({ steps }: Plan) => {
+    attempts += 1
+    return steps.some(({ fault, together }) => fault === first?.fault && together.includes(first?.together[0] as never))
+  }
+  const found = await shortest({ ...plan, steps }, fails, () => false)
+  expect(found.steps).toEqual([{ ...first, together: first?.together.slice(0, 1) }])
+  expect(attempts).toBeLessThan(40)
+})
+
 it('a plan stays as it is when the time is over', async () => {
   expect(
     await shortest(
