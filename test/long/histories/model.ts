@@ -286,6 +286,7 @@ function problemsOfWants(
     wants: wants.toSorted((one, other) => one.start - other.start),
     unanswered: ofApp.filter((call) => unknown(call) && verbOf(call)?.[2] !== 'cancel'),
     stops: ofApp.filter((call) => acknowledged(call) && verbOf(call)?.[2] === 'stop'),
+    serverEnds: windows.filter(({ kind }) => /^kill (a|all) server/.test(kind)).length,
     isCanceled: (id) =>
       ofApp.some((call) => verbOf(call)?.[1] === id && verbOf(call)?.[2] === 'cancel' && (call.status ?? 500) !== 400),
     wasHit: (id) => windows.some(({ deployment }) => deployment === id),
@@ -298,6 +299,8 @@ function problemsOfWants(
 
 /** A request about an app. */
 interface Changes {
+  /** How often servers were killed. */
+  readonly serverEnds: number
   /** In the order of their time. */
   readonly wants: readonly Want[]
   readonly unanswered: readonly Call[]
@@ -308,15 +311,18 @@ interface Changes {
 }
 
 /** The newest deployment that is wanted serves; when it was canceled or cannot be built, the one before. */
-function unwantedRelease(app: string, { wants, unanswered, stops, isCanceled, wasHit }: Changes): string[] {
+function unwantedRelease(app: string, { serverEnds, wants, unanswered, stops, isCanceled, wasHit }: Changes): string[] {
   // Such a request leaves the desired state open, until a later one says it.
   const open = Math.max(...[...unanswered, ...stops].map(({ end }) => end + lateMs), Number.NEGATIVE_INFINITY)
   for (const want of wants.toReversed()) {
     const { id, status, failure } = want.deployment
     if (want.start <= open || status === 'running' || status === 'building' || wasHit(id)) return []
     if (wants.some((other) => other !== want && other.end >= want.start && other.start <= want.end)) return []
+    // A build that two ends of a server have met is given up.
+    const isInterrupted = failure === 'interrupted' && serverEnds >= 2
     const isWithdrawn =
-      (status === 'canceled' && isCanceled(id)) || (status === 'failed' && failure === 'not_recognised')
+      (status === 'canceled' && isCanceled(id)) ||
+      (status === 'failed' && (failure === 'not_recognised' || isInterrupted))
     if (!isWithdrawn)
       return [`${id} of ${app} was wanted last and is ${status}${failure === null ? '' : ` (${failure})`}`]
     if (want.isAgain) return []
