@@ -27,7 +27,7 @@ export interface Tenancy {
   namesOf(accountId: string): Promise<{ id: string; name: string }[]>
   /** Returns the name of a project's plan. For jobs, never for a request. */
   planOf(projectId: string): Promise<string>
-  /** Returns the names of the plans of all projects, by the ids of the projects. For jobs. */
+  /** Returns the names of the plans of all projects with apps, by the ids of the projects. For jobs. */
   plans(): Promise<ReadonlyMap<string, string>>
 }
 
@@ -80,7 +80,9 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
       return (await project.executeTakeFirstOrThrow()).plan
     },
     async plans() {
-      const projects = await projectsIn(database).select(['id', 'plan']).execute()
+      // It is read every few seconds, and there may be many more projects without apps.
+      const withApps = sql<boolean>`exists (select from apps where project_id = projects.id)`
+      const projects = await projectsIn(database).select(['id', 'plan']).where(withApps).execute()
       return new Map(projects.map(({ id, plan }) => [id, plan]))
     },
   }
