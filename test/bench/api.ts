@@ -50,10 +50,12 @@ export const benchApi: Bench = async ({ signal, short }) => {
   cleanup.defer(() => state.close())
   const small = await account(state, few)
   const large = await account(state, many)
+  // Its projects must not be among those that the server counts for a creation.
+  const ofBare = await account(state, few)
   await state.pool.query('vacuum analyze projects')
 
   const platform = cleanup.use(await platformServer(dataDirectory, join(directory.path, 'log'), signal))
-  const bare = cleanup.use(await bareServer(state, small.id, signal))
+  const bare = cleanup.use(await bareServer(state, [small.id, ofBare.id], signal))
   const authorized = (target: Target, key: string): Target => ({
     ...target,
     headers: { ...target.headers, authorization: `Bearer ${key}` },
@@ -193,9 +195,9 @@ function urlOf(log: string): string | undefined {
   return lines.map((line): { msg?: string; url?: string } => JSON.parse(line)).find(({ msg }) => msg === 'ready')?.url
 }
 
-async function bareServer(state: State, accountId: string, signal: AbortSignal): Promise<Process> {
+async function bareServer(state: State, accounts: readonly string[], signal: AbortSignal): Promise<Process> {
   const script = fileURLToPath(new URL('bare-koa.ts', import.meta.url))
-  const child = spawn(process.execPath, [script, JSON.stringify(state.connection), accountId], {
+  const child = spawn(process.execPath, [script, JSON.stringify(state.connection), ...accounts], {
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

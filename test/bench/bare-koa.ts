@@ -7,10 +7,10 @@ import { Pool } from 'pg'
 import { newId } from '../../server/src/platform/ids.ts'
 
 /**
- * A server for comparison, without API keys, rate limits and a log: `node bare-koa.ts <connection as JSON> <account>`. Its
- * routes execute one query, or the inserts of one creation. Prints its address.
+ * A server for comparison, without API keys, rate limits and a log: `node bare-koa.ts <connection as JSON> <account> <other account>`.
+ * Its routes execute one query for the first account, or the inserts of one creation for the other. Prints its address.
  */
-const [connection = '{}', accountId = ''] = process.argv.slice(2)
+const [connection = '{}', accountId = '', otherId = ''] = process.argv.slice(2)
 const pool = new Pool({ max: 20, ...(JSON.parse(connection) as object) })
 
 const router = new Router()
@@ -33,12 +33,12 @@ router.post('/projects', koaBody(), async (ctx) => {
     const { rows } = await client.query(
       `insert into projects (id, account_id, name, region, plan, status) values ($1, $2, $3, 'local', 'free', 'active')
        returning id, name, region, plan, created_at`,
-      [newId('project'), accountId, (ctx.request.body as { name: string }).name],
+      [newId('project'), otherId, (ctx.request.body as { name: string }).name],
     )
     await client.query(
       `insert into audit_entries (id, account_id, actor_type, operation, resource_id)
        values ($1, $2, 'key', 'projects.create', $3)`,
-      [newId('auditEntry'), accountId, rows[0].id],
+      [newId('auditEntry'), otherId, rows[0].id],
     )
     await client.query('commit')
     ctx.status = 201
