@@ -10,7 +10,7 @@ import {
 } from 'node:net'
 import { Transform } from 'node:stream'
 
-/** What a connection does not pass on: what its client sends, or what its server answers. */
+/** The direction that a connection does not pass on: from its client, or from its server. */
 export type Held = 'sent' | 'answers'
 
 /** A TCP proxy between a client and a server that can simulate an unreachable server. */

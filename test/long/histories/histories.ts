@@ -53,7 +53,7 @@ export async function runPlan(
     if (fault?.kind === 'hang an instance') await failing
     const isWait = together.some((operation) => operation.do === 'settle')
     await Promise.race([Promise.all(operations), ...(isWait ? [] : [sleep(stepMs)])])
-    // What comes next meets what the fault has left.
+    // The next step meets the state that the fault has left.
     await moment
     await sleep(pauseMs)
     // Until a fault is over, nobody knows which answers it excuses.
