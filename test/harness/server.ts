@@ -115,7 +115,7 @@ async function deleteApps({ accountId, key, clientFor, database }: TestServer): 
  */
 export async function ownServer(
   environment: Readonly<Record<string, string>> = {},
-  more: Pick<ServerOptions, 'moreRuntimes' | 'preferredRuntime' | 'host' | 'plans'> = {},
+  more: Pick<ServerOptions, 'moreRuntimes' | 'preferredRuntime'> = {},
 ): Promise<OwnServer> {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())

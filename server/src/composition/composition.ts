@@ -40,7 +40,7 @@ export interface ServerOptions {
   /** Confines builds, apps and git in place of all that this machine can do; for tests. */
   readonly host?: HostCapabilities
   /** Plans builds in place of processes; for tests. */
-  readonly plans?: PlanApart
+  readonly buildPlans?: PlanApart
 }
 
 /**
@@ -48,7 +48,7 @@ export interface ServerOptions {
  * database refuses its writes as soon as another server leads, and its stack ends its work while requests go on.
  */
 export interface Composition
-  extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes' | 'preferredRuntime' | 'host' | 'plans'> {
+  extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes' | 'preferredRuntime' | 'host' | 'buildPlans'> {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly stack: ShutdownStack

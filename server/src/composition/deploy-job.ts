@@ -123,7 +123,7 @@ function composeBuild(
 }
 
 function composeMakeRelease(
-  { config, state, secrets: secretBox, plans = createPlanApart() }: Composition,
+  { config, state, secrets: secretBox, buildPlans = createPlanApart() }: Composition,
   { logs, runtimes, sources, rights }: DeploymentServices,
   { store, secrets }: DeploymentCore,
   { disk }: DeployJobParts,
@@ -144,7 +144,7 @@ function composeMakeRelease(
       note: createNoteInLog(logs),
       settings: config.deploys,
     }),
-    plans,
+    plans: buildPlans,
     chooseOutput,
     build,
   })

@@ -11,9 +11,9 @@ import { startInMemory } from './memory-process.ts'
  * Options of servers whose apps run in their memory. What they do not start or look for costs a whole run of API tests about a fifth of its
  * CPU time: sandboxes, control groups and networks of this machine, and a process for each plan of a build.
  */
-export const memoryOptions: Pick<ServerOptions, 'host' | 'plans'> = {
+export const memoryOptions: Pick<ServerOptions, 'host' | 'buildPlans'> = {
   host: noCapabilities,
-  plans: {
+  buildPlans: {
     begin: () => ({
       finish: (directory, request) => planSource(directory, request),
       end() {},

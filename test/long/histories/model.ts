@@ -292,7 +292,7 @@ function problemsOfWants(
     wasHit: (id) => windows.some(({ deployment }) => deployment === id),
     hasRun: ({ id, status }) => status === 'running' || events.has(`deployment.succeeded ${id}`),
   }
-  // While a clock was moved, the times of ends are not those of the calls.
+  // A clock that was moved makes the times of rows differ from the times of calls.
   const isTimed = !windows.some(({ kind }) => kind === 'move the clock of a server')
   return [...unwantedRelease(app.name, changes), ...(isTimed ? givenUp(app.name, changes) : [])]
 }

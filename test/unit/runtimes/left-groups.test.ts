@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { removeLeftGroups } from '../../../server/src/runtimes/process/left-groups.ts'
+import { removeLeftGroups } from '../../../server/src/runtimes/process/tool-runner.ts'
 
 const log = () => {
   const lines: object[] = []

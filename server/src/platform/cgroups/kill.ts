@@ -26,7 +26,7 @@ export async function processesOf(layout: Layout, name: string): Promise<number[
 }
 
 /**
- * Ends every process of a group. They are frozen first, so that none can fork meanwhile.
+ * Ends every process of a group. It freezes them first, so that none can fork.
  *
  * @throws Error when processes survive SIGKILL for ten seconds, because the kernel blocks them or a loaded machine gives them no time
  */

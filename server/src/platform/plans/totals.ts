@@ -25,7 +25,7 @@ export interface Totals {
 
 const hourMs = 3_600_000
 
-/** More transactions than can be open at once, twice: those that others commit between the count and the lock count, too. */
+/** Twice as many transactions as can be open at once: others may commit between the count and the lock. */
 const farFromLimit = 1_000
 
 const remedies: Readonly<Record<Counted | Hourly, (most: number) => string>> = {

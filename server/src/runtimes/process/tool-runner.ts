@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { endedOrAborted } from '../../platform/abort.ts'
 import type { Cgroups } from '../../platform/cgroups.ts'
+import type { Logger } from '../../platform/logger.ts'
 import type { Confined, ConfinedCommand, ConfinedExit } from '../../platform/machine/confined.ts'
 import { findProgram } from '../../platform/machine/programs.ts'
 import type { SandboxView } from '../../platform/machine/sandbox/arguments.ts'
@@ -188,4 +189,36 @@ const closedOf = (stream: Readable | null): Promise<void> =>
 async function end(cgroups: Cgroups | null, name: string, { leader }: Launched): Promise<void> {
   killGroup(leader.pid)
   await cgroups?.kill(name)
+}
+
+/** A group that an earlier leader has left. */
+export interface LeftGroup {
+  readonly groups: Pick<Cgroups, 'remove'>
+  readonly name: string
+}
+
+/**
+ * Removes groups with their processes. Logs and returns the groups that cannot be removed, such as those with a process that the kernel
+ * blocks, or that gets no core.
+ *
+ * @param fence called right before each removal; nothing is removed when it throws
+ */
+export async function removeLeftGroups(
+  left: readonly LeftGroup[],
+  fence: () => void,
+  logger: Pick<Logger, 'warn'>,
+): Promise<readonly LeftGroup[]> {
+  const stayed = await Promise.all(
+    left.map(async (each) => {
+      fence()
+      try {
+        await each.groups.remove(each.name)
+        return []
+      } catch (error) {
+        logger.warn({ err: error, group: each.name }, 'a group of an earlier leader cannot be removed yet')
+        return [each]
+      }
+    }),
+  )
+  return stayed.flat()
 }
