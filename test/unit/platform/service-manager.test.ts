@@ -90,6 +90,12 @@ describe('the watchdog', () => {
     expect(fed).toBe(3)
   })
 
+  it('is not fed after a stop that begins during a check', async () => {
+    const stop = new AbortController()
+    const stops = () => Promise.resolve(stop.abort())
+    await feed(stops, () => Promise.reject(new Error('fed')), stop.signal)
+  })
+
   it('is not fed by a check that does not end', async () => {
     const stop = new AbortController()
     let asked = 0

@@ -18,6 +18,8 @@ export async function feedWatchdog(options: {
   while (!signal.aborted) {
     const deadline = AbortSignal.timeout(stepMs)
     await check(deadline).catch(() => undefined)
+    // The stop may have begun during the check; no sign of life follows word of it.
+    if (signal.aborted) return
     // A check that ends because its time is over has not come to an end by itself.
     if (!deadline.aborted) await alive()
     else
