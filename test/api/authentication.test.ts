@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { generateKey, isWellFormedKey } from '../../server/src/accounts/key-format.ts'
+import { generateKey, isWellFormedKey } from '../../server/src/accounts/keys.ts'
 import { presetOf } from '../../server/src/accounts/scopes.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 

@@ -3,13 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { createAccounts } from '../../server/src/accounts/accounts.ts'
 import { createKeys } from '../../server/src/accounts/keys.ts'
 import { presets } from '../../server/src/accounts/scopes.ts'
-import { explain } from '../../server/src/certificates/acme/explain.ts'
-import { fail } from '../../server/src/certificates/work/outcome.ts'
+import { explain } from '../../server/src/certificates/acme/errors.ts'
+import { fail } from '../../server/src/certificates/attempt.ts'
 import { type DatabaseHandle, openDatabase } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import { enqueue } from '../../server/src/platform/jobs.ts'
 import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
-import { runHandlers } from '../../server/src/runs/handlers.ts'
+import { runHandlers } from '../../server/src/runs/runs.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
 
 /*

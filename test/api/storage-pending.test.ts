@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openDatabase } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import { createSlots } from '../../server/src/platform/slots.ts'
-import { createDiskStore } from '../../server/src/storage/disk/disk-store.ts'
+import { createDiskStore } from '../../server/src/storage/disk-store.ts'
 import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../server/src/storage/pending.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'

@@ -1,7 +1,7 @@
 import type { ResponseBody } from '../contract/operations.ts'
 import type { HandlersOf } from '../http/call.ts'
-import type { ApiKeys } from './api-keys.ts'
 import type { AuditLog } from './audit-log.ts'
+import type { ApiKeys } from './keys.ts'
 import type { TrustRules } from './trust/rules.ts'
 
 /** The operations on accounts that need nothing of other features. */

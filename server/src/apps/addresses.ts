@@ -1,7 +1,10 @@
 import { randomInt } from 'node:crypto'
+import { sql } from 'kysely'
 import { slugOf } from '../contract/resources/hosts/slug.ts'
 import type { PublicAddress } from '../gateway/client.ts'
 import type { AppsConfig, Range } from '../platform/config.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
+import { tablesOf } from './tables.ts'
 
 /**
  * Returns the host name of an app. The end of the project's id keeps the apps of two projects apart; `attempt` above 1
@@ -45,4 +48,106 @@ function* portsFrom({ from, to }: Range): Generator<number> {
   const size = to - from + 1
   const start = randomInt(size)
   for (let step = 0; step < size; step++) yield from + ((start + step) % size)
+}
+
+export interface FreeAddresses {
+  readonly config: AppsConfig
+  /** False when another program listens on this port. */
+  readonly isPortFree: (port: number) => Promise<boolean>
+}
+
+/** Yields the addresses that an app may get, one after the other. Another app may have a host name among them. */
+export async function* freeAddresses(
+  { config, isPortFree }: FreeAddresses,
+  transaction: Transaction,
+  { projectId, name }: { readonly projectId: string; readonly name: string },
+): AsyncGenerator<PublicAddress> {
+  const taken = await takenPorts(transaction)
+  for (const address of candidates(config, projectId, name)) {
+    if ('port' in address && (taken.has(address.port) || !(await isPortFree(address.port)))) continue
+    yield address
+  }
+}
+
+/** The ports of all apps. They are not probed: the gateway may listen there. */
+async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
+  const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
+  return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))
+}
+
+/** An app that has a host name below the domain of the server. */
+export interface AppHostname {
+  readonly appId: string
+  readonly projectId: string
+  readonly hostname: string
+}
+
+/** Returns the apps with these ids or host names; those that have a port instead are left out. */
+export async function hostnamesOf(
+  database: Database,
+  { ids, hostnames }: { readonly ids: readonly string[]; readonly hostnames: readonly string[] },
+): Promise<AppHostname[]> {
+  if (ids.length + hostnames.length === 0) return []
+  const any = (texts: readonly string[]) => sql<string>`any(${[...new Set(texts)]}::text[])`
+  return of(database)
+    .where(({ or, eb }) => or([eb('id', '=', any(ids)), eb('hostname', '=', any(hostnames))]))
+    .execute()
+}
+
+/** Returns the app with a host name. */
+export function appAt(database: Database, hostname: string): Promise<AppHostname | undefined> {
+  return of(database).where('hostname', '=', hostname).executeTakeFirst()
+}
+
+function of(database: Database) {
+  return tablesOf(database)
+    .selectFrom('apps')
+    .select(['id as appId', 'project_id as projectId'])
+    .select(sql<string>`hostname`.as('hostname'))
+    .where('hostname', 'is not', null)
+}
+
+interface MovedApp {
+  readonly id: string
+  readonly name: string
+  readonly project_id: string
+}
+
+/**
+ * Gives the apps other addresses that have none of this configuration, and returns how many they are. The host name of an app below
+ * a domain is always the same, also when it comes back to that domain.
+ */
+export async function moveApps(dependencies: FreeAddresses & { readonly database: Database }): Promise<number> {
+  const apps = await elsewhere(dependencies)
+  for (const app of apps) await moveApp(dependencies, app)
+  return apps.length
+}
+
+async function elsewhere({ database, config }: FreeAddresses & { readonly database: Database }): Promise<MovedApp[]> {
+  const all = tablesOf(database).selectFrom('apps').select(['id', 'name', 'project_id', 'hostname']).orderBy('id')
+  if (config.mode === 'ports') return all.where('hostname', 'is not', null).execute()
+  const rows = await all.execute()
+  return rows.filter(({ hostname }) => hostname === null || !hostname.endsWith(`.${config.domain}`))
+}
+
+async function moveApp(
+  dependencies: FreeAddresses & { readonly database: Database },
+  { id, name, project_id: projectId }: MovedApp,
+): Promise<void> {
+  await dependencies.database.transaction().execute(async (transaction) => {
+    // As new apps take it.
+    await lockByName(transaction, `apps of ${projectId}`)
+    for await (const address of freeAddresses(dependencies, transaction, { projectId, name })) {
+      const hostname = 'hostname' in address ? address.hostname : null
+      const { numUpdatedRows } = await tablesOf(transaction)
+        .updateTable('apps')
+        .set({ hostname, port: 'port' in address ? address.port : null })
+        .where('id', '=', id)
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom('apps as other').select('other.id').where('other.hostname', '=', hostname))),
+        )
+        .executeTakeFirstOrThrow()
+      if (numUpdatedRows > 0n) return
+    }
+  })
 }

@@ -4,9 +4,7 @@ import type { PublicAddress } from '../gateway/client.ts'
 import { type PageRequest, readPage } from '../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { addressOf } from './addresses.ts'
-import { type FreeAddresses, freeAddresses } from './free-addresses.ts'
-import { moveApps } from './move.ts'
+import { addressOf, type FreeAddresses, freeAddresses, moveApps } from './addresses.ts'
 import { tablesOf } from './tables.ts'
 
 /** An app: a name in a project that keeps its address over all its releases. */

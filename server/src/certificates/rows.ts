@@ -3,7 +3,7 @@ import { type PageRequest, readPage } from '../http/page.ts'
 import type { Principal } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import type { Candidate, ServedName } from './serving/selection.ts'
+import type { Candidate, ServedName } from './selection.ts'
 import { type CertificateRow, type CertificateTables, tablesOf } from './tables.ts'
 
 /** The columns that are shown: no private keys. */

@@ -1,6 +1,6 @@
 import type { Apps } from '../apps/apps.ts'
+import type { Metrics } from '../apps/metrics/collect.ts'
 import type { Demand } from '../apps/metrics/demand.ts'
-import type { Metrics } from '../apps/metrics/metrics.ts'
 import type { Traffic } from '../apps/traffic.ts'
 import {
   connectGateway,

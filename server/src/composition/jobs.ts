@@ -2,7 +2,7 @@ import type { DeployJob } from '../deployments/job/job.ts'
 import { deployTask, startTask } from '../deployments/state/queue.ts'
 import { connectionBudget } from '../platform/database/connection-budget.ts'
 import { startWorkers, type Task, unlockDeadJobs, type Workers } from '../platform/jobs.ts'
-import { removeProject, removeProjectTask } from '../projects/removal.ts'
+import { removeProject, removeProjectTask } from '../projects/projects.ts'
 import type { Composition } from './composition.ts'
 
 /** Starts the lanes of jobs, each with the concurrency that the connection budget gives it. */

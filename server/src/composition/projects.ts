@@ -1,7 +1,6 @@
 import type { HandlersOf } from '../http/call.ts'
 import { projectHandlers } from '../projects/handlers.ts'
-import { createProjects, type ProjectsDependencies } from '../projects/projects.ts'
-import type { ResourceCounts } from '../projects/resources.ts'
+import { createProjects, type ProjectsDependencies, type ResourceCounts } from '../projects/projects.ts'
 import type { Composition } from './composition.ts'
 
 export function composeProjects(

@@ -1,6 +1,5 @@
 import type { RuntimeNames } from '../deployments/owners/deployment-source.ts'
-import { createLogStore } from '../logs/file-log-store.ts'
-import type { LogStore } from '../logs/log-store.ts'
+import { createLogStore, type LogStore } from '../logs/log-store.ts'
 import { openCgroups } from '../platform/cgroups.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import type { Confined } from '../platform/machine/confined.ts'

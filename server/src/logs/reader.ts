@@ -1,8 +1,9 @@
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { ownTurn } from '../platform/turns.ts'
-import type { LogExtent } from './extent.ts'
-import { lineText } from './line-text.ts'
-import { lastLines, readAt, withLog } from './log-files.ts'
-import type { Masker } from './masking.ts'
+import { type Masker, maskRanges } from './masking.ts'
+import type { Range } from './pattern-search.ts'
+import type { LogExtent } from './recorder.ts'
 import { marksBetween, positionSince, readEnds } from './times.ts'
 
 /** One line of a log, ready to be shown. */
@@ -119,4 +120,107 @@ function split(
   if (isRest) return { lines, next: to }
   if (!options.isFinal && !(options.isFull && lines.length === 0)) return { lines, next: start }
   return { lines: [...lines, { from: start, to, end: to }], next: to }
+}
+
+/** Longer lines are cut when they are read, in bytes. */
+export const longestLine = 4 * 1024
+
+const carriageReturn = 0x0d
+
+/** Returns a line with its secrets masked, cut at 4 KB between characters, and harmless for a terminal. */
+function lineText(bytes: Buffer, secrets: readonly Range[], line: Range): string {
+  const { from } = line
+  const to = line.to > from && bytes[line.to - 1] === carriageReturn ? line.to - 1 : line.to
+  if (to - from <= longestLine) return escapeControls(maskRanges(bytes, secrets, { from, to }))
+  let end = from + longestLine
+  // Never cut within a character: its further bytes begin with the bits 10.
+  while (end > from + longestLine - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return `${escapeControls(maskRanges(bytes, secrets, { from, to: end }))}…`
+}
+
+// The first alternative matches colours and other renditions (ECMA-48, 8.3.117), the only sequences that are kept.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters.
+const control = /\x1b\[[0-9;:]*m|[\x00-\x08\x0a-\x1f\x7f-\x9f]/g
+
+/**
+ * Replaces every control character except colours by its symbol (`␛`), so that a log neither moves a terminal's cursor
+ * nor sets its title or its clipboard, and still shows every character that was written.
+ */
+export function escapeControls(text: string): string {
+  return text.replace(control, (found) => {
+    if (found.length > 1) return found
+    const code = found.charCodeAt(0)
+    if (code === 0x7f) return '␡'
+    // An 8-bit control abbreviates ESC and a letter (ECMA-48, 5.3).
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : `␛${String.fromCharCode(code - 0x40)}`
+  })
+}
+
+/**
+ * Opens a log for appending, to be given to a process as its output, which it keeps when the server ends. Only the owner
+ * may read the file. New output begins on a line of its own.
+ *
+ * @throws Error when the path is not a plain file (an app could have put a link to a file of the server there)
+ */
+export async function openLog(path: string): Promise<FileHandle> {
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(path, flags, 0o600)
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.nlink !== 1) throw new Error(`${path} is not a plain file`)
+    const last = stats.size > 0 ? await readAt(file, stats.size - 1, stats.size) : null
+    if (last !== null && last[0] !== lineFeed) await file.write('\n')
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** Calls `use` with the open log. Returns `none` when there is no plain file. */
+async function withLog<Result>(
+  path: string,
+  none: Result,
+  use: (file: FileHandle) => Promise<Result>,
+): Promise<Result> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
+  if (file === null) return none
+  try {
+    return (await file.stat()).isFile() ? await use(file) : none
+  } finally {
+    await file.close()
+  }
+}
+
+/** Reads the bytes of a file from one position to another, or as many of them as exist. */
+async function readAt(file: FileHandle, from: number, to: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.max(0, to - from)), 0, Math.max(0, to - from), from)
+  return buffer.subarray(0, bytesRead)
+}
+
+/**
+ * Finds where the last `count` lines before `end` begin, and how many there are. Reads nothing before `start`.
+ *
+ * @param part.startsLine true when a line begins at `start`
+ */
+async function lastLines(
+  file: FileHandle,
+  part: { readonly start: number; readonly end: number; readonly startsLine: boolean },
+  count: number,
+): Promise<{ position: number; lines: number }> {
+  const { start, end } = part
+  if (count <= 0 || end <= start) return { position: end, lines: 0 }
+  let lines = 0
+  for (let to = end; to > start; ) {
+    const from = Math.max(start, to - chunk)
+    const bytes = await readAt(file, from, to)
+    for (let at = bytes.length - 1; at >= 0; at -= 1) {
+      // The line feed at the very end belongs to the last line.
+      if (bytes[at] !== lineFeed || from + at === end - 1) continue
+      lines += 1
+      if (lines === count) return { position: from + at + 1, lines }
+    }
+    to = from
+  }
+  return { position: start, lines: part.startsLine ? lines + 1 : lines }
 }

@@ -1,14 +1,13 @@
-import { ApiError, notFound } from '../contract/errors.ts'
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Principal, TenantProject } from '../http/principal.ts'
+import type { BatchedRead } from '../platform/database/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import { enqueue } from '../platform/jobs.ts'
 import type { Totals } from '../platform/plans/totals.ts'
-import { type ChoiceDependencies, checkPlan, checkRegion } from './choices.ts'
-import { removeProjectTask } from './removal.ts'
-import { type ResourceCounts, resourcesOf } from './resources.ts'
+import { type Plans, plansForTier } from '../platform/plans.ts'
 import type { ProjectsTables } from './tables.ts'
 
 export interface ProjectsDependencies extends ChoiceDependencies {
@@ -204,4 +203,76 @@ async function countProjects(transaction: Transaction, accountId: string): Promi
     .where('account_id', '=', accountId)
     .executeTakeFirstOrThrow()
   return Number(count)
+}
+
+interface ChoiceDependencies {
+  /** The configured regions; empty when any region may be named. */
+  readonly regions: readonly string[]
+  readonly plans: Plans
+  /** Reads the tier of an account inside the transaction. */
+  readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
+}
+
+/** Returns the plan if the account's tier may use it. Throws `invalid_request`. */
+async function checkPlan(
+  { plans, tierOf }: Pick<ChoiceDependencies, 'plans' | 'tierOf'>,
+  transaction: Transaction,
+  accountId: string,
+  plan: string,
+): Promise<string> {
+  const allowed = plansForTier(plans, await tierOf(transaction, accountId))
+  if (!allowed.includes(plan)) {
+    throw invalidRequest({ field: 'plan', message: `must be one of: ${allowed.join(', ')}` })
+  }
+  return plan
+}
+
+/** Returns the region if it is one of the configured ones. Throws `invalid_request`. */
+function checkRegion({ regions }: Pick<ChoiceDependencies, 'regions'>, region: string): string {
+  if (regions.length > 0 && !regions.includes(region)) {
+    throw invalidRequest({ field: 'region', message: `must be one of: ${regions.join(', ')}` })
+  }
+  return region
+}
+
+export interface ResourceCounts {
+  readonly countDeployments: BatchedRead<string, number>
+  readonly countDatabases: BatchedRead<string, number>
+  /** The size of all files of a project in bytes. */
+  readonly storedBytes: BatchedRead<string, number>
+}
+
+/** Counts the resources of a project, within a transaction on its connection. */
+async function resourcesOf(
+  { countDeployments, countDatabases, storedBytes }: ResourceCounts,
+  projectId: string,
+  transaction?: Transaction,
+): Promise<ResponseBody<'projects.get'>['resources']> {
+  const [deployments, databases, bytes] = await Promise.all([
+    countDeployments(projectId, transaction),
+    countDatabases(projectId, transaction),
+    storedBytes(projectId, transaction),
+  ])
+  return { deployments, databases, storage_gb: bytes / 1e9 }
+}
+
+/** The job that removes a project that is being deleted. */
+export const removeProjectTask = 'projects.remove'
+
+export interface RemovalDependencies {
+  readonly database: Database
+  /** One function for each feature, which removes its resources of a project. Safe to repeat after an interruption. */
+  readonly removers: readonly ((projectId: string) => Promise<void>)[]
+}
+
+/** Removes all resources of a project, feature by feature, and then the project. Safe to repeat after an interruption. */
+export async function removeProject({ database, removers }: RemovalDependencies, projectId: string): Promise<void> {
+  for (const remove of removers) await remove(projectId)
+  // Fails when a resource was created meanwhile and refers to the project. The job's next attempt removes it.
+  await database
+    .withTables<ProjectsTables>()
+    .deleteFrom('projects')
+    .where('id', '=', projectId)
+    .where('status', '=', 'deleting')
+    .execute()
 }

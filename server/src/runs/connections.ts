@@ -1,13 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import type { Duplex } from 'node:stream'
-import { WebSocket, WebSocketServer } from 'ws'
-import { type RunEnd, runProtocol } from '../contract/run-protocol.ts'
+import { type Duplex, PassThrough, Writable } from 'node:stream'
+import { type RawData, WebSocket, WebSocketServer } from 'ws'
+import { channels, type RunEnd, readMessage, runProtocol } from '../contract/run-protocol.ts'
+import type { ConnectRun } from '../http/application/upgrades.ts'
 import { controlHost } from '../platform/control/protocol.ts'
+import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
-import { bridge, watchClient } from './bridge.ts'
-import type { Executor } from './executor.ts'
-import { streamsOf } from './socket-streams.ts'
+import { Canceled, createCapture, type Executor, type RunStreams } from './executor.ts'
+import { hashTicket, redeemTicket } from './runs.ts'
 
 /** The connections of clients to the commands that they run. The leader runs them; other servers pass messages on to it. */
 export interface RunConnections {
@@ -145,3 +146,180 @@ function whileOpen(socket: WebSocket, signal: AbortSignal, callback: () => void)
   signal.addEventListener('abort', callback, { once: true })
   socket.once('close', () => signal.removeEventListener('abort', callback))
 }
+
+const pingMs = 20_000
+
+/** Passes the messages of each connection to the other, at its pace, until one of them closes. */
+function bridge(client: WebSocket, leader: WebSocket): void {
+  pass(client, leader)
+  pass(leader, client)
+  client.once('close', () => leader.terminate())
+  // 1000 is a regular end, 1012 that of a server that stops (RFC 6455).
+  leader.once('close', (code: number) => client.close(code === 1000 ? 1000 : 1012))
+  leader.on('error', () => undefined)
+}
+
+function pass(from: WebSocket, to: WebSocket): void {
+  from.on('message', (data, isBinary) => {
+    from.pause()
+    to.send(data, { binary: isBinary }, () => from.resume())
+  })
+}
+
+/**
+ * Closes a connection whose client does not answer pings: its machine may be gone without a word. While the connection is not
+ * read, because the command does not read its input, no answer can be seen, and none is missed.
+ */
+export function watchClient(socket: WebSocket): void {
+  let answered = true
+  const answer = () => {
+    answered = true
+  }
+  socket.on('pong', answer).on('message', answer)
+  const timer = setInterval(() => {
+    if (!answered && !socket.isPaused) return socket.terminate()
+    answered = socket.isPaused
+    socket.ping(() => undefined)
+  }, pingMs)
+  timer.unref()
+  socket.once('close', () => clearInterval(timer))
+}
+
+const ticketForm = /^[\w-]{43}$/
+
+/** Makes the function that connects clients by the tickets of their runs. */
+export function createConnectRun({
+  database,
+  connections,
+}: {
+  readonly database: Database
+  readonly connections: Pick<RunConnections, 'connect'>
+}): ConnectRun {
+  return async (request, socket, head) => {
+    // A client may go away before it has an answer.
+    socket.on('error', () => undefined)
+    const [protocol, ticket = ''] = (request.headers['sec-websocket-protocol'] ?? '')
+      .split(',')
+      .map((part) => part.trim())
+    if (protocol !== runProtocol || !ticketForm.test(ticket)) return refuse(socket, 400)
+    const runId = await redeemTicket(database, hashTicket(ticket)).catch(() => null)
+    if (runId === null) return refuse(socket, 503)
+    if (runId === undefined) return refuse(socket, 403)
+    await connections.connect(request, socket, head, runId)
+  }
+}
+
+const reasons = {
+  400: 'Bad Request',
+  403: 'Forbidden',
+  503: 'Service Unavailable',
+} as const
+
+function refuse(socket: Duplex, status: keyof typeof reasons): void {
+  socket.once('finish', () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
+/** More than any message of the protocol that is text. */
+const mostTextBytes = 1_000
+
+type Resize = (columns: number, rows: number) => void
+
+/**
+ * Makes the streams of a run of its client's connection. They abort when it closes, or `stopping` aborts. The end of what the command
+ * prints is kept, too.
+ */
+function streamsOf(socket: WebSocket, stopping: AbortSignal): RunStreams {
+  const gone = new AbortController()
+  const pace = createPace()
+  const leave = () => {
+    pace.resume()
+    gone.abort(new Canceled('Its client has disconnected.'))
+  }
+  socket.once('close', leave)
+  if (socket.readyState !== socket.OPEN) leave()
+  const capture = createCapture()
+  const stdin = new PassThrough()
+  gone.signal.addEventListener('abort', () => stdin.end(), { once: true })
+  let resize: Resize | undefined
+  let size: Parameters<Resize> | undefined
+  socket.on('message', (data: RawData, isBinary: boolean) => {
+    const bytes = bytesOf(data)
+    if (isBinary) return takeInput(socket, stdin, bytes)
+    if (bytes.length > mostTextBytes) return
+    const message = readMessage(bytes.toString())
+    if (message?.type === 'end') stdin.end()
+    if (message?.type === 'pause' && !gone.signal.aborted) pace.pause()
+    if (message?.type === 'resume') pace.resume()
+    if (message?.type !== 'resize') return
+    const { columns, rows } = message
+    if (!isSide(columns) || !isSide(rows)) return
+    size = [columns, rows]
+    resize?.(columns, rows)
+  })
+  return {
+    stdin,
+    stdout: channelOf(socket, channels.output, pace, capture.keep),
+    stderr: channelOf(socket, channels.errors, pace, capture.keep),
+    output: capture.text,
+    signal: AbortSignal.any([gone.signal, stopping]),
+    onResizable(known) {
+      resize = known
+      // The window may have changed before the command began.
+      if (size !== undefined) known(...size)
+    },
+  }
+}
+
+/** Takes bytes of the standard input; the client is read no further while the command does not read. */
+function takeInput(socket: WebSocket, stdin: PassThrough, bytes: Buffer): void {
+  if (bytes[0] !== channels.input || stdin.writableEnded) return
+  if (stdin.write(bytes.subarray(1))) return
+  socket.pause()
+  stdin.once('drain', () => socket.resume())
+}
+
+/** The pace of a client that asks for pauses. */
+interface Pace {
+  pause(): void
+  resume(): void
+  /** Calls back once there is no pause. */
+  wait(callback: () => void): void
+}
+
+function createPace(): Pace {
+  let waiting: (() => void)[] | undefined
+  return {
+    pause() {
+      waiting ??= []
+    },
+    resume() {
+      const callbacks = waiting ?? []
+      waiting = undefined
+      for (const callback of callbacks) callback()
+    },
+    wait(callback) {
+      if (waiting === undefined) callback()
+      else waiting.push(callback)
+    },
+  }
+}
+
+/** Passes on and keeps what is written, at the pace of the client. */
+function channelOf(socket: WebSocket, channel: number, pace: Pace, keep: (chunk: Buffer) => void): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, written) {
+      keep(chunk)
+      // A client that is gone reads nothing; the signal says so.
+      socket.send(Buffer.concat([Buffer.of(channel), chunk]), { binary: true }, () => pace.wait(() => written()))
+    },
+  })
+}
+
+export function bytesOf(data: RawData): Buffer {
+  if (Array.isArray(data)) return Buffer.concat(data)
+  return Buffer.isBuffer(data) ? data : Buffer.from(data)
+}
+
+const isSide = (value: unknown): value is number =>
+  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 1_000

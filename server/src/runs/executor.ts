@@ -1,4 +1,5 @@
-import type { Readable, Writable } from 'node:stream'
+import { type Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { onceDatabaseIsBack } from '../platform/leadership/away.ts'
@@ -11,10 +12,8 @@ import {
   type Release,
   RuntimeError,
 } from '../runtimes/runtime.ts'
-import { Canceled } from './canceled.ts'
-import { beginRun, endRun, noteRelease, type Outcome, runningRuns } from './rows.ts'
+import { beginRun, canceledOf, canceledProblem, endRun, noteRelease, type Outcome, runningRuns } from './runs.ts'
 import type { RunRow } from './tables.ts'
-import type { RunWatch } from './watch.ts'
 
 /** The streams of a run. They stay open when it has ended. */
 export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {
@@ -199,3 +198,123 @@ const failed = (problem: string, exit: Exit | null = null): Outcome => ({
   signal: exit?.signal ?? null,
   problem,
 })
+
+/** Returns those of these keys and sessions that are neither revoked nor expired. */
+export type FindValid = (ids: readonly string[]) => Promise<ReadonlySet<string>>
+
+/** Ends commands that their owners cancel, and those of keys and sessions that have ended. */
+interface RunWatch {
+  /** Does `work` with a signal that aborts, with the reason `Canceled`, when the run is to end. */
+  during<Result>(run: RunRow, work: (signal: AbortSignal) => Promise<Result>): Promise<Result>
+}
+
+/** The time between two looks at the commands that are under way. */
+const lookMs = 1_000
+
+/** @param dependencies.onError is called when the commands could not be looked at; the next look comes */
+export function createRunWatch(dependencies: {
+  readonly database: Database
+  readonly findValid: FindValid
+  readonly onError: (error: unknown) => void
+}): RunWatch {
+  const watched = new Map<string, Watched>()
+  let looking = false
+
+  const look = async (runs: readonly Watched[]): Promise<void> => {
+    const canceled = await canceledOf(
+      dependencies.database,
+      runs.map(({ run }) => run.id),
+    )
+    const begunBy = [...new Set(runs.flatMap(({ run }) => run.begun_by ?? []))]
+    const valid = begunBy.length === 0 ? new Set() : await dependencies.findValid(begunBy)
+    for (const { run, ending } of runs) {
+      if (canceled.has(run.id)) ending.abort(new Canceled(canceledProblem))
+      else if (run.begun_by !== null && !valid.has(run.begun_by)) ending.abort(new Canceled(credentialEnded))
+    }
+  }
+  const follow = async (): Promise<void> => {
+    if (looking) return
+    looking = true
+    while (watched.size > 0) {
+      await sleep(lookMs)
+      await look([...watched.values()]).catch(dependencies.onError)
+    }
+    looking = false
+  }
+
+  return {
+    async during(run, work) {
+      const own = { run, ending: new AbortController() }
+      // A ticket may outlive the key that made it.
+      await look([own])
+      watched.set(run.id, own)
+      void follow()
+      return work(own.ending.signal).finally(() => watched.delete(run.id))
+    },
+  }
+}
+
+interface Watched {
+  readonly run: RunRow
+  readonly ending: AbortController
+}
+
+const credentialEnded = 'The key or the session that began it has ended.'
+
+/** The bytes of a command's output that are kept: the last ones. */
+const mostBytes = 64 * 1024
+/** More bytes before them than a secret that is searched for takes, however it is written: they may begin within one. */
+const marginBytes = 1_024
+const keptBytes = mostBytes + marginBytes
+/** The chunks that are put together at once. */
+const mostChunks = 1_000
+
+/** Keeps the end of what commands print, in the order in which it comes. */
+export interface Capture {
+  keep(chunk: Buffer): void
+  /** A stream whose bytes are kept. */
+  open(): Writable
+  /** Returns the end of the output, masked. */
+  text(mask: (text: string) => string): string
+}
+
+export function createCapture(): Capture {
+  let chunks: Buffer[] = []
+  let length = 0
+  let isCut = false
+  const tidy = (): Buffer => {
+    const all = Buffer.concat(chunks)
+    isCut ||= all.length > keptBytes
+    const kept = all.subarray(Math.max(0, all.length - keptBytes))
+    chunks = [kept]
+    length = kept.length
+    return kept
+  }
+  const keep = (chunk: Buffer): void => {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > 2 * keptBytes || chunks.length > mostChunks) tidy()
+  }
+  return {
+    keep,
+    open: () =>
+      new Writable({
+        write(chunk: Buffer, _encoding, written) {
+          keep(chunk)
+          written()
+        },
+      }),
+    text(mask) {
+      const masked = Buffer.from(mask(tidy().toString())).subarray(isCut ? marginBytes : 0)
+      // Bytes that are no text have become longer.
+      const shown = masked.subarray(-mostBytes).toString()
+      // PostgreSQL stores no NUL.
+      return (isCut || masked.length > mostBytes ? '…' : '') + shown.replaceAll('\0', '\ufffd')
+    },
+  }
+}
+
+/** The reason of a signal that ends a command for good. */
+export class Canceled extends Error {
+  override readonly name = 'Canceled'
+}

@@ -4,12 +4,10 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { Logger } from '../platform/logger.ts'
 import { nextTime } from '../platform/time/cron.ts'
-import { Canceled } from './canceled.ts'
-import { createCapture } from './capture.ts'
-import type { Executor } from './executor.ts'
-import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './rows.ts'
-import { bringForward, earliestTime, type ScheduleRow, takeDue, timesOfAll, updateSchedule } from './schedule-rows.ts'
-import type { RunRow } from './tables.ts'
+import { Canceled, createCapture, type Executor } from './executor.ts'
+import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './runs.ts'
+import { bringForward, earliestTime, takeDue, timesOfAll, updateSchedule } from './schedules.ts'
+import type { RunRow, ScheduleRow } from './tables.ts'
 
 /** The longest time between two looks at the schedules: one that another server has made is seen by then. */
 const lookMs = 2_000

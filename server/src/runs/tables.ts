@@ -61,5 +61,7 @@ export type ScheduleTables = {
 
 export type RunRow = Selectable<RunsTables['runs']>
 
+export type ScheduleRow = Selectable<ScheduleTables['schedules']>
+
 /** This feature's tables, inside a transaction or outside of one. */
 export const tablesOf = (on: Database | Transaction) => on.withTables<RunsTables>()

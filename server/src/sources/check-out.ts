@@ -1,10 +1,9 @@
 import { chown, lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import type { OsUser } from '../platform/users.ts'
-import { type CommitInfo, commitFormat, createCommitReader } from './commit-info.ts'
-import { succeed } from './fetch-errors.ts'
-import type { Git } from './git.ts'
-import type { CacheFolder } from './git-cache.ts'
+import { isTooLarge, largeError, refusedObject, succeed } from './fetch-errors.ts'
+import { type Git, harmlessFaults } from './git.ts'
+import { type CacheFolder, type GitCache, packIn } from './git-cache.ts'
 import { SourceError } from './source-error.ts'
 import { parseGitmodules, type Submodule } from './submodules.ts'
 import { createTreeReader, type TreeSummary } from './tree-limits.ts'
@@ -22,7 +21,7 @@ export interface CheckOutOptions {
 }
 
 /** A commit whose files were written. */
-export interface CheckedOut {
+interface CheckedOut {
   readonly submodules: readonly PinnedSubmodule[]
   /** Null when it could not be read. */
   readonly info: CommitInfo | null
@@ -121,4 +120,80 @@ export async function isEmptyFolderIn(root: string, path: string): Promise<boole
   const stats = await lstat(path).catch(() => undefined)
   if (stats?.isDirectory() !== true || !(await realpath(path)).startsWith((await realpath(root)) + sep)) return false
   return (await readdir(path)).length === 0
+}
+
+/** The objects of an uploaded source: those of one commit, with its history or without. */
+export interface UploadedPack {
+  /** The path of the pack. */
+  readonly path: string
+  readonly commit: string
+}
+
+/**
+ * Checks the objects of an upload as a fetch does, writes the files of its commit into a folder, and returns the submodules
+ * that the commit has, and what it says. Nothing stays in the cache of the project but the last upload. Rejects with a `SourceError`.
+ */
+export async function checkOutUploaded(
+  given: { readonly git: Git; readonly cache: GitCache; readonly checkOut: CheckOutOptions },
+  target: { readonly projectId: string; readonly pack: UploadedPack; readonly directory: string },
+  signal: AbortSignal,
+): Promise<CheckedOut> {
+  const { git, cache } = given
+  const { commit, path } = target.pack
+  const format = commit.length === 64 ? 'sha256' : 'sha1'
+  return cache.use(target.projectId, { url: 'uploaded', format }, signal, async (folder) => {
+    await folder.fill({ pack: path, commit })
+    const run = (...args: string[]) =>
+      git.run([`--git-dir=${folder.path}`, ...args], { writable: [folder.path], signal })
+    const faults = harmlessFaults.map((fault) => `${fault}=ignore`).join(',')
+    const indexed = await run('index-pack', `--strict=${faults}`, packIn(folder))
+    const objection = refusedObject(indexed)
+    if (objection !== null) throw objection
+    if (isTooLarge(indexed)) throw largeError()
+    if (indexed.code !== 0) throw damaged()
+    const { stdout } = await run('cat-file', '-t', commit)
+    if (stdout.trim() !== 'commit') {
+      throw new SourceError('unknown_commit', 'The head of the uploaded bundle is no commit. Bundle a branch.')
+    }
+    return checkOut(git, folder, commit, target.directory, { ...given.checkOut, signal })
+  })
+}
+
+const damaged = (): SourceError =>
+  new SourceError(
+    'source_damaged',
+    'Objects of the uploaded bundle are missing or damaged. Run git fsck in the repository, and git fetch --unshallow ' +
+      'if it is a shallow clone, then make and upload the bundle again.',
+  )
+
+/** The message, the author and the time of a commit. */
+export interface CommitInfo {
+  /** The beginning of the message, with any characters. */
+  readonly message: string
+  /** The name of the author, with any characters. */
+  readonly author: string
+  /** The time at which it was made, in ISO 8601 with its time zone. */
+  readonly at: string
+}
+
+/** A message can have any length. */
+const mostBytes = 8 * 1024
+
+/** The format in which `git log` tells what `CommitInfo` holds. */
+const commitFormat = '%an%x00%cI%x00%B'
+
+/** Reads a commit in that format as it comes. `info` is `null` when it did not come whole: nothing depends on it. */
+function createCommitReader(): { read(chunk: Buffer): void; info(): CommitInfo | null } {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  return {
+    read(chunk) {
+      if (bytes < mostBytes) chunks.push(chunk.subarray(0, mostBytes - bytes))
+      bytes += chunk.length
+    },
+    info() {
+      const [author, at, message] = Buffer.concat(chunks).toString('utf8').split('\0')
+      return author === undefined || at === undefined || message === undefined ? null : { author, at, message }
+    },
+  }
 }

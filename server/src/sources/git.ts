@@ -3,10 +3,9 @@ import { chmod, type FileHandle, mkdir, open, rm, unlink, writeFile } from 'node
 import { join } from 'node:path'
 import { ensurePrivateFolder } from '../platform/disk/folders.ts'
 import { type Confined, type ConfinedExit, inheritedDescriptor } from '../platform/machine/confined.ts'
-import type { DeployKey } from './deploy-key.ts'
 import type { OpenedRepository } from './local-repository.ts'
 import { SourceError } from './source-error.ts'
-import { type HostKeys, hostAlias, openSshAccess, type SshAccess } from './ssh-access.ts'
+import { type DeployKey, type HostKeys, hostAlias, openSshAccess, type SshAccess } from './ssh.ts'
 
 export type GitResult = ConfinedExit
 

@@ -1,14 +1,12 @@
 import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
-import type { Outbound } from '../platform/outbound.ts'
-import { OutboundError } from '../platform/outbound.ts'
-import type { DeployKey } from './deploy-key.ts'
+import { type Outbound, OutboundError } from '../platform/outbound.ts'
 import { fetchError } from './fetch-errors.ts'
 import type { Credentials, Git, GitResult, Pin, SshRemote } from './git.ts'
 import { type GitSource, parseGitUrl } from './git-url.ts'
 import { allowsFiles, type FileRule, openRepository } from './local-repository.ts'
 import { SourceError } from './source-error.ts'
-import type { HostKeys } from './ssh-access.ts'
+import type { DeployKey, HostKeys } from './ssh.ts'
 
 /** A remote repository, with the address that its host resolved to and the credentials for it. */
 export interface Remote {

@@ -1,9 +1,26 @@
-import type { CommitInfo } from './commit-info.ts'
-import type { FetchDependencies, FetchedSource, FetchRequest, UploadRequest } from './fetch.ts'
-import { fetchSource, fetchUploaded } from './fetch.ts'
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Outbound } from '../platform/outbound.ts'
+import {
+  type CheckOutOptions,
+  type CommitInfo,
+  checkOut,
+  checkOutUploaded,
+  isEmptyFolderIn,
+  type PinnedSubmodule,
+  type UploadedPack,
+} from './check-out.ts'
+import { fetchError, notCommit, succeed } from './fetch-errors.ts'
+import type { Git, GitResult } from './git.ts'
+import type { CacheFolder, GitCache } from './git-cache.ts'
+import type { FileRule } from './local-repository.ts'
+import { connect, noCredentials, type Remote, type RepositoryCredentials } from './remote.ts'
+import { namingSubmodule, SourceError } from './source-error.ts'
+import type { HostKeys } from './ssh.ts'
+import { submoduleUrl } from './submodules.ts'
 
-export type { CommitInfo } from './commit-info.ts'
-export type { FetchedSource, FetchRequest, UploadRequest } from './fetch.ts'
+export type { CommitInfo } from './check-out.ts'
 export { sameRepository } from './git-url.ts'
 export type { FileRule } from './local-repository.ts'
 export { SourceError } from './source-error.ts'
@@ -35,3 +52,291 @@ export function createSources(dependencies: FetchDependencies): Sources {
     removeProject: cache.removeProject,
   }
 }
+
+interface FetchDependencies {
+  readonly git: Git
+  readonly cache: GitCache
+  readonly outbound: Outbound
+  readonly checkOut: CheckOutOptions
+}
+
+export interface FetchRequest {
+  readonly projectId: string
+  readonly gitUrl: string
+  readonly branch: string | null
+  /** The full hash of the commit; null for the tip of the branch. */
+  readonly commit: string | null
+  readonly credentials: RepositoryCredentials
+  readonly hostKeys: HostKeys
+  /** The repositories of this machine that may be read. */
+  readonly files: FileRule
+  /** True when ssh may use the operator's keys. */
+  readonly useAgent: boolean
+  /** The folder that the files are written to. */
+  readonly directory: string
+}
+
+export interface UploadRequest extends Pick<FetchRequest, 'projectId' | 'files' | 'directory' | 'hostKeys'> {
+  readonly pack: UploadedPack
+}
+
+export interface FetchedSource {
+  /** Null when a commit was requested without a branch. */
+  readonly branch: string | null
+  readonly commit: string
+  /** Null when it could not be read. */
+  readonly info: CommitInfo | null
+}
+
+/** Limits on submodules: more is a mistake, or meant to keep the server busy. */
+const deepest = 8
+const mostSubmodules = 100
+
+/**
+ * Fetches one commit of a repository into the request's directory, submodules included, without its history. Rejects
+ * with a `SourceError` that says what the repository lacks.
+ */
+export async function fetchSource(
+  dependencies: FetchDependencies,
+  request: FetchRequest,
+  signal: AbortSignal,
+): Promise<FetchedSource> {
+  const { projectId, files, useAgent, hostKeys } = request
+  const remote = await connect(dependencies, request, signal)
+  try {
+    const context: FetchContext = {
+      ...dependencies,
+      projectId,
+      files: remote.source.protocol === 'file' ? files : noFiles(files),
+      useAgent,
+      hostKeys,
+      budget: { submodules: mostSubmodules },
+      signal,
+    }
+    const tree = { directory: request.directory, depth: 0, submodule: null }
+    const { branch, commit: hash } = request
+    if (branch === null && hash === null) return await fetchTree(context, remote, { ...tree, ref: null, hash: null })
+    const ref = await findRef(remote, branch, hash)
+    const { commit, info } = await fetchTree(context, remote, { ...tree, ref, hash })
+    return { branch, commit, info }
+  } finally {
+    await remote.close()
+  }
+}
+
+/**
+ * Writes the files of an uploaded source into the request's directory, submodules included, and returns what its commit says.
+ * Rejects with a `SourceError`.
+ */
+async function fetchUploaded(
+  dependencies: FetchDependencies,
+  request: UploadRequest,
+  signal: AbortSignal,
+): Promise<CommitInfo | null> {
+  const { projectId, files, directory, hostKeys } = request
+  const { submodules, info } = await checkOutUploaded(dependencies, request, signal)
+  const budget = { submodules: mostSubmodules }
+  const context = { ...dependencies, projectId, files: noFiles(files), useAgent: false, hostKeys, budget, signal }
+  for (const submodule of submodules) await fetchSubmodule(context, nowhere, { directory, depth: 0 }, submodule)
+  return info
+}
+
+/**
+ * Finds the reference whose tip is the desired commit, if there is one. The remote is asked in any case: a commit that is
+ * in the cache and no longer at the remote must not be found.
+ */
+async function findRef(remote: Remote, branch: string | null, commit: string | null): Promise<string | null> {
+  const tip = branch === null ? 'HEAD' : headOf(branch)
+  return commit === null || (await remote.tipOf(tip)) === commit ? tip : null
+}
+
+const headOf = (branch: string): string => `refs/heads/${branch}`
+
+interface FetchContext extends FetchDependencies, Pick<FetchRequest, 'projectId' | 'files' | 'useAgent' | 'hostKeys'> {
+  /** Counts down over all submodules of the repository. */
+  readonly budget: { submodules: number }
+  readonly signal: AbortSignal
+}
+
+/** A revision of a repository, to be checked out into a folder; the default branch where it names nothing. */
+interface Tree extends Revision {
+  readonly directory: string
+  readonly depth: number
+  /** Its path in its parent; `null` for the repository itself. */
+  readonly submodule: string | null
+}
+
+/**
+ * Fetches and checks out a tree with its submodules. Returns its commit, its branch where that is the default one, and what
+ * the commit says, for the repository itself.
+ */
+async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<FetchedSource> {
+  const { git, cache, projectId, signal } = context
+  const cached = { url: remote.source.url, format: tree.hash?.length === 64 ? 'sha256' : 'sha1' } as const
+  const fetched = cache.use(projectId, cached, signal, (given) =>
+    withEmptyAfterDamage(given, remote, async (folder) => {
+      const isNamed = tree.ref !== null || tree.hash !== null
+      const into = (revision: Revision) => fetchInto(git, folder, remote, revision, signal)
+      const source = isNamed ? { branch: null, commit: await into(tree) } : await fetchDefaultBranch(remote, into)
+      const { submodules, info } = await checkOut(git, folder, source.commit, tree.directory, {
+        ...context.checkOut,
+        signal,
+      })
+      return { source: { ...source, info }, submodules }
+    }),
+  )
+  const { source, submodules } = await fetched.catch(namingSubmodule(tree.submodule))
+  const parent = { url: remote.source.url, credentialsFor: remote.credentialsFor }
+  for (const submodule of submodules) await fetchSubmodule(context, parent, tree, submodule)
+  return source
+}
+
+/**
+ * Does work with a cache, and once more with an empty one when the used one may be damaged. Git prints
+ * the same message for a damaged cache and a damaged remote. If the remote still answers, the cache is taken for damaged.
+ */
+async function withEmptyAfterDamage<T>(
+  folder: CacheFolder,
+  remote: Remote,
+  work: (folder: CacheFolder) => Promise<T>,
+): Promise<T> {
+  try {
+    return await work(folder)
+  } catch (error) {
+    if (!folder.used || !(error instanceof SourceError) || !ofEitherSide.has(error.code)) throw error
+    if (error.code !== 'checkout_failed' && !(await remote.answers())) throw error
+    await folder.clear()
+    return work({ ...folder, used: false })
+  }
+}
+
+/** The failures that a damaged cache causes, too. */
+const ofEitherSide = new Set(['repository_unreachable', 'repository_refused', 'checkout_failed'])
+
+/** Fetches the tip of the default branch while the remote is asked for its name. */
+async function fetchDefaultBranch(
+  remote: Remote,
+  into: (revision: Revision) => Promise<string>,
+): Promise<{ branch: string; commit: string }> {
+  const [asked, fetched] = await Promise.allSettled([remote.defaultBranch(), into({ ref: 'HEAD', hash: null })])
+  // The answer tells more about a repository that cannot be fetched.
+  if (asked.status === 'rejected') throw asked.reason
+  if (fetched.status === 'rejected') throw fetched.reason
+  const { name: branch, commit } = asked.value
+  if (fetched.value === commit) return { branch, commit }
+  // A push, or another default branch, came in between.
+  return { branch, commit: await into({ ref: headOf(branch), hash: null }) }
+}
+
+/** A repository of the network names none of this machine as its submodule. */
+const noFiles = (files: FileRule): FileRule => ({ ...files, everywhere: false, below: [] })
+
+/** The repository that a submodule belongs to. */
+interface Parent extends Pick<Remote, 'credentialsFor'> {
+  /** Null when it has no address, as that of an uploaded source. */
+  readonly url: string | null
+}
+
+const nowhere: Parent = { url: null, credentialsFor: () => noCredentials }
+
+async function fetchSubmodule(
+  context: FetchContext,
+  parent: Parent,
+  within: Pick<Tree, 'directory' | 'depth'>,
+  { path, url, hash }: PinnedSubmodule,
+): Promise<void> {
+  context.budget.submodules -= 1
+  if (context.budget.submodules < 0 || within.depth >= deepest) {
+    throw new SourceError(
+      'too_many_submodules',
+      `The repository has more than ${mostSubmodules} submodules, or they lie deeper than ${deepest}. Remove some.`,
+    )
+  }
+  const directory = join(within.directory, path)
+  if (!(await isEmptyFolderIn(within.directory, directory))) {
+    throw new SourceError('submodule_refused', `The submodule ${path} does not lie in a folder of its own.`)
+  }
+  const gitUrl = submoduleUrl(parent.url, url)
+  if (gitUrl === null) {
+    throw new SourceError(
+      'submodule_refused',
+      `The address of the submodule ${path} is relative to that of its repository, which an uploaded source does not ` +
+        'have. Give its full address in .gitmodules.',
+    )
+  }
+  const { files, useAgent, hostKeys, signal } = context
+  const credentials = parent.credentialsFor(gitUrl)
+  const request = { gitUrl, credentials, files, useAgent, hostKeys, submodule: path }
+  const remote = await connect(context, request, signal).catch(namingSubmodule(path))
+  try {
+    const below = remote.source.protocol === 'file' ? context : { ...context, files: noFiles(files) }
+    await fetchTree(below, remote, { ref: null, hash, directory, depth: within.depth + 1, submodule: path })
+  } finally {
+    await remote.close()
+  }
+}
+
+/** A commit to fetch: by a reference of the remote, by its hash, or both. */
+interface Revision {
+  readonly ref: string | null
+  readonly hash: string | null
+}
+
+/** The reference in a cache that keeps the last fetched commit, which the next fetch can build on. */
+const kept = 'refs/fairlead/last'
+
+/** Fetches a commit into a cache and returns its hash. */
+async function fetchInto(
+  git: Git,
+  cache: CacheFolder,
+  remote: Remote,
+  revision: Revision,
+  signal: AbortSignal,
+): Promise<string> {
+  const { ref, hash } = revision
+  const fetched = await fetchOnce(cache, remote, revision)
+  if (fetched.code !== 0) throw fetchError(fetched, remote.source, ref ?? hash ?? '')
+  const parse = [`--git-dir=${cache.path}`, 'rev-parse', `${kept}^{commit}`]
+  const parsed = () => git.run(parse, { writable: [cache.path], signal })
+  if (ref === null && hash !== null) {
+    // The hash may be that of a tag, which stands for a commit, or of files.
+    const { stdout } = await parsed()
+    if (stdout.trim() !== hash) throw notCommit(remote.source, hash, stdout.trim())
+    return hash
+  }
+  // A branch names a commit, which the file of the reference tells without another process.
+  const commit = (await hashIn(join(cache.path, kept))) ?? (await succeed(parsed())).stdout.trim()
+  if (hash !== null && commit !== hash) {
+    // The branch moved between the question and the fetch.
+    return fetchInto(git, cache, remote, { ref: null, hash }, signal)
+  }
+  return commit
+}
+
+function fetchOnce(cache: CacheFolder, remote: Remote, { ref, hash }: Revision): Promise<GitResult> {
+  // Git skips objects that it has, so a commit requested by its hash needs `--refetch` to make git ask the remote.
+  const how = ref === null ? ['--refetch'] : []
+  const what = ref ?? hash ?? ''
+  const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', ...how, '--', remote.url, `+${what}:${kept}`]
+  return remote.git([`--git-dir=${cache.path}`, ...fetch], [cache.path])
+}
+
+/**
+ * Returns the hash in the file of a reference (gitrepository-layout(5)); `null` when it has something else. Git's own user
+ * could have put anything there: a link is not followed, and a pipe is not waited for.
+ */
+async function hashIn(path: string): Promise<string | null> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
+  if (file === null) return null
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(longestHash + 2))
+    return /^([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(buffer.toString('latin1', 0, bytesRead))?.[1] ?? null
+  } catch {
+    return null
+  } finally {
+    await file.close()
+  }
+}
+
+/** Of SHA-256 in hexadecimal digits. */
+const longestHash = 64

@@ -2,8 +2,8 @@ import type { Context, Middleware } from 'koa'
 import { notFound } from '../contract/errors.ts'
 import { isId } from '../contract/ids.ts'
 import { outcome } from '../platform/conditional-requests.ts'
-import { filesPath } from './address.ts'
-import type { StoredFile } from './queries.ts'
+import { filesPath } from './addresses.ts'
+import type { StoredFile } from './files.ts'
 import type { FileStore } from './store.ts'
 
 interface DownloadDependencies {

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { isId } from '../contract/ids.ts'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
+import type { StorageTables } from './rows.ts'
 import type { FileStore } from './store.ts'
-import type { StorageTables } from './tables.ts'
 
 export interface OldMarkersDependencies {
   readonly database: Database

@@ -10,8 +10,8 @@ import {
   type Uploading,
   type Wanted,
 } from './reservations.ts'
+import type { StorageTables } from './rows.ts'
 import type { FileStore } from './store.ts'
-import type { StorageTables } from './tables.ts'
 
 /**
  * Keeps track of files that are in the store, or may be, and have no row in `files`: uploads under way, and deleted files

@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import type { Totals } from '../platform/plans/totals.ts'
 import { announcePing, dueChannel } from './outbox.ts'
 import type { WebhooksTables } from './tables.ts'
-import { findWebhook, keepWebhook } from './visible.ts'
+import { findWebhook, keepWebhook } from './webhooks.ts'
 
 /** The deliveries of an account's webhooks. Those that the principal may not see are `not_found`. */
 export interface Deliveries {

@@ -2,7 +2,6 @@ import type { EventData, EventName } from '@fairlead/receiver'
 import { sql } from 'kysely'
 import type { Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { patternsFor } from './patterns.ts'
 import type { WebhooksTables } from './tables.ts'
 
 /** Tells the dispatcher that something is due for a webhook. The payload is its id. */
@@ -90,4 +89,10 @@ async function writeDeliveries(
   await transaction.withTables<WebhooksTables>().insertInto('deliveries').values(rows).execute()
   await sql`select pg_notify(${dueChannel}, id) from unnest(${sql.val(webhookIds)}::text[]) as id`.execute(transaction)
   return rows.map(({ id }) => id)
+}
+
+/** Returns every pattern that matches an event: its name, its group such as `deployment.*`, and `*`. */
+function patternsFor(event: EventName): string[] {
+  const group = event.includes('.') ? [`${event.split('.')[0]}.*`] : []
+  return ['*', ...group, event]
 }

@@ -1,17 +1,17 @@
 import { generateSecret } from '@fairlead/receiver'
 import { type Selectable, sql } from 'kysely'
-import { notFound } from '../contract/errors.ts'
+import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../http/page.ts'
-import type { Principal } from '../http/principal.ts'
+import { mayUseProject, type Principal } from '../http/principal.ts'
 import { notify } from '../platform/database/notifications.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
+import type { Outbound } from '../platform/outbound.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'
 import { changedChannel } from './outbox.ts'
-import { checkLimit, checkProject, checkUrl, type WebhookRulesDependencies } from './rules.ts'
+import { urlProblem } from './send.ts'
 import type { WebhooksTables } from './tables.ts'
-import { fields, findWebhook, visible } from './visible.ts'
 
 export interface WebhooksDependencies extends WebhookRulesDependencies {
   readonly database: Database
@@ -161,5 +161,95 @@ async function replaceSecret(
     .executeTakeFirst()
   if (row === undefined) throw notFound()
   await notify(transaction, changedChannel, id)
+  return row
+}
+
+interface WebhookRulesDependencies {
+  readonly outbound: Outbound
+  /** True when the principal's account has this project. */
+  readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
+  /** Returns how many webhooks an account may have. */
+  readonly maxWebhooks: (transaction: Transaction, accountId: string) => Promise<number>
+}
+
+/** Throws `invalid_request` on an address to which nothing may be sent. */
+function checkUrl({ outbound }: Pick<WebhookRulesDependencies, 'outbound'>, url: string): void {
+  const problem = urlProblem(url, outbound)
+  if (problem !== undefined) throw invalidRequest({ field: 'url', message: problem })
+}
+
+/** Throws `invalid_request` on a project of another account, and `forbidden` on one that the API key may not use. */
+async function checkProject(
+  { ownsProject }: Pick<WebhookRulesDependencies, 'ownsProject'>,
+  transaction: Transaction,
+  principal: Principal,
+  projectId: string | null,
+): Promise<void> {
+  if (projectId === null) {
+    if (principal.projectIds === null) return
+    throw new ApiError('forbidden', 'This API key is bound to its projects; name one of them as project_id.')
+  }
+  if (!mayUseProject(principal, projectId)) {
+    throw new ApiError('forbidden', 'This API key is bound to other projects.')
+  }
+  if (!(await ownsProject(transaction, principal, projectId))) {
+    throw invalidRequest({ field: 'project_id', message: 'there is no such project' })
+  }
+}
+
+/** Throws `invalid_request` when the account has as many webhooks as it may. The lock holds until the transaction ends. */
+async function checkLimit(
+  { maxWebhooks }: Pick<WebhookRulesDependencies, 'maxWebhooks'>,
+  transaction: Transaction,
+  accountId: string,
+): Promise<void> {
+  await lockByName(transaction, `webhooks ${accountId}`)
+  const max = await maxWebhooks(transaction, accountId)
+  const { count } = await transaction
+    .withTables<WebhooksTables>()
+    .selectFrom('webhooks')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('account_id', '=', accountId)
+    .executeTakeFirstOrThrow()
+  if (Number(count) < max) return
+  throw new ApiError(
+    'invalid_request',
+    `The account has ${max} webhooks, as many as it may have. Delete one that is not needed any more.`,
+    { max_webhooks: max },
+  )
+}
+
+/** The columns that the API shows of a webhook. */
+const fields = ['id', 'url', 'events', 'project_id', 'rate', 'status', 'disabled_reason', 'created_at'] as const
+
+/** Selects the webhooks of the account that the principal may see: a key bound to projects sees only theirs. */
+function visible(database: Database | Transaction, principal: Principal) {
+  const rows = database
+    .withTables<WebhooksTables>()
+    .selectFrom('webhooks')
+    .select(fields)
+    .where('account_id', '=', principal.accountId)
+  return principal.projectIds === null ? rows : rows.where('project_id', 'in', [...principal.projectIds])
+}
+
+/** Returns a webhook that the principal may see. It may be deleted at any time, unless `keepWebhook` reads it. Throws `not_found`. */
+export async function findWebhook(
+  database: Database | Transaction,
+  principal: Principal,
+  id: string,
+): Promise<Pick<Selectable<WebhooksTables['webhooks']>, (typeof fields)[number]>> {
+  const row = await visible(database, principal).where('id', '=', id).executeTakeFirst()
+  if (row === undefined) throw notFound()
+  return row
+}
+
+/** The same, and keeps the webhook from being deleted until the transaction ends. */
+export async function keepWebhook(
+  transaction: Transaction,
+  principal: Principal,
+  id: string,
+): ReturnType<typeof findWebhook> {
+  const row = await visible(transaction, principal).where('id', '=', id).forKeyShare().executeTakeFirst()
+  if (row === undefined) throw notFound()
   return row
 }

@@ -2,12 +2,17 @@ import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccounts } from '../../../server/src/accounts/accounts.ts'
-import { type InstanceUsage, usedSince } from '../../../server/src/apps/metrics/measured.ts'
-import { createMetrics } from '../../../server/src/apps/metrics/metrics.ts'
-import { latestUsage } from '../../../server/src/apps/metrics/read.ts'
-import { bucketAt, bucketsUntil, type Ring, ringOf, rings, slotOf } from '../../../server/src/apps/metrics/rings.ts'
-import { tablesOf } from '../../../server/src/apps/metrics/tables.ts'
-import { metricsOf } from '../../../server/src/apps/metrics/view.ts'
+import {
+  bucketAt,
+  bucketsUntil,
+  type Ring,
+  ringOf,
+  rings,
+  slotOf,
+  tablesOf,
+} from '../../../server/src/apps/metrics/buckets.ts'
+import { createMetrics, type InstanceUsage, usedSince } from '../../../server/src/apps/metrics/collect.ts'
+import { latestUsage, metricsOf } from '../../../server/src/apps/metrics/read.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'

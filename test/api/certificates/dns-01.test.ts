@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { expect, it, vi } from 'vitest'
-import { AttemptError } from '../../../server/src/certificates/acme/attempt-error.ts'
 import { challengeTarget, createDns01 } from '../../../server/src/certificates/acme/dns-01.ts'
+import { AttemptError } from '../../../server/src/certificates/acme/errors.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import type { Resolver } from '../../../server/src/platform/dns/resolver.ts'
 import { testDatabase } from '../../harness/database.ts'

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { startChecker } from '../../../server/src/domains/checker.ts'
+import { type Findings, startChecker } from '../../../server/src/domains/checker.ts'
 import { servedDomains } from '../../../server/src/domains/rows.ts'
-import type { Findings } from '../../../server/src/domains/settle.ts'
 import type { DomainRow } from '../../../server/src/domains/tables.ts'
 import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 

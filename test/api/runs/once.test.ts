@@ -5,7 +5,7 @@ import { newId } from '../../../server/src/platform/ids.ts'
 import { createMarks } from '../../../server/src/platform/marks.ts'
 import { createTotals } from '../../../server/src/platform/plans/totals.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
-import { beginRun, endRun, type Outcome } from '../../../server/src/runs/rows.ts'
+import { beginRun, endRun, type Outcome } from '../../../server/src/runs/runs.ts'
 import { type SchedulerDependencies, startScheduler } from '../../../server/src/runs/scheduler.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 

@@ -1,8 +1,7 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
-import { createRecorder, type Recorder } from '../../../server/src/webhooks/delivery/record.ts'
-import type { AttemptRecord } from '../../../server/src/webhooks/delivery/record-attempts.ts'
+import { type AttemptRecord, createRecorder, type Recorder } from '../../../server/src/webhooks/record.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 let database: TestDatabase

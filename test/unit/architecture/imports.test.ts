@@ -194,13 +194,13 @@ describe('the table of rooms', () => {
 
   it('knows each folder of the server that has siblings, and no folder that is gone', () => {
     const rooms = [...serverRooms, ...innerRooms].map(({ path }) => scan(`server/src/${path}/a.ts`, ''))
-    const lost = rooms.filter(({ path }) => path !== 'server/src/storage/disk/a.ts')
+    const lost = rooms.filter(({ path }) => path !== 'server/src/platform/disk/a.ts')
     expect(unknownFolders([...rooms, scan('server/src/commands/client/new/a.ts', '')])).toEqual([])
-    expect(unknownFolders([...rooms, scan('server/src/storage/new/a.ts', '')])).toEqual([
-      'server/src/storage/new is not in scripts/rooms/table.ts: add it with the siblings that it may import.',
+    expect(unknownFolders([...rooms, scan('server/src/platform/new/a.ts', '')])).toEqual([
+      'server/src/platform/new is not in scripts/rooms/table.ts: add it with the siblings that it may import.',
     ])
     expect(unknownFolders(lost)).toEqual([
-      'server/src/storage/disk is in scripts/rooms/table.ts and has no files: remove it from the table.',
+      'server/src/platform/disk is in scripts/rooms/table.ts and has no files: remove it from the table.',
     ])
   })
 })

@@ -33,7 +33,7 @@ const names: readonly (readonly [path: RegExp, name: RegExp])[] = [
   [/^server\/src\/platform\/migrations\/steps\/0010-generations\.ts$/, /\b(intents?|deployments_intent)\b/g],
   [/^test\/api\/deployments\/migration\.test\.ts$/, /\bintents?\b/g],
   [/^server\/dashboard\/src\/router\.tsx$/, /defaultPreload: 'intent'/g],
-  [/^server\/src\/domains\/names\/open-suffixes\.ts$/, /is-a-bookkeeper\.com/g],
+  [/^server\/src\/domains\/open-suffixes\.ts$/, /is-a-bookkeeper\.com/g],
   [/^server\/src\/storage\/old-markers\.ts$|^test\/api\/storage-pending\.test\.ts$/, /\bdoubtful\b/g],
 ]
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PauseScope } from '../../../server/src/certificates/acme/attempt-error.ts'
-import { explain, explainChallenge } from '../../../server/src/certificates/acme/explain.ts'
-import { AcmeError } from '../../../server/src/certificates/acme/problem.ts'
+import { AcmeError, explain, explainChallenge, type PauseScope } from '../../../server/src/certificates/acme/errors.ts'
 
 const failed = (status: number, type: string, detail: string) =>
   explain(new AcmeError(detail, { problem: { type, detail }, status, retryAfterMs: 7000 }))

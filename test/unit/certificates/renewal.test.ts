@@ -3,12 +3,13 @@ import { expect, it } from 'vitest'
 import {
   isIncident,
   isInDanger,
+  limitsOf,
+  mayOrder,
   nextAttemptAt,
   pauseEnd,
+  registeredDomain,
   renewalAt,
-} from '../../../server/src/certificates/renewal/due.ts'
-import { limitsOf, mayOrder } from '../../../server/src/certificates/renewal/limits.ts'
-import { registeredDomain } from '../../../server/src/certificates/renewal/registered-domain.ts'
+} from '../../../server/src/certificates/renewal.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs

@@ -6,7 +6,7 @@ import { createInstanceControl } from '../../../server/src/deployments/job/insta
 import { createBuildStep } from '../../../server/src/deployments/job/make/build.ts'
 import { createLastLines } from '../../../server/src/deployments/job/progress/log-lines.ts'
 import type { DeploymentError } from '../../../server/src/deployments/state/failure.ts'
-import { createLogStore } from '../../../server/src/logs/file-log-store.ts'
+import { createLogStore } from '../../../server/src/logs/log-store.ts'
 import type { Command } from '../../../server/src/platform/command.ts'
 import type { Builder, Exit, Release, Runtime } from '../../../server/src/runtimes/runtime.ts'
 import { createRuntimes } from '../../../server/src/runtimes/runtimes.ts'

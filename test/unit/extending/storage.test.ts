@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { createDiskStore } from '../../../server/src/storage/disk/disk-store.ts'
+import { createDiskStore } from '../../../server/src/storage/disk-store.ts'
 import type { FileStore } from '../../../server/src/storage/store.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { createMemoryStore } from './memory-store.ts'

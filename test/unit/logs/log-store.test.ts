@@ -1,8 +1,7 @@
 import { appendFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createLogStore } from '../../../server/src/logs/file-log-store.ts'
-import type { LogName } from '../../../server/src/logs/log-store.ts'
+import { createLogStore, type LogName } from '../../../server/src/logs/log-store.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decide, matches } from '../../../server/src/accounts/trust/match.ts'
-import { runOf } from '../../../server/src/accounts/trust/run-of.ts'
+import { decide, matches, runOf } from '../../../server/src/accounts/trust/run-claims.ts'
 import { gitHubClaims } from '../../harness/oidc-issuer.ts'
 
 const gitHub = 'https://token.actions.githubusercontent.com'

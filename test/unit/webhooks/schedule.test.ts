@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Health, hasFailedForGood, healthAfter, healthy } from '../../../server/src/webhooks/delivery/health.ts'
-import { nextAfter, parseRetryAfter, waitAfter } from '../../../server/src/webhooks/delivery/schedule.ts'
+import {
+  type Health,
+  hasFailedForGood,
+  healthAfter,
+  healthy,
+  nextAfter,
+  parseRetryAfter,
+  waitAfter,
+} from '../../../server/src/webhooks/retries.ts'
 
 const second = 1_000
 const hour = 3_600 * second

@@ -6,7 +6,6 @@ import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { AccountsTables } from '../tables.ts'
-import { revokeKeysOf } from './workflow-keys.ts'
 
 export type TrustRule = Selectable<AccountsTables['trust_rules']>
 
@@ -119,4 +118,27 @@ function describe({ project_id, account_id, created_at, last_used_at, ...rule }:
     created_at: created_at.toISOString(),
     last_used_at: last_used_at?.toISOString() ?? null,
   }
+}
+
+/** Revokes the valid keys that a rule has allowed. */
+async function revokeKeysOf(transaction: Transaction, trustId: string): Promise<void> {
+  await transaction
+    .withTables<AccountsTables>()
+    .updateTable('api_keys')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('workflow', 'is not', null)
+    .where(sql<string>`workflow->>'trust_id'`, '=', trustId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .execute()
+}
+
+/** Removes keys of workflows that expired more than this number of days ago. */
+export async function forgetWorkflowKeys(database: Database, days: number): Promise<void> {
+  await database
+    .withTables<AccountsTables>()
+    .deleteFrom('api_keys')
+    .where('workflow', 'is not', null)
+    .where('expires_at', '<', sql<Date>`now() - make_interval(days => ${days})`)
+    .execute()
 }

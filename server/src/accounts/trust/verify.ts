@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { IssuerKeys } from './issuer-keys.ts'
-import { algorithms } from './parse-token.ts'
-import { type RefusalReason, TokenRefused } from './refusal.ts'
+import { algorithms, type RefusalReason, TokenRefused } from './token.ts'
 
 /** A token that its issuer has signed. */
 export interface SignedToken {

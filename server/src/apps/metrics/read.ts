@@ -1,10 +1,10 @@
+import type { Selectable } from 'kysely'
 import { notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
+import { addCounts, quantileOf } from '../../gateway/client.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import { bucketsUntil, type Ring, ringOf } from './rings.ts'
-import { type InstanceUsageRow, tablesOf } from './tables.ts'
-import { metricsOf } from './view.ts'
+import { bucketsUntil, type InstanceUsageRow, type MetricsTables, type Ring, ringOf, tablesOf } from './buckets.ts'
 
 export interface MetricsReads {
   readonly database: Database
@@ -45,3 +45,59 @@ export async function latestUsage(
 ): Promise<{ readonly at: Date; readonly instances: readonly InstanceUsageRow[] } | undefined> {
   return tablesOf(on).selectFrom('app_usage').select(['at', 'instances']).where('app_id', '=', appId).executeTakeFirst()
 }
+
+type Row = Omit<Selectable<MetricsTables['app_metrics']>, 'app_id' | 'slot' | 'seconds'>
+type Body = ResponseBody<'metrics.get'>
+
+/** Returns all buckets of a ring, oldest first, also those of which nothing is known. */
+export function metricsOf(ring: Ring, rows: readonly Row[], now: number): Pick<Body, 'points' | 'totals'> {
+  const known = new Map(rows.map((row) => [row.began.getTime(), row]))
+  const buckets = bucketsUntil(ring, now)
+  const seen = buckets.flatMap((began) => known.get(began) ?? [])
+  const sum = (of: (row: Row) => number): number => seen.reduce((total, row) => total + of(row), 0)
+  const all = (of: (row: Row) => readonly string[]): number[] =>
+    seen.reduce<number[]>((total, row) => addCounts(total, of(row).map(Number)), [])
+  return {
+    points: buckets.map((began) => pointOf(began, known.get(began))),
+    totals: {
+      requests: sum(({ requests }) => Number(requests)),
+      ...statusesOf(all(({ answers }) => answers)),
+      ...percentilesOf(all(({ times }) => times)),
+      restarts: sum(({ restarts }) => restarts),
+    },
+  }
+}
+
+function pointOf(began: number, row: Row | undefined): Body['points'][number] {
+  const number = (value: string | null | undefined): number | null => (value == null ? null : Number(value))
+  return {
+    at: new Date(began).toISOString(),
+    requests: Number(row?.requests ?? 0),
+    ...statusesOf((row?.answers ?? []).map(Number)),
+    ...percentilesOf((row?.times ?? []).map(Number)),
+    cpus:
+      row === undefined || row.measured_seconds === 0 ? null : rounded(row.cpu_seconds / row.measured_seconds, 1000),
+    cpu_limit: row?.cpu_limit ?? null,
+    memory_bytes: number(row?.memory_bytes),
+    memory_limit_bytes: number(row?.memory_limit_bytes),
+    instances: row?.instances ?? null,
+    restarts: row?.restarts ?? 0,
+  }
+}
+
+const statusesOf = ([status_2xx = 0, status_3xx = 0, status_4xx = 0, status_5xx = 0]: readonly number[]) => ({
+  status_2xx,
+  status_3xx,
+  status_4xx,
+  status_5xx,
+})
+
+function percentilesOf(times: readonly number[]) {
+  const percentile = (share: number): number | null => {
+    const ms = quantileOf(times, share)
+    return ms === null ? null : rounded(ms, 100)
+  }
+  return { p50_ms: percentile(0.5), p95_ms: percentile(0.95), p99_ms: percentile(0.99) }
+}
+
+const rounded = (value: number, parts: number): number => Math.round(value * parts) / parts

@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { sleepUntilAborted } from '../../platform/abort.ts'
+import type { DnsUpdates } from '../../platform/config/edge.ts'
 import type { Database } from '../../platform/database.ts'
 import { DnsError } from '../../platform/dns/exchange.ts'
 import type { Resolver } from '../../platform/dns/resolver.ts'
 import { createKeyedLock } from '../../platform/keyed-lock.ts'
 import type { Logger } from '../../platform/logger.ts'
+import { startProcess } from '../../platform/processes/spawn.ts'
 import { tablesOf } from '../tables.ts'
-import { AttemptError } from './attempt-error.ts'
-import type { ChallengeKind } from './challenges.ts'
-import type { ChangeDns, TxtRecord } from './dns-updates.ts'
+import type { ChallengeKind } from './acme.ts'
+import { AttemptError, plain } from './errors.ts'
 
 export interface Dns01Dependencies {
   readonly database: Database
@@ -178,3 +180,129 @@ type Records = Awaited<ReturnType<Resolver['askAuthority']>>['answers']
 
 const has = (records: Records, { name, value }: TxtRecord): boolean =>
   records.some((each) => each.type === 'TXT' && each.name === name && each.text === value)
+
+/** A TXT record that proves a name. */
+interface TxtRecord {
+  /** In lower case, without a dot at its end. */
+  readonly name: string
+  readonly value: string
+}
+
+/** Sets and removes TXT records. Both reject with `AttemptError`, and both may be repeated. */
+interface ChangeDns {
+  add(record: TxtRecord, signal: AbortSignal): Promise<void>
+  remove(record: TxtRecord, signal: AbortSignal): Promise<void>
+}
+
+/** Seconds for which others keep a record. */
+const ttl = 60
+const updateTimeoutMs = 30_000
+/** Programs of operators may wait for their provider. */
+const commandTimeoutMs = 120_000
+
+const label = '[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?'
+const validName = new RegExp(`^${label}(\\.${label})+$`)
+
+/**
+ * Returns the way to change DNS that the configuration names.
+ *
+ * @param path the `PATH` on which programs are found
+ */
+export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
+  const change = updates.kind === 'nsupdate' ? byNsupdate(updates, path) : byCommand(updates, path)
+  return {
+    add: (record, signal) => change('add', checked(record), signal),
+    remove: (record, signal) => change('remove', checked(record), signal),
+  }
+}
+
+type Change = (action: 'add' | 'remove', record: TxtRecord, signal: AbortSignal) => Promise<void>
+
+/** Throws unless name and value are plain: they become lines for `nsupdate` and arguments of programs. */
+function checked(record: TxtRecord): TxtRecord {
+  if (record.name.length > 253 || !validName.test(record.name) || !/^[A-Za-z0-9_-]{1,255}$/.test(record.value)) {
+    throw new AttemptError('dns_update_failed', 'The name or the value of the TXT record is not valid.')
+  }
+  return record
+}
+
+/** Dynamic updates (RFC 2136), signed by TSIG (RFC 8945). The zone is the one that the server has for the name. */
+function byNsupdate({ server, port, keyFile }: DnsUpdates & { kind: 'nsupdate' }, path: string): Change {
+  if (!/^[A-Za-z0-9.:-]+$/.test(server))
+    throw new Error('the server for updates of DNS is not a host name or an address')
+  return async (action, { name, value }, signal) => {
+    const update = action === 'add' ? `add ${name}. ${ttl} IN TXT "${value}"` : `delete ${name}. IN TXT "${value}"`
+    const input = `server ${server} ${port}\nupdate ${update}\nsend\n`
+    const args = ['-v', '-k', keyFile]
+    const result = await runProgram('nsupdate', { args, input, path, timeoutMs: updateTimeoutMs, signal })
+    if (result.status !== 0) throw failed(`nsupdate, for ${name} at ${server},`, 'nsupdate', result)
+  }
+}
+
+function byCommand({ program }: DnsUpdates & { kind: 'command' }, path: string): Change {
+  return async (action, { name, value }, signal) => {
+    const args = [action, name, value]
+    const result = await runProgram(program, { args, path, timeoutMs: commandTimeoutMs, signal })
+    if (result.status !== 0) throw failed(`FAIRLEAD_DNS_UPDATE_COMMAND (${action} ${name})`, program, result)
+  }
+}
+
+function failed(what: string, program: string, { status, output }: ProgramResult): AttemptError {
+  const how = status === null ? 'did not run to its end' : `ended with the status ${status}`
+  const said = plain(output)
+  const isMissing = status === null && /ENOENT/.test(said)
+  const message = isMissing
+    ? `${program} is not there${program === 'nsupdate' ? ' (Debian: apt install bind9-dnsutils)' : ''}.`
+    : `${what} ${how}${said === '' ? '.' : `: ${said}`}`
+  const toTenants =
+    'The server could not change its DNS. Its operator finds the reason in the log. The server tries again automatically.'
+  return new AttemptError('dns_update_failed', message, { toTenants })
+}
+
+export interface ProgramRun {
+  readonly args: readonly string[]
+  /** Written to its standard input, which is closed then. */
+  readonly input?: string
+  /** The `PATH` of the program, which gets no other variable but `LC_ALL`. */
+  readonly path: string
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+interface ProgramResult {
+  /** Null when it was ended, or could not be started. */
+  readonly status: number | null
+  /** The end of what it has printed. */
+  readonly output: string
+}
+
+const mostOutput = 2_000
+
+/** Runs a program to its end. One that takes too long is ended. Rejects when the signal aborts. */
+async function runProgram(program: string, run: ProgramRun): Promise<ProgramResult> {
+  run.signal.throwIfAborted()
+  const child = startProcess(program, run.args, {
+    cwd: '/',
+    env: { PATH: run.path, LC_ALL: 'C' },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    signal: AbortSignal.any([run.signal, AbortSignal.timeout(run.timeoutMs)]),
+    killSignal: 'SIGKILL',
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-mostOutput)
+    })
+  }
+  // It may end before it has read everything.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(run.input ?? '')
+  try {
+    const [status] = (await once(child, 'close')) as [number | null]
+    run.signal.throwIfAborted()
+    return { status, output }
+  } catch (error) {
+    run.signal.throwIfAborted()
+    return { status: null, output: `${output}\n${(error as Error).message}` }
+  }
+}

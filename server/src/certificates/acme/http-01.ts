@@ -1,11 +1,12 @@
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Resolver } from '../../platform/dns/resolver.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { AttemptError } from './attempt-error.ts'
-import type { ChallengeAnswer, ChallengeKind } from './challenges.ts'
+import { request } from '../../platform/machine/http.ts'
+import type { ChallengeAnswer, ChallengeKind } from './acme.ts'
+import { AttemptError } from './errors.ts'
 
 /** Resolves with the text that this server's edge answers at a path of a host; null when it does not answer. */
-export type AskEdge = (host: string, path: string, signal: AbortSignal) => Promise<string | null>
+type AskEdge = (host: string, path: string, signal: AbortSignal) => Promise<string | null>
 
 export interface Http01Dependencies {
   /** Lets every edge of this server answer with a text at a path; null ends that. */
@@ -66,4 +67,30 @@ async function untilVisible(
       ? "The server's own port for HTTP does not answer, so the certificate authority would get no answer either."
       : "Another program answers at the server's own port for HTTP, so the certificate authority would get its answer.",
   )
+}
+
+const timeoutMs = 3_000
+const mostBytes = 10_000
+
+/** Asks the edge of this machine at its port for HTTP, whatever DNS says: routers seldom lead a request back inside. */
+export function createAskEdge(port: number): AskEdge {
+  return (host, path, signal) =>
+    new Promise((resolve, reject) => {
+      signal.throwIfAborted()
+      const none = () => (signal.aborted ? reject(signal.reason) : resolve(null))
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+      const asked = request({ host: '127.0.0.1', port, path, headers: { host }, signal: limited, agent: false })
+      asked.on('error', none)
+      asked.on('response', (response) => {
+        let text = ''
+        response.setEncoding('latin1')
+        response.on('data', (chunk: string) => {
+          text = (text + chunk).slice(0, mostBytes)
+        })
+        response.on('end', () => resolve(text))
+        response.on('error', none)
+        response.on('close', none)
+      })
+      asked.end()
+    })
 }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFile } from 'node:fs/promises'
 import type { axios } from 'acme-client'
 import type { Dispatcher } from 'undici'
-import { AcmeError, problemIn, retryAfterMs } from './problem.ts'
+import { AcmeError, problemIn, retryAfterMs } from './errors.ts'
 
 /** The time for one request, its answer included. */
 const requestTimeoutMs = 30_000

@@ -1,6 +1,6 @@
 import { bringJobsForward } from '../../platform/jobs.ts'
 import { watchClock } from '../../platform/machine/clock-watch.ts'
-import { bringDeliveriesForward } from '../../webhooks/delivery/due.ts'
+import { bringDeliveriesForward } from '../../webhooks/due.ts'
 import type { Composition } from '../composition.ts'
 
 /**

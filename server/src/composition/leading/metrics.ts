@@ -1,5 +1,4 @@
-import type { InstanceUsage } from '../../apps/metrics/measured.ts'
-import { createMetrics, type Metrics } from '../../apps/metrics/metrics.ts'
+import { createMetrics, type InstanceUsage, type Metrics } from '../../apps/metrics/collect.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Composition } from '../composition.ts'
 

@@ -1,5 +1,5 @@
-import { certificateHandlers } from '../../certificates/handlers.ts'
-import { createCertificateHealth } from '../../certificates/health.ts'
+import { certificateHandlers } from '../../certificates/certificates.ts'
+import { createCertificateHealth } from '../../certificates/status.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Tenancy } from '../../projects/tenancy.ts'

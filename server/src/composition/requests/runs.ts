@@ -1,10 +1,9 @@
 import type { ConnectRun } from '../../http/application/upgrades.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import { controlsOf } from '../../platform/control/client.ts'
-import { createConnectRun } from '../../runs/connect.ts'
-import { createRunConnections, type RunConnections } from '../../runs/connections.ts'
-import { runHandlers } from '../../runs/handlers.ts'
-import { type ScheduleHandlerDependencies, scheduleHandlers } from '../../runs/schedule-handlers.ts'
+import { createConnectRun, createRunConnections, type RunConnections } from '../../runs/connections.ts'
+import { runHandlers } from '../../runs/runs.ts'
+import { type ScheduleHandlerDependencies, scheduleHandlers } from '../../runs/schedules.ts'
 import type { Composition } from '../composition.ts'
 
 /** Makes the connections of clients to commands of apps, which the server that leads runs. */

@@ -1,7 +1,6 @@
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { SecretBox } from '../../platform/secrets/secret-box.ts'
-import type { GitAccess } from '../../sources/sources.ts'
-import { SourceError, sameRepository } from '../../sources/sources.ts'
+import { type GitAccess, SourceError, sameRepository } from '../../sources/sources.ts'
 import type { DeploymentSecrets } from '../state/secrets.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 import { type GitCredentialsRow, tablesOf } from './tables.ts'

@@ -1,11 +1,8 @@
 import type { DomainProblem, DomainRecord } from '../tables.ts'
 import type { CheckedDomain } from './facts.ts'
 import { type GatherDependencies, gatherFacts } from './gather.ts'
-import { isProven } from './ownership-problems.ts'
-import { isInTheWay } from './problem.ts'
-import { findProblems } from './problems.ts'
+import { findProblems, isAliasOfApp, isInTheWay, isProven } from './problems.ts'
 import { recordsToSet } from './records.ts'
-import { isAliasOfApp } from './verdict.ts'
 
 export type { CertificateAuthority, CheckedDomain, ProbeResult } from './facts.ts'
 export type { Probe } from './gather.ts'

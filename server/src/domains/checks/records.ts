@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net'
-import { registrableDomain } from '../names/suffixes.ts'
+import { registrableDomain } from '../names.ts'
 import type { DomainRecord } from '../tables.ts'
 import { type CheckedDomain, challengeName, isWildcard, ownershipName } from './facts.ts'
 

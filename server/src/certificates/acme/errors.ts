@@ -1,0 +1,243 @@
+import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
+
+/** The certificates that must wait when one has failed: those of the same names, of the same registered domain, or all of the authority. */
+export type PauseScope = 'names' | 'domain' | 'all'
+
+export interface AttemptFacts {
+  /** The time to wait at least; 0 for none. */
+  readonly retryAfterMs?: number
+  readonly pauses?: PauseScope
+  /** True when the next attempt resumes the order. */
+  readonly keepsOrder?: boolean
+  /** The message for owners of names who are not the operator, when the usual one tells of the server's own parts. */
+  readonly toTenants?: string
+  /** The time of the next attempt, in place of the usual one. */
+  readonly resumeAt?: Date
+}
+
+/** An attempt to obtain a certificate that has failed, in the words that its owner reads. */
+export class AttemptError extends Error {
+  override readonly name = 'AttemptError'
+  readonly failure: CertificateFailure
+  readonly facts: AttemptFacts
+
+  constructor(code: string, message: string, facts: AttemptFacts = {}, options?: ErrorOptions) {
+    super(`${code}: ${message}`, options)
+    this.failure = { code, message }
+    this.facts = facts
+  }
+}
+
+/** Without a `Retry-After`, the time to leave an authority alone that has had enough. */
+const usualPauseMs = 60 * 60_000
+
+/** Says in words why an attempt has failed: what the authority said, and what helps. Errors of our own code stay as they are. */
+export function explain(error: unknown): AttemptError {
+  if (error instanceof AttemptError) return error
+  if (error instanceof AcmeError)
+    return error.problem === null ? unanswered(error) : explainProblem(error, error.problem)
+  return new AttemptError(
+    'server_error',
+    'The server itself failed; its log has the reason. It tries again automatically.',
+    {},
+    { cause: error },
+  )
+}
+
+/**
+ * Says in words why the authority could not confirm a name: the problem of a challenge or of its order. It never makes others wait:
+ * the servers of a name's owner can provoke it, even one that the authority takes for its own.
+ */
+export const explainChallenge = (problem: AcmeProblem): AttemptError =>
+  refused(new AcmeError(problem.detail, { problem }), problem)
+
+function unanswered(error: AcmeError): AttemptError {
+  const { status, retryAfterMs } = error
+  const facts = { retryAfterMs, pauses: 'all', keepsOrder: true } as const
+  const options = { cause: error }
+  if (status === null) {
+    const { cause } = error
+    const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? 'no answer'
+    const hint = isTrustProblem(code)
+      ? 'Its certificate is not trusted: FAIRLEAD_ACME_CA names the file with that of its authority.'
+      : 'The server tries again automatically.'
+    return new AttemptError(
+      'authority_unreachable',
+      `The certificate authority cannot be reached (${code}). ${hint}`,
+      facts,
+      options,
+    )
+  }
+  if (status === 429) return rateLimited('too many requests.', { retryAfterMs, pauses: 'all' }, options)
+  const message = `The certificate authority answered with ${status}. The server tries again automatically.`
+  return new AttemptError('authority_error', message, facts, options)
+}
+
+/** The codes with which Node refuses a certificate. */
+const isTrustProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
+
+function rateLimited(
+  said: string,
+  facts: { readonly retryAfterMs: number; readonly pauses: PauseScope },
+  options: ErrorOptions,
+): AttemptError {
+  const retryAfterMs = facts.retryAfterMs === 0 ? usualPauseMs : facts.retryAfterMs
+  const message = `A limit of the certificate authority is reached: ${said} The server tries again when the authority allows it.`
+  return new AttemptError('rate_limited', message, { ...facts, retryAfterMs }, options)
+}
+
+/** The types of RFC 8555, section 6.7, with what they mean for the owner of a name. */
+const meanings: Readonly<Record<string, readonly [code: string, message: string]>> = {
+  rejectedIdentifier: ['rejected_identifier', 'The certificate authority does not issue certificates for this name.'],
+  unsupportedIdentifier: [
+    'rejected_identifier',
+    'The certificate authority does not issue certificates for names like this.',
+  ],
+  caa: ['caa', 'A CAA record of the name allows other certificate authorities alone: change it, or remove it.'],
+  dns: ['dns_problem', 'The certificate authority cannot resolve the name: check its DNS records, and DNSSEC.'],
+  unauthorized: [
+    'unauthorized',
+    'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+  ],
+  incorrectResponse: [
+    'unauthorized',
+    'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+  ],
+  connection: [
+    'connection_refused',
+    'The certificate authority cannot connect to the name on port 80: check its DNS records, the firewall and the router.',
+  ],
+  tls: ['tls_problem', 'The certificate authority met another TLS server under the name: it leads elsewhere.'],
+  accountDoesNotExist: ['account_problem', 'The certificate authority does not know the account of this server.'],
+  externalAccountRequired: [
+    'account_problem',
+    'The certificate authority wants an account made by hand, which this server cannot have: set another FAIRLEAD_ACME_URL.',
+  ],
+  userActionRequired: ['account_problem', 'The certificate authority wants its new terms to be agreed to.'],
+  invalidContact: ['account_problem', 'The certificate authority does not accept FAIRLEAD_ACME_EMAIL.'],
+  unsupportedContact: ['account_problem', 'The certificate authority does not accept FAIRLEAD_ACME_EMAIL.'],
+  badPublicKey: ['account_problem', 'The certificate authority does not accept a key of this server.'],
+  badSignatureAlgorithm: ['account_problem', 'The certificate authority does not accept a key of this server.'],
+  orderNotReady: [
+    'authority_error',
+    'The certificate authority has not finished the order. The server tries again automatically.',
+  ],
+  badCSR: ['server_error', 'The certificate authority did not understand the server.'],
+  malformed: ['server_error', 'The certificate authority did not understand the server.'],
+  badNonce: ['authority_error', 'The certificate authority refuses the nonces that it has issued itself.'],
+}
+
+const unknown = [
+  'authority_error',
+  'The certificate authority refused the request. The server tries again automatically.',
+] as const
+
+/** The authority chooses the name. */
+const meaningOf = (type: string) => (Object.hasOwn(meanings, type) ? meanings[type] : undefined) ?? unknown
+
+function explainProblem(error: AcmeError, problem: AcmeProblem): AttemptError {
+  return isItsOwn(error, problem) ? failed(error, problem) : refused(error, problem)
+}
+
+/** True for an error of the authority itself. Where it has too much to do, it says so as if it were a limit. */
+const isItsOwn = ({ status }: AcmeError, { type, detail }: AcmeProblem): boolean =>
+  type === 'serverInternal' || (status !== null && status >= 500) || /^service busy\b/i.test(detail)
+
+function failed(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
+  const { retryAfterMs } = error
+  const [code, toTenants] = meaningOf(type)
+  const facts = { retryAfterMs, pauses: 'all', keepsOrder: true, toTenants } as const
+  return new AttemptError(code, `${toTenants} It said: ${quoted(detail)}`, facts, { cause: error })
+}
+
+function refused(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
+  const { retryAfterMs } = error
+  const options = { cause: error }
+  if (type === 'rateLimited') {
+    return rateLimited(quoted(detail), { retryAfterMs, pauses: scopeOfLimit(detail) }, options)
+  }
+  const [code, meaning] = meaningOf(type)
+  return new AttemptError(code, `${meaning} It said: ${quoted(detail)}`, { retryAfterMs }, options)
+}
+
+const quoted = (detail: string): string => (detail === '' ? 'nothing more.' : `“${detail.replace(/\.$/, '')}”.`)
+
+/** Boulder may begin with what it was asked for: `Error creating new order :: …`. */
+const request = /^error [a-z ]+ :: /i
+
+/** Limits of the account and of the address of this server, and those in front of Let's Encrypt (`Rate limit for '/acme' reached`). */
+const ofAll = /^(too many (new )?(orders|registrations|requests)\b|rate limit for '\/)/i
+
+/** `too many certificates (50) already issued for "example.com" …`. The limit for the same names has no name at that place. */
+const ofDomain = /^too many certificates (\(\d+\) )?already issued for:? "?[a-z0-9-]+(\.[a-z0-9-]+)+/i
+
+/**
+ * Returns the certificates that a limit holds for, by the words in which Boulder tells of it (`ratelimits/limiter.go`). They are
+ * looked for at the beginning alone: further on, the text quotes the names of tenants. Other texts are of the names that were asked
+ * for, so that nobody can make others wait by a text that nobody knows.
+ */
+function scopeOfLimit(detail: string): PauseScope {
+  const said = detail.replace(request, '')
+  if (ofAll.test(said)) return 'all'
+  return ofDomain.test(said) ? 'domain' : 'names'
+}
+
+/** The document in which an authority says what is wrong (RFC 8555, section 6.7). */
+interface AcmeProblem {
+  /** The last part of its type, such as `rateLimited`. */
+  readonly type: string
+  readonly detail: string
+}
+
+/** Thrown when an authority refuses a request, or does not answer. */
+export class AcmeError extends Error {
+  override readonly name = 'AcmeError'
+  /** Null when it did not answer as an authority does. */
+  readonly problem: AcmeProblem | null
+  /** The status of its answer; null without one. */
+  readonly status: number | null
+  /** The time for which it asks to wait; 0 for none. */
+  readonly retryAfterMs: number
+
+  constructor(
+    message: string,
+    facts: { readonly problem?: AcmeProblem; readonly status?: number; readonly retryAfterMs?: number },
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+    this.problem = facts.problem ?? null
+    this.status = facts.status ?? null
+    this.retryAfterMs = facts.retryAfterMs ?? 0
+  }
+}
+
+const namespace = 'urn:ietf:params:acme:error:'
+const longestDetail = 400
+
+/** Returns the problem of a document; `undefined` for one that is none. Of several identifiers, that of the first one counts. */
+export function problemIn(document: unknown): AcmeProblem | undefined {
+  if (typeof document !== 'object' || document === null) return undefined
+  const { type, detail, subproblems } = document as Readonly<Record<string, unknown>>
+  if (typeof type !== 'string' || !type.startsWith(namespace)) return undefined
+  const found = { type: type.slice(namespace.length, namespace.length + 40), detail: plain(detail) }
+  const [first] = Array.isArray(subproblems) ? subproblems : []
+  // Such as a CAA record of one of the names: the problem as a whole is then `malformed` or `compound`.
+  return found.type === 'compound' || found.type === 'malformed' ? (problemIn(first) ?? found) : found
+}
+
+/** Returns a text that others wrote as one line for messages: cut, and without invisible characters. */
+export function plain(text: unknown): string {
+  if (typeof text !== 'string') return ''
+  return text
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .trim()
+    .slice(0, longestDetail)
+}
+
+/** Returns the milliseconds that a `Retry-After` asks for (RFC 9110, section 10.2.3); 0 for none. */
+export function retryAfterMs(header: unknown, now: Date): number {
+  if (typeof header !== 'string' || header.trim() === '') return 0
+  if (/^\s*\d{1,9}\s*$/.test(header)) return Number(header) * 1000
+  const at = Date.parse(header)
+  return Number.isNaN(at) ? 0 : Math.max(0, at - now.getTime())
+}
