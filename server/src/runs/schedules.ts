@@ -1,4 +1,4 @@
-import type { Insertable, sql, Updateable } from 'kysely'
+import { type Insertable, sql, type Updateable } from 'kysely'
 import { invalidRequest, notFound } from '../contract/errors.ts'
 import type { ResponseBody } from '../contract/operations.ts'
 import type { HandlersOf } from '../http/call.ts'
