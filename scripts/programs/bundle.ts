@@ -11,7 +11,7 @@ import { type OutputAsset, type OutputChunk, rolldown } from 'rolldown'
 /** The programs by their names. All but the command are single files, which other users and sandboxes can be shown. */
 const programs = {
   cli: 'cli.ts',
-  // Alone, so that its file changes only when the gateway does: see `gateway/supervision/program-version.ts`.
+  // Alone, so that its file changes only when the gateway does: see `gateway/launch.ts`.
   gateway: 'gateway/program/main.ts',
   planner: 'builds/plan-program.ts',
   terminal: 'runtimes/process/terminal/host.ts',

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { detectors } from './builds/detectors/index.ts'
-import { languagesOf } from './builds/languages.ts'
+import { languagesOf } from './builds/machine-tools.ts'
 import { edgeFindings } from './edge/edge.ts'
 import { machineBytes } from './platform/config/deploys.ts'
 import type { Config } from './platform/config.ts'

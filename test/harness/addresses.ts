@@ -1,4 +1,4 @@
-import type { AddressEndpoint, Endpoint } from '../../server/src/gateway/control/protocol.ts'
+import type { AddressEndpoint, Endpoint } from '../../server/src/gateway/protocol/calls.ts'
 
 /** Returns the address of the first endpoint; throws for a static site, which has none. */
 export function addressOf({

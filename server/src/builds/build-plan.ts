@@ -1,5 +1,5 @@
 import type { Command } from '../platform/command.ts'
-import type { ToolRequest } from '../platform/toolchain.ts'
+import { imageCommandName, type ToolRequest } from '../platform/toolchain.ts'
 
 /** The variables that a repository says its app needs, without their values. */
 export interface SampleVariables {
@@ -88,4 +88,26 @@ export interface StartOutput {
   }
   /** A further sentence for the case that none is there. */
   readonly advice?: string
+}
+
+/** The plan of a release that is an image already: nothing is built, and it starts as the image says. */
+export const imagePlan: BuildPlan = { kind: 'image', build: [], start: { argv: [imageCommandName] } }
+
+/** The kind of plans whose release is made of a Dockerfile. */
+export const dockerfileKind = 'dockerfile'
+
+/** True for a plan whose release is a container image. */
+export const isOfImage = ({ kind }: Pick<BuildPlan, 'kind'>): boolean =>
+  kind === imagePlan.kind || kind === dockerfileKind
+
+/** The request for a plan of a source tree: all that it depends on besides the files. */
+export interface PlanRequest {
+  /** The folder of the app, in place of the one in `fairlead.json`; null for that one. */
+  readonly root: string | null
+  /** True when the server runs container images. */
+  readonly images: boolean
+  /** False when the server runs container images and cannot build Dockerfiles; true unless given. */
+  readonly canBuildImages?: boolean
+  /** The kind of the plan by which the app was released before; null for a new app. */
+  readonly before: string | null
 }

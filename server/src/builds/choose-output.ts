@@ -3,8 +3,8 @@ import { join, posix } from 'node:path'
 import type { Command } from '../platform/command.ts'
 import { folderRunnerName, staticFallbackFlag, staticServerName } from '../platform/toolchain.ts'
 import type { BuildPlan, StartOutput } from './build-plan.ts'
-import { resolveWithin } from './source/read-tree.ts'
-import { failed, quote, type Result } from './source/result.ts'
+import { resolveWithin } from './read-tree.ts'
+import { failed, quote, type Result } from './result.ts'
 
 /**
  * Returns the plan with the start that fits what the build has made; a plan without outputs is returned as it is. What the build

@@ -1,16 +1,20 @@
 import { posix } from 'node:path'
 import type { Command } from '../platform/command.ts'
-import { folderRunnerName } from '../platform/toolchain.ts'
-import type { BuildPlan } from './build-plan.ts'
-import { type BuilderFacts, chooseBuilder } from './choose-builder.ts'
-import type { Detection, Detector, DetectorSource, Tool } from './detectors/detector.ts'
-import { missingFile } from './missing-file.ts'
-import { planDockerfile } from './plan-dockerfile.ts'
-import { planProcesses } from './plan-processes.ts'
-import { type AppSettings, defaultDockerfile, readSettings } from './source/fairlead-json.ts'
-import { failed, type PlanResult, quote, type Result } from './source/result.ts'
-import { readSampleVariables } from './source/sample-variables.ts'
-import { type SourceTree, within } from './source/tree.ts'
+import { folderRunnerName, staticServerName } from '../platform/toolchain.ts'
+import { type BuildPlan, dockerfileKind, imagePlan, isOfImage, type ProcessPlan } from './build-plan.ts'
+import { type Detection, type Detector, type DetectorSource, shellLine, type Tool } from './detectors/detector.ts'
+import { parseProcfile } from './detectors/procfile.ts'
+import {
+  type AppSettings,
+  type BuilderName,
+  defaultDockerfile,
+  type ProcessSettings,
+  readSettings,
+} from './fairlead-json.ts'
+import { readPackageJson } from './package-json.ts'
+import { failed, type PlanFailure, type PlanResult, quote, type Result } from './result.ts'
+import { readSampleVariables } from './sample-variables.ts'
+import { type SourceTree, within } from './tree.ts'
 
 /** Facts about the server that a plan depends on. */
 export interface PlanOptions {
@@ -250,4 +254,191 @@ function inFolder(folder: string, command: Command): Command {
   const { argv, unlocked, ...rest } = command
   const there = (words: Command['argv']): Command['argv'] => [folderRunnerName, folder, ...words]
   return { ...rest, argv: there(argv), ...(unlocked === undefined ? {} : { unlocked: there(unlocked) }) }
+}
+
+/** The facts by which a builder is chosen. */
+export interface BuilderFacts {
+  /** `builder` in `fairlead.json`. */
+  readonly asked: BuilderName | undefined
+  /** True when `fairlead.json` names commands that build or start the app. */
+  readonly namesCommands: boolean
+  readonly hasDockerfile: boolean
+  /** True when the server runs container images. */
+  readonly images: boolean
+  /** False when it cannot build Dockerfiles. */
+  readonly canBuildImages: boolean
+  /** The kind of the plan by which the app was released before; null for a new app. */
+  readonly before: string | null
+  /** The name of the detector that says how the app starts; null when none does. */
+  readonly detected: string | null
+}
+
+/** The builder of a release, with a sentence for the build log where another one was possible. */
+export interface ChosenBuilder {
+  readonly builder: BuilderName
+  readonly note?: string
+}
+
+/**
+ * Chooses between the Dockerfile of an app and the commands that were detected. `fairlead.json` decides; an app goes on being
+ * built as it was; a new app is built by its Dockerfile where the server can.
+ */
+export function chooseBuilder(facts: BuilderFacts): ChosenBuilder {
+  const { asked, namesCommands, hasDockerfile, images, canBuildImages, before, detected } = facts
+  if (asked !== undefined) return { builder: asked }
+  if (!hasDockerfile || !images) return { builder: 'detected' }
+  if (detected === null) return { builder: 'dockerfile' }
+  if (namesCommands) return leftOut('fairlead.json says how the app is built or started')
+  if (before !== null && !isOfImage({ kind: before }))
+    return leftOut(`the release before was not made of it (${before})`)
+  if (before === null && !canBuildImages) {
+    return { builder: 'detected', note: 'The Dockerfile is not used: this server builds none.' }
+  }
+  const note = `The Dockerfile builds the app. With "builder": "detected" in fairlead.json, Fairlead does, as ${detected}.`
+  return { builder: 'dockerfile', note }
+}
+
+const leftOut = (why: string): ChosenBuilder => ({
+  builder: 'detected',
+  note: `The Dockerfile is not used: ${why}. "builder": "dockerfile" in fairlead.json changes that.`,
+})
+
+/** Tells the operator's users how a server comes to run containers. */
+const turnOnDocker =
+  'Its operator turns Docker on: FAIRLEAD_RUNTIME=process,docker, see docs/configuration.md of Fairlead.'
+
+/**
+ * Returns the plan of an app that its Dockerfile builds. Process types are those of `fairlead.json` alone: a Procfile is for
+ * machines without the image.
+ *
+ * @param app the folder of the app
+ */
+function planDockerfile(app: SourceTree, settings: AppSettings, images: boolean): PlanResult {
+  const { root, build, start, health, cron, dockerfile, volumes } = settings
+  const path = dockerfile?.path ?? defaultDockerfile
+  if (!images) {
+    return failed(
+      'no_docker',
+      `fairlead.json asks for a build by its Dockerfile, and this server has none. ${turnOnDocker}`,
+    )
+  }
+  if (isMissingFolder(app, path))
+    return failed('no_dockerfile', `The file ${quote(path)} is not in ${folderName(root)}.`)
+  if (build !== undefined) {
+    return failed('invalid_fairlead_json', 'In fairlead.json: "build" is not for apps that a Dockerfile builds.')
+  }
+  const prepare = (command: Command): Command => (settings.readOnly === true ? { ...command, readOnly: true } : command)
+  const processes = planProcesses({ ...app, read: () => undefined }, settings, prepare)
+  if (!processes.ok) return processes
+  const plan: BuildPlan = {
+    kind: dockerfileKind,
+    build: [],
+    image: { path: posix.join(root, path), target: dockerfile?.target ?? null, context: root },
+    start: prepare(start === undefined ? imagePlan.start : { argv: start }),
+    ...(health === undefined ? {} : { health }),
+    ...processes.value,
+    ...(cron === undefined ? {} : { cron }),
+    ...(volumes === undefined ? {} : { volumes }),
+  }
+  return { ok: true, plan }
+}
+
+/** True for a file whose folder is known not to hold it: folders deep inside a repository are unknown. */
+const isMissingFolder = (app: SourceTree, path: string): boolean =>
+  !app.has(path) && app.list(posix.dirname(path)).length > 0
+
+const folderName = (root: string): string => (root === '.' ? 'the repository' : `the folder ${quote(root)}`)
+
+/** Lines of a Procfile with a meaning of their own. */
+const notTypes = new Set(['web', 'release'])
+const typePattern = /^[a-z][a-z0-9_-]{0,29}$/
+/** The plan is read with its release, again and again, and no app needs as many. */
+const mostTypes = 50
+
+/**
+ * Returns the process types of an app, from its Procfile and its fairlead.json, which wins. Nothing for an app that has `web`
+ * alone, without settings.
+ *
+ * @param prepare makes a command of the owner one that runs as the app's start does
+ */
+function planProcesses(
+  app: SourceTree,
+  { processes: given = {} }: Pick<AppSettings, 'processes'>,
+  prepare: (command: Command) => Command,
+): Result<Pick<BuildPlan, 'processes'>> {
+  const lines = parseProcfile(app.read('Procfile') ?? '')
+  const ofProcfile = [...lines].filter(([type]) => !notTypes.has(type) && typePattern.test(type))
+  if (ofProcfile.length > mostTypes) return failed('invalid_procfile', tooMany('The Procfile', ofProcfile.length))
+  const planned = new Map<string, ProcessPlan>()
+  for (const [type, line] of ofProcfile) planned.set(type, { command: prepare(shellLine(line)) })
+  for (const [type, settings] of Object.entries(given)) {
+    const { command } = settings
+    const own = command === undefined || type === 'web' ? planned.get(type) : { command: prepare({ argv: command }) }
+    if (own === undefined && type !== 'web') {
+      return failed(
+        'invalid_fairlead_json',
+        `In fairlead.json: ${quote(`processes.${type}`)} has no "command", and the Procfile has no such line.`,
+      )
+    }
+    if (settings.sticky !== undefined && type !== 'web') {
+      return failed(
+        'invalid_fairlead_json',
+        `In fairlead.json: ${quote(`processes.${type}.sticky`)} is for "web" alone, which takes requests.`,
+      )
+    }
+    planned.set(type, { ...own, ...sizesOf(settings), ...(settings.sticky === true && { sticky: true }) })
+  }
+  const count = planned.size
+  if (count > mostTypes) return failed('invalid_fairlead_json', tooMany('With those of fairlead.json, the app', count))
+  return { ok: true, value: count === 0 ? {} : { processes: Object.fromEntries(planned) } }
+}
+
+const tooMany = (subject: string, count: number): string =>
+  `${subject} has ${count} process types, and an app may have ${mostTypes}: remove those that never run.`
+
+const sizesOf = ({ instances, memoryMb, cpus }: ProcessSettings): ProcessPlan => ({
+  ...(instances === undefined ? {} : { instances }),
+  ...(memoryMb === undefined ? {} : { memoryMb }),
+  ...(cpus === undefined ? {} : { cpus }),
+})
+
+const interpreters = /^(?:node|bun|deno|ruby|php|python3?)$/
+const sources = /^[\w@%+=:,./-]+\.(?:[cm]?[jt]sx?|py|rb|php)$/
+/** Scripts of package.json that may make files while packages are installed. */
+const makers = ['preinstall', 'install', 'postinstall', 'prepare']
+
+/**
+ * Returns why a start that is known to the last word cannot work: its file or folder is not in the repository, and nothing
+ * makes it. Null wherever that is not certain.
+ *
+ * @param app the folder of the app
+ * @param builds true when the build may make files
+ */
+export function missingFile(app: SourceTree, { argv }: Command, builds: boolean): PlanFailure | null {
+  const scripts = readPackageJson(app)?.scripts
+  if (builds || makers.some((name) => scripts?.has(name))) return null
+  const [program, ...words] = argv
+  if (program === staticServerName) {
+    const folder = words.at(-1) ?? '.'
+    return isMissing(app, folder)
+      ? refuse(`The folder ${quote(folder)}, which is to be served as a site,`, 'Add a build that makes it')
+      : null
+  }
+  const [file = ''] = words[0] === 'run' ? words.slice(1) : words
+  if (!interpreters.test(program) || !sources.test(file) || !isMissing(app, file)) return null
+  return refuse(`The file ${quote(file)}, with which the app starts,`, 'Add it, or a build that makes it')
+}
+
+const refuse = (what: string, advice: string): PlanFailure => ({
+  code: 'no_start',
+  message: `${what} is not in the repository, and nothing builds it. ${advice}, or name another start.`,
+})
+
+/** True for a path of which its folder is known not to hold it. */
+function isMissing(app: SourceTree, given: string): boolean {
+  const path = posix.normalize(given).replace(/\/$/, '')
+  if (path === '.' || path.startsWith('/') || path.split('/')[0] === '..' || app.has(path)) return false
+  const [top = ''] = path.split('/')
+  if (!app.has(top)) return true
+  return app.list(posix.dirname(path)).length > 0
 }

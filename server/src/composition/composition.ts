@@ -1,4 +1,4 @@
-import type { PlanApart } from '../builds/plan-apart.ts'
+import type { PlanApart } from '../builds/planner.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application/application.ts'
 import type { EdgeListener } from '../http/application/edge-listener.ts'

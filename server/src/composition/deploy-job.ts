@@ -1,5 +1,5 @@
 import { chooseOutput } from '../builds/choose-output.ts'
-import { createPlanApart } from '../builds/plan-apart.ts'
+import { createPlanApart } from '../builds/planner.ts'
 import { createGitAccess } from '../deployments/git-access/access.ts'
 import { createDeploy } from '../deployments/job/deploy.ts'
 import { createDiskGuard } from '../deployments/job/disk.ts'

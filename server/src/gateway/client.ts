@@ -1,5 +1,6 @@
-import { type Call, callOverdue, gatewayUnreachable } from './control/calls.ts'
-import type { Known } from './control/known.ts'
+import type { Known } from './desired.ts'
+import { createEdgeClient, type EdgeGateway } from './edge-client.ts'
+import { hostnameOf } from './http1/target.ts'
 import {
   type AppTraffic,
   isSameUpstream,
@@ -8,9 +9,8 @@ import {
   type RefusedEndpoint,
   type SiteEndpoint,
   type Upstream,
-} from './control/protocol.ts'
-import { createEdgeClient, type EdgeGateway } from './edge-client.ts'
-import { hostnameOf } from './http1/target.ts'
+} from './protocol/calls.ts'
+import { type Call, callOverdue, gatewayUnreachable } from './protocol/rpc.ts'
 
 export type {
   AppTraffic,
@@ -21,9 +21,9 @@ export type {
   SiteEndpoint,
   Sticky,
   Upstream,
-} from './control/protocol.ts'
-export { addTraffic } from './control/protocol.ts'
-export { addCounts, quantileOf } from './control/times.ts'
+} from './protocol/calls.ts'
+export { addTraffic } from './protocol/calls.ts'
+export { addCounts, quantileOf } from './protocol/latency.ts'
 
 /** True for the error of a call that the gateway has not answered, although another one was started in its place. */
 export function isUnanswered(error: unknown): boolean {
@@ -178,3 +178,5 @@ function isSameAddress(a: PublicAddress, b: PublicAddress): boolean {
     ? 'port' in b && a.port === b.port
     : 'hostname' in b && hostnameOf(a.hostname) === hostnameOf(b.hostname)
 }
+
+export { deploymentHeader } from './http1/raw-headers.ts'

@@ -1,7 +1,7 @@
-import type { Call } from './control/calls.ts'
-import { assertEdgeCall } from './control/edge-calls.ts'
-import type { AppNames, HostName } from './control/host-names.ts'
-import type { Known } from './control/known.ts'
+import type { Known } from './desired.ts'
+import { assertEdgeCall } from './protocol/edge-calls.ts'
+import type { AppNames, HostName } from './protocol/host-names.ts'
+import type { Call } from './protocol/rpc.ts'
 
 /**
  * The names, certificates and answers that the gateway has for an edge in front of it. All calls may be repeated, and take

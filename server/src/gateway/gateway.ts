@@ -1,11 +1,10 @@
 import { createClient, type GatewayClient } from './client.ts'
-import { createKnown } from './control/known.ts'
-import { createLink, type LinkOptions } from './supervision/link.ts'
-import { gatewayHome } from './supervision/place.ts'
+import { createKnown } from './desired.ts'
+import { createLink, type LinkOptions } from './link.ts'
+import { gatewayHome } from './place.ts'
 
-export { edgeSockets } from './supervision/place.ts'
-export { programVersion as gatewayVersion } from './supervision/program-version.ts'
-export { type RunAs, reachableGateway } from './supervision/run-as.ts'
+export { programVersion as gatewayVersion, type RunAs, reachableGateway } from './launch.ts'
+export { edgeSockets } from './place.ts'
 
 export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
   readonly dataDirectory: string

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gatewayHome } from '../gateway/supervision/place.ts'
-import { type GatewayRecord, readGatewayRecord } from '../gateway/supervision/record.ts'
+import { gatewayHome } from '../gateway/place.ts'
+import { type GatewayRecord, readGatewayRecord } from '../gateway/record.ts'
 import { killAll, unlessShort } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 

@@ -1,7 +1,7 @@
 import { detectors } from '../../../server/src/builds/detectors/index.ts'
 import { planBuild } from '../../../server/src/builds/plan.ts'
-import type { PlanFailure, PlanResult } from '../../../server/src/builds/source/result.ts'
-import type { SourceTree } from '../../../server/src/builds/source/tree.ts'
+import type { PlanFailure, PlanResult } from '../../../server/src/builds/result.ts'
+import type { SourceTree } from '../../../server/src/builds/tree.ts'
 
 export type Files = Record<string, string | object | null>
 

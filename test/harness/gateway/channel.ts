@@ -1,10 +1,9 @@
 import { createClient, type GatewayClient } from '../../../server/src/gateway/client.ts'
-import { createCalls } from '../../../server/src/gateway/control/calls.ts'
-import { createKnown } from '../../../server/src/gateway/control/known.ts'
-import { createListeners } from '../../../server/src/gateway/control/listeners.ts'
-import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../../../server/src/gateway/control/protocol.ts'
-import { serveCalls } from '../../../server/src/gateway/control/serve-calls.ts'
-import { createEngine, type EngineOptions } from '../../../server/src/gateway/engine/engine.ts'
+import { createKnown } from '../../../server/src/gateway/desired.ts'
+import { createListeners } from '../../../server/src/gateway/link.ts'
+import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../../../server/src/gateway/protocol/calls.ts'
+import { createCalls, serveCalls } from '../../../server/src/gateway/protocol/rpc.ts'
+import { createEngine, type EngineOptions } from '../../../server/src/gateway/routing/router.ts'
 
 /** A message from the engine to its caller. */
 type FromEngine = Settlement | Refusal

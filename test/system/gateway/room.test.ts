@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
-import { createEngine } from '../../../server/src/gateway/engine/engine.ts'
+import { createEngine } from '../../../server/src/gateway/routing/router.ts'
 import { from } from '../../harness/gateway/edge.ts'
 import { type Ask, ask, createScope, HOST, type Place, silent, startApp } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findJsonError } from '../../../server/src/builds/source/json.ts'
+import { findJsonError } from '../../../server/src/builds/json.ts'
 import { failure, planned, planOf, start } from '../../harness/builds/planned.ts'
 
 test('a tree without a recognised file fails with a list of those files', () => {

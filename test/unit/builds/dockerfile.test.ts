@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type BuilderFacts, chooseBuilder } from '../../../server/src/builds/choose-builder.ts'
 import { detectors } from '../../../server/src/builds/detectors/index.ts'
-import { type PlanOptions, planBuild } from '../../../server/src/builds/plan.ts'
+import { type BuilderFacts, chooseBuilder, type PlanOptions, planBuild } from '../../../server/src/builds/plan.ts'
 import { type Files, tree } from '../../harness/builds/planned.ts'
 
 const programs = new Set<string>()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { fairleadJson } from '../../../server/src/builds/source/fairlead-json.ts'
+import { fairleadJson } from '../../../server/src/builds/fairlead-json.ts'
 import { failure, planned, planOf, start } from '../../harness/builds/planned.ts'
 
 const scheduled = (command: string[]) => ({ name: 'a', schedule: '* * * * *', command })

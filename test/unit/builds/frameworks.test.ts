@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { findDevelopmentServer } from '../../../server/src/builds/detectors/lines/development.ts'
-import { programsOf } from '../../../server/src/builds/detectors/lines/programs.ts'
-import { frameworks } from '../../../server/src/builds/detectors/node/frameworks/index.ts'
-import { serverFrameworks } from '../../../server/src/builds/detectors/node/frameworks/servers.ts'
+import { findDevelopmentServer } from '../../../server/src/builds/detectors/development-servers.ts'
+import { frameworks, serverFrameworks } from '../../../server/src/builds/detectors/node/frameworks.ts'
+import { programsOf } from '../../../server/src/builds/detectors/shell-lines.ts'
 import { type Files, failure, planned, planOf, start } from '../../harness/builds/planned.ts'
 
 /** The starts that are tried after the build, as lines. */

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Detector, Tool } from '../../../server/src/builds/detectors/detector.ts'
-import { languagesOf } from '../../../server/src/builds/languages.ts'
-import { versionsOf } from '../../../server/src/builds/machine-tools.ts'
+import { languagesOf, versionsOf } from '../../../server/src/builds/machine-tools.ts'
 
 const missing = { code: 'missing', message: 'missing' }
 const version = { args: ['-c', 'echo 1.2.3'], pattern: /^(\d+\.\d+\.\d+)/m }

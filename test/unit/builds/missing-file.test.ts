@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { missingFile } from '../../../server/src/builds/missing-file.ts'
+import { missingFile } from '../../../server/src/builds/plan.ts'
 import { tree } from '../../harness/builds/planned.ts'
 
 it('a start of Python whose file is not there and that nothing builds is refused', () => {

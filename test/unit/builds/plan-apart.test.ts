@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createPlanApart } from '../../../server/src/builds/plan-apart.ts'
-import type { PlanRequest } from '../../../server/src/builds/plan-request.ts'
+import type { PlanRequest } from '../../../server/src/builds/build-plan.ts'
+import { createPlanApart } from '../../../server/src/builds/planner.ts'
 import { childrenOf } from '../../../server/src/platform/processes.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -1,7 +1,7 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { PlanRequest } from '../../../server/src/builds/plan-request.ts'
+import type { PlanRequest } from '../../../server/src/builds/build-plan.ts'
 import { planSource } from '../../../server/src/builds/plan-source.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

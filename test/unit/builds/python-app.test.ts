@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readRange } from '../../../server/src/builds/detectors/python/specifiers.ts'
+import { readRange } from '../../../server/src/builds/detectors/python/versions.ts'
 import { type Files, failure, planned, planOf } from '../../harness/builds/planned.ts'
 
 const flask = 'from flask import Flask\napp = Flask(__name__)\n'

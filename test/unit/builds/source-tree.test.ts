@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { detectors } from '../../../server/src/builds/detectors/index.ts'
-import { readSourceTree } from '../../../server/src/builds/source/read-tree.ts'
+import { readSourceTree } from '../../../server/src/builds/read-tree.ts'
 import { prefix } from '../../harness/temporary.ts'
 
 const names = detectors.flatMap(({ files }) => files)

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import type { BuildPlan } from '../../../server/src/builds/build-plan.ts'
-import { failed } from '../../../server/src/builds/source/result.ts'
+import { failed } from '../../../server/src/builds/result.ts'
 import { createInstanceControl } from '../../../server/src/deployments/job/instances.ts'
 import { createBuildStep } from '../../../server/src/deployments/job/make/build.ts'
 import { createLastLines } from '../../../server/src/deployments/job/progress/log-lines.ts'

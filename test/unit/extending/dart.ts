@@ -1,5 +1,5 @@
 import type { Detector } from '../../../server/src/builds/detectors/detector.ts'
-import { failed, unreadable } from '../../../server/src/builds/source/result.ts'
+import { failed, unreadable } from '../../../server/src/builds/result.ts'
 
 /** An app in Dart. */
 export const dart: Detector = {

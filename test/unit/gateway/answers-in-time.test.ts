@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { callOverdue, createCalls } from '../../../server/src/gateway/control/calls.ts'
-import { startDeadline } from '../../../server/src/gateway/control/deadline.ts'
-import type { ToEngine } from '../../../server/src/gateway/control/protocol.ts'
-import { watchAnswers } from '../../../server/src/gateway/control/watch.ts'
+import type { ToEngine } from '../../../server/src/gateway/protocol/calls.ts'
+import { callOverdue, createCalls, startDeadline } from '../../../server/src/gateway/protocol/rpc.ts'
+import { watchAnswers } from '../../../server/src/gateway/protocol/watch.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { GatewayClient } from '../../../server/src/gateway/client.ts'
-import type { ToEngine } from '../../../server/src/gateway/control/protocol.ts'
+import type { ToEngine } from '../../../server/src/gateway/protocol/calls.ts'
 import { createGateway } from '../../harness/gateway/channel.ts'
 import { ask, createScope, HOST, silent, startApp, startGateway, upstreamAt } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'

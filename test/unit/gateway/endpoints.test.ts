@@ -2,7 +2,7 @@ import { Agent, type RequestListener } from 'node:http'
 import { createServer } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import type { Gateway, RefusedEndpoint, Upstream } from '../../../server/src/gateway/client.ts'
-import { createBackend, createRetiredBackends } from '../../../server/src/gateway/upstream/backend.ts'
+import { createBackend, createRetiredBackends } from '../../../server/src/gateway/proxy/backend.ts'
 import { addressOf } from '../../harness/addresses.ts'
 import {
   ask,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { createInFlight } from '../../../server/src/gateway/upstream/in-flight.ts'
+import { createInFlight } from '../../../server/src/gateway/proxy/in-flight.ts'
 
 /** Lets everything happen that is due. */
 const turn = () => new Promise(setImmediate)

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import type { Known } from '../../../server/src/gateway/control/known.ts'
-import { type Connection, connectionLost } from '../../../server/src/gateway/supervision/connection.ts'
-import { restore } from '../../../server/src/gateway/supervision/restore.ts'
+import type { Known } from '../../../server/src/gateway/desired.ts'
+import { type Connection, connectionLost, restore } from '../../../server/src/gateway/link.ts'
 
 /** Apps that a gateway should have, none of which it has. */
 const knownApps = (...ids: string[]): Known =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { addCounts, noTimes, quantileOf, rangeOf, trimmed } from '../../../server/src/gateway/control/times.ts'
+import { addCounts, noTimes, quantileOf, rangeOf, trimmed } from '../../../server/src/gateway/protocol/latency.ts'
 
 const times = fc.array(fc.double({ min: 0.01, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 200 })
 

@@ -64,7 +64,7 @@ export type MetricsTables = {
     requests: string
     /** By the class of their status: 2xx, 3xx, 4xx and 5xx. */
     answers: string[]
-    /** By ranges of time (`gateway/control/times.ts`). */
+    /** By ranges of time (`gateway/protocol/latency.ts`). */
     times: string[]
     memory_bytes: string | null
     memory_limit_bytes: string | null

@@ -1,8 +1,7 @@
-import { readPackageJson } from '../source/package-json.ts'
+import { readPackageJson } from '../package-json.ts'
 import type { Detector } from './detector.ts'
-import { findDevelopmentServer } from './lines/development.ts'
-import { programsOf } from './lines/programs.ts'
-import { refuseLine } from './lines/refusal.ts'
+import { findDevelopmentServer, refuseLine } from './development-servers.ts'
+import { programsOf } from './shell-lines.ts'
 
 /** An app whose `fairlead.json` says how it starts. */
 export const command: Detector = {

@@ -1,9 +1,9 @@
 import type { Command } from '../../platform/command.ts'
-import { fieldsOf, readJson } from '../source/json.ts'
-import { failed, type PlanFailure, type Result, unreadable } from '../source/result.ts'
-import { SITE_FOLDERS, type SourceTree } from '../source/tree.ts'
+import { fieldsOf, readJson } from '../json.ts'
+import { failed, type PlanFailure, type Result, unreadable } from '../result.ts'
+import { SITE_FOLDERS, type SourceTree } from '../tree.ts'
 import type { Detector } from './detector.ts'
-import { askedRuntime } from './node/managers-asked.ts'
+import { askedRuntime } from './node/package-managers.ts'
 import { versionFiles } from './node/versions.ts'
 
 const configFiles = ['deno.json', 'deno.jsonc'] as const

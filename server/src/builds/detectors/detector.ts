@@ -1,9 +1,9 @@
 import type { Command } from '../../platform/command.ts'
 import type { ToolRequest } from '../../platform/toolchain.ts'
 import type { StartOutput } from '../build-plan.ts'
-import type { AppSettings } from '../source/fairlead-json.ts'
-import type { PlanFailure, Result } from '../source/result.ts'
-import type { SourceTree } from '../source/tree.ts'
+import type { AppSettings } from '../fairlead-json.ts'
+import type { PlanFailure, Result } from '../result.ts'
+import type { SourceTree } from '../tree.ts'
 
 /** A way in which an app can be built and started. Detectors are values: adding a language is adding one to the list. */
 export interface Detector {

@@ -1,5 +1,5 @@
-import { unreadable } from '../source/result.ts'
-import { toolVersion } from '../source/version-files.ts'
+import { unreadable } from '../result.ts'
+import { toolVersion } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { rubyRange } from './ruby.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'

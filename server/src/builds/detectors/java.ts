@@ -1,6 +1,6 @@
 import type { Command } from '../../platform/command.ts'
-import type { SourceTree } from '../source/tree.ts'
-import { toolVersion, versionIn } from '../source/version-files.ts'
+import type { SourceTree } from '../tree.ts'
+import { toolVersion, versionIn } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 

@@ -1,8 +1,8 @@
 import { phpServerName } from '../../platform/toolchain.ts'
-import { fieldsOf, readJson } from '../source/json.ts'
-import { failed, type Result, unreadable } from '../source/result.ts'
-import type { SourceTree } from '../source/tree.ts'
-import { toolVersion, versionIn } from '../source/version-files.ts'
+import { fieldsOf, readJson } from '../json.ts'
+import { failed, type Result, unreadable } from '../result.ts'
+import type { SourceTree } from '../tree.ts'
+import { toolVersion, versionIn } from '../version-files.ts'
 import type { Detector, DetectorSource } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 

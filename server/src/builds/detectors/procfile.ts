@@ -1,11 +1,10 @@
 import { phpServerName } from '../../platform/toolchain.ts'
-import { readPackageJson } from '../source/package-json.ts'
-import { failed, quote, type Result, unreadable } from '../source/result.ts'
-import type { SourceTree } from '../source/tree.ts'
+import { readPackageJson } from '../package-json.ts'
+import { failed, quote, type Result, unreadable } from '../result.ts'
+import type { SourceTree } from '../tree.ts'
 import { type Detection, type Detector, type DetectorSource, shellLine } from './detector.ts'
-import { findDevelopmentServer, lineInstead } from './lines/development.ts'
-import { programsOf } from './lines/programs.ts'
-import { refuseLine } from './lines/refusal.ts'
+import { findDevelopmentServer, lineInstead, refuseLine } from './development-servers.ts'
+import { programsOf } from './shell-lines.ts'
 
 /** An app with a Procfile. A `start` in `fairlead.json` takes its place. */
 export const procfile: Detector = {

@@ -1,8 +1,8 @@
-import { fieldsOf } from '../source/json.ts'
-import { failed, type Result, unreadable } from '../source/result.ts'
-import { readToml } from '../source/toml.ts'
-import type { SourceTree } from '../source/tree.ts'
-import { toolVersion } from '../source/version-files.ts'
+import { fieldsOf } from '../json.ts'
+import { failed, type Result, unreadable } from '../result.ts'
+import { readToml } from '../toml.ts'
+import type { SourceTree } from '../tree.ts'
+import { toolVersion } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 

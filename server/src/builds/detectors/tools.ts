@@ -1,7 +1,7 @@
 import coerce from 'semver/functions/coerce.js'
 import satisfies from 'semver/functions/satisfies.js'
 import validRange from 'semver/ranges/valid.js'
-import { failed, type PlanFailure, quote } from '../source/result.ts'
+import { failed, type PlanFailure, quote } from '../result.ts'
 import type { Tool } from './detector.ts'
 
 /** Describes a program that the machine needs for a language, as Debian packages it. */

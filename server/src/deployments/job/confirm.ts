@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PublicAddress } from '../../gateway/client.ts'
-import { deploymentHeader } from '../../gateway/headers.ts'
+import { deploymentHeader, type PublicAddress } from '../../gateway/client.ts'
 import { DeploymentError } from '../state/failure.ts'
 import { isHealthy, probe } from './probe.ts'
 

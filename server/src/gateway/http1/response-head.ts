@@ -1,7 +1,8 @@
 import { namesDomain, setsFairleadCookie, withoutDomainAbove } from './cookies.ts'
-import { DEPLOYMENT_HEADER_ON_WIRE, deploymentHeader } from './deployment-header.ts'
 import {
   connectionOptions,
+  DEPLOYMENT_HEADER_ON_WIRE,
+  deploymentHeader,
   HOP_BY_HOP,
   isForwarded,
   NEVER_OPTIONS,

@@ -1,10 +1,9 @@
 import { createServer, type Server as NetServer, type Socket } from 'node:net'
 import { isAbsolute } from 'node:path'
-import { assertEdgeCall, type EdgeCallName, type Uncertified } from '../control/edge-calls.ts'
-import { carryLines } from '../control/lines.ts'
-import type { FromGateway, Replace, ToGateway, Welcome } from '../control/program.ts'
-import type { CallName, Calls, Endpoint, Refusal, Sticky, ToEngine } from '../control/protocol.ts'
-import { errorOf, type Handlers, serveCalls } from '../control/serve-calls.ts'
+import type { CallName, Calls, Endpoint, Refusal, Sticky, ToEngine } from '../protocol/calls.ts'
+import { assertEdgeCall, type EdgeCallName, type Uncertified } from '../protocol/edge-calls.ts'
+import type { FromGateway, Replace, ToGateway, Welcome } from '../protocol/program.ts'
+import { callErrorOf, carryLines, type Handlers, serveCalls } from '../protocol/rpc.ts'
 
 /** A connection that says nothing of use in this time is closed. */
 const HELLO_MS = 10_000
@@ -85,7 +84,7 @@ export function createControlServer(options: ControlOptions): ControlServer {
       post({ type: 'reply', id, result: null })
       options.onReplaced()
     } catch (error) {
-      post({ type: 'failure', id, error: errorOf(error) })
+      post({ type: 'failure', id, error: callErrorOf(error) })
     }
   }
 

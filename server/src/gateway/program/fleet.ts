@@ -1,5 +1,4 @@
 import type { Server as NetServer } from 'node:net'
-import type { Log } from '../control/log.ts'
 import {
   type AppTraffic,
   addTraffic,
@@ -8,9 +7,10 @@ import {
   keyOfEndpoint,
   type OpenApp,
   type RefusedEndpoint,
-} from '../control/protocol.ts'
-import type { Handlers } from '../control/serve-calls.ts'
-import type { Engine } from '../engine/engine.ts'
+} from '../protocol/calls.ts'
+import type { Log } from '../protocol/log.ts'
+import type { Handlers } from '../protocol/rpc.ts'
+import type { Engine } from '../routing/router.ts'
 import { type Peer, peerGone } from './peer.ts'
 
 /** Another process of the gateway that answers requests. */

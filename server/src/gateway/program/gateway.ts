@@ -1,20 +1,26 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { bootId, startTimeOf } from '../../platform/processes/stat.ts'
 import { killGroup } from '../../platform/processes.ts'
-import type { Log } from '../control/log.ts'
-import { type Assignment, edgeSocketsOf } from '../control/program.ts'
-import { protocolVersion } from '../control/protocol.ts'
-import { logOf } from '../control/spawn.ts'
-import { createEngine, type Engine } from '../engine/engine.ts'
+import { protocolVersion } from '../protocol/calls.ts'
+import type { Log } from '../protocol/log.ts'
+import {
+  type Assignment,
+  edgeSocketsOf,
+  type GatewayHome,
+  logOf,
+  type Replace,
+  spawnGateway,
+} from '../protocol/program.ts'
+import { createEngine, type Engine } from '../routing/router.ts'
 import { type ControlServer, createControlServer } from './control-server.ts'
 import { createFleet, type Fleet } from './fleet.ts'
-import { createHome, type Home } from './home.ts'
 import { createLog, openLogFile } from './log.ts'
-import type { Peer } from './peer.ts'
+import { createPeer, type Peer } from './peer.ts'
 import { createQuestions, type Questions } from './questions.ts'
-import { engineOptions } from './settings.ts'
 import { createSharing } from './sharing.ts'
-import { listenAt } from './socket-file.ts'
-import { handOver } from './succession.ts'
-import { startWorkers, type Workers } from './workers.ts'
+import { createSocketFile, listenAt, type SocketFile } from './socket-file.ts'
+import { engineOptions, startWorkers, type Workers } from './workers.ts'
 
 type Start = Extract<Assignment, { type: 'start' | 'succeed' }>
 
@@ -199,6 +205,148 @@ function createEnding({
       successor.post({ type: 'left', traffic: await fleet.handlers.takeTraffic(null, signal) })
       log.info({}, 'the gateway that was replaced has nothing left to finish and ends')
       setTimeout(() => process.exit(), FLUSH_MS)
+    },
+  }
+}
+
+/** A successor that is not ready after this time is ended, and the old gateway goes on. */
+const DEADLINE_MS = 15_000
+
+/**
+ * Starts another gateway and hands it the listening sockets. Accepting goes on all the time: the sockets are shared, so
+ * what waits in their queues is answered by one of the two. Resolves when the successor has taken the control socket.
+ * Rejects when it does not become ready; this gateway is unchanged then.
+ */
+async function handOver(
+  { command, options }: Replace,
+  {
+    home,
+    engine,
+    fleet,
+    epoch,
+  }: {
+    readonly home: GatewayHome
+    readonly engine: Engine
+    readonly fleet: Fleet
+    readonly epoch: number
+  },
+): Promise<Peer> {
+  const child = spawnGateway(command, home)
+  const peer = createPeer(child)
+  const late = Promise.withResolvers<never>()
+  const deadline = setTimeout(
+    () => late.reject(new Error(`it was not ready after ${DEADLINE_MS / 1000} s`)),
+    DEADLINE_MS,
+  )
+  try {
+    const ready = peer.next('ready')
+    peer.serve(fleet.handlers)
+    peer.post({ type: 'succeed', home, options, epoch })
+    await Promise.race([ready, late.promise])
+    const adopted = engine
+      .apps()
+      .map((app) => peer.call('adopt', { app }, undefined, engine.socketOf(app.appId) ?? undefined))
+    // One that has no edge may be of an older version, which knows nothing of these.
+    if (options.edge) {
+      for (const { name, parameters } of engine.edge.calls({ withCertificates: true }))
+        adopted.push(peer.call(name, parameters))
+    }
+    // Last, because from then on requests for all apps arrive.
+    const shared = engine.sharedSocket()
+    if (shared !== null) adopted.push(peer.call('adopt', { app: null }, undefined, shared))
+    await Promise.race([Promise.all(adopted), late.promise])
+    const taken = peer.next('taken')
+    peer.post({ type: 'take' })
+    await Promise.race([taken, late.promise])
+    child.unref()
+    return peer
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw new Error(
+      `The new gateway (${command.join(' ')}) did not start: ${(error as Error).message}. ` +
+        `The old one goes on; see ${logOf(home)}.`,
+    )
+  } finally {
+    clearTimeout(deadline)
+  }
+}
+
+/** How often the gateway looks whether its sockets are still there. */
+const WATCH_MS = 500
+
+/** Listens at a path. */
+export type ListenAt = (path: string) => Promise<void>
+
+/** The sockets and the record of this gateway. */
+interface Home {
+  /** Listens for calls, beside the path of that socket. */
+  listen(control: ListenAt): Promise<void>
+  /** Listens for an edge, beside the paths of its sockets. */
+  listenForEdge(sockets: { readonly edge: ListenAt; readonly questions: ListenAt }): Promise<void>
+  /** Moves all sockets to their paths, over those of another gateway, and writes who this one is. */
+  take(about: { readonly version: string; readonly startedAt: string }): void
+  /** Moves the sockets for an edge to their paths. */
+  takeEdge(): void
+  /** Calls `onLost` when a path has gone or names the socket of another gateway. */
+  watch(onLost: () => void): void
+  /** Removes what belongs to this gateway. */
+  leave(): void
+}
+
+function createHome(home: GatewayHome): Home {
+  const { pid } = process
+  const state = join(home.folder, 'gateway.json')
+  const paths = edgeSocketsOf(home)
+  const control = createSocketFile(home.socket, `${home.socket}.${pid}`)
+  // No longer than the name beside the control socket, which the folder was chosen for.
+  const beside = (path: string) => path.replace(/\.sock$/, `.${pid}`)
+  const edge = createSocketFile(paths.edge, beside(paths.edge))
+  const questions = createSocketFile(paths.questions, beside(paths.questions))
+  const listening = new Set<SocketFile>()
+  let listeningForEdge: Promise<void> | null = null
+  let watching: NodeJS.Timeout | undefined
+
+  const listenBeside = async (file: SocketFile, listen: ListenAt): Promise<void> => {
+    if (listening.has(file)) return
+    await file.listen(listen)
+    listening.add(file)
+  }
+  const takeEdge = () => {
+    for (const file of [questions, edge]) if (listening.has(file)) file.take()
+  }
+
+  return {
+    listen: (listen) => listenBeside(control, listen),
+    listenForEdge(sockets) {
+      listeningForEdge ??= listenBeside(questions, sockets.questions)
+        .then(() => listenBeside(edge, sockets.edge))
+        .catch((error) => {
+          listeningForEdge = null
+          throw error
+        })
+      return listeningForEdge
+    },
+    take({ version, startedAt }) {
+      const written = `${state}.${pid}`
+      const record = { pid, startTime: startTimeOf(pid), boot: bootId(), startedAt, version }
+      writeFileSync(written, `${JSON.stringify(record)}\n`, { mode: 0o600 })
+      takeEdge()
+      control.take()
+      renameSync(written, state)
+    },
+    takeEdge,
+    watch(onLost) {
+      watching = setInterval(() => {
+        if (![...listening].some((file) => file.isLost())) return
+        clearInterval(watching)
+        onLost()
+      }, WATCH_MS)
+    },
+    leave() {
+      clearInterval(watching)
+      edge.leave()
+      questions.leave()
+      if (control.leave()) rmSync(state, { force: true })
     },
   }
 }

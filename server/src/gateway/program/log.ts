@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
-import type { Log } from '../control/log.ts'
+import type { Log } from '../protocol/log.ts'
 
 /** A file above it is renamed to `<file>.1`, over its predecessor. */
 const MAX_BYTES = 10 * 1024 * 1024

@@ -3,11 +3,11 @@
  * it is to do, so that nothing of it stands in the list of processes. It imports little, to stay small.
  */
 import { nameSourceLines } from '../../platform/machine/source-lines.ts'
-import type { Assignment, Notice } from '../control/program.ts'
-import { errorOf } from '../control/serve-calls.ts'
+import type { Assignment, Notice } from '../protocol/program.ts'
+import { callErrorOf } from '../protocol/rpc.ts'
 import { runGateway } from './gateway.ts'
 import { createPeer } from './peer.ts'
-import { runWorker, type Worker } from './worker.ts'
+import { runWorker, type Worker } from './workers.ts'
 
 nameSourceLines()
 if (process.send === undefined) {
@@ -29,7 +29,7 @@ async function begin(assignment: Assignment | Notice): Promise<void> {
     if (assignment.type === 'work') worker = runWorker(peer, assignment.options)
     else if (assignment.type === 'start' || assignment.type === 'succeed') await runGateway(peer, assignment)
   } catch (error) {
-    peer.post({ type: 'failed', error: errorOf(error) })
+    peer.post({ type: 'failed', error: callErrorOf(error) })
     process.exitCode = 1
     setTimeout(() => process.exit(), 100)
   }

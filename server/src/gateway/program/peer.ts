@@ -1,10 +1,9 @@
 import type { ChildProcess } from 'node:child_process'
 import { type Server as NetServer, Socket } from 'node:net'
-import { createCalls, type PendingCalls } from '../control/calls.ts'
-import type { Assignment, Notice } from '../control/program.ts'
-import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../control/protocol.ts'
-import { type Handlers, serveCalls } from '../control/serve-calls.ts'
-import { type Watch, type WatchOptions, watchAnswers } from '../control/watch.ts'
+import type { Refusal, RefusedEndpoint, Settlement, ToEngine } from '../protocol/calls.ts'
+import type { Assignment, Notice } from '../protocol/program.ts'
+import { createCalls, type Handlers, type PendingCalls, serveCalls } from '../protocol/rpc.ts'
+import { type Watch, type WatchOptions, watchAnswers } from '../protocol/watch.ts'
 import type { SendConnection } from './sharing.ts'
 
 type Message = ToEngine | Settlement | Refusal | Notice | Assignment

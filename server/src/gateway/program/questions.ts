@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, request } from '../../platform/machine/http.ts'
-import { isHostname } from '../control/edge-calls.ts'
-import type { Log } from '../control/log.ts'
-import type { Edge } from '../engine/edge.ts'
-import { stopAccepting } from '../engine/stop-accepting.ts'
+import { isHostname } from '../protocol/edge-calls.ts'
+import type { Log } from '../protocol/log.ts'
+import type { Edge } from '../routing/edge.ts'
+import { stopAccepting } from '../routing/listener.ts'
 import { listenAt } from './socket-file.ts'
 import { createWaitingQuestions, type WaitingQuestions } from './waiting-questions.ts'
 

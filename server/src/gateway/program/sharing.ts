@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import type { Entrance } from '../control/program.ts'
-import type { Share } from '../engine/listener.ts'
+import type { Entrance } from '../protocol/program.ts'
+import type { Share } from '../routing/listener.ts'
 
 /** A worker that has not taken this many connections gets no further ones: it is busy, or has stopped. */
 const MOST_UNTAKEN = 16

@@ -1,4 +1,4 @@
-import type { Edge, Served } from '../engine/edge.ts'
+import type { Edge, Served } from '../routing/edge.ts'
 
 /** The time that a question waits for a certificate. */
 const WAIT_MS = 30_000

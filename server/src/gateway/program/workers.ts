@@ -1,8 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { startDeadline } from '../control/deadline.ts'
-import type { Log } from '../control/log.ts'
-import type { ProgramOptions } from '../control/program.ts'
+import type { Socket } from 'node:net'
+import { addressesIn } from '../../platform/outbound.ts'
+import type { Log } from '../protocol/log.ts'
+import type { Assignment, Notice, ProgramOptions } from '../protocol/program.ts'
+import { startDeadline } from '../protocol/rpc.ts'
+import { createEngine, type EngineOptions } from '../routing/router.ts'
 import type { Fleet, Member } from './fleet.ts'
+import { createLog } from './log.ts'
 import { createPeer, type Peer } from './peer.ts'
 import type { Receiver, Sharing } from './sharing.ts'
 
@@ -111,5 +115,42 @@ function memberOf(
       log.error({ err: error.message, worker: child.pid }, 'a worker failed on a change and is replaced')
       child.kill('SIGKILL')
     },
+  }
+}
+
+/** A process that answers requests beside the main process of a gateway, on connections that it accepts. */
+export interface Worker {
+  onNotice(notice: Notice | Assignment, socket?: Socket): void
+}
+
+/** Answers until the main process ends. */
+export function runWorker(peer: Peer, options: ProgramOptions): Worker {
+  const log = createLog((line) => peer.post({ type: 'log', line }))
+  const engine = createEngine({
+    ...engineOptions(options),
+    log,
+    onRefused: (refused) => peer.post({ type: 'refused', ...refused }),
+  })
+  peer.serve(engine.handlers)
+  void peer.gone.then(() => process.exit())
+  peer.post({ type: 'ready' })
+  return {
+    onNotice(notice, socket) {
+      if (notice.type !== 'connection') return
+      if (socket !== undefined) engine.take(notice.entrance, socket)
+      peer.post({ type: 'taken connection', id: notice.id })
+    },
+  }
+}
+
+/** Returns the options of an engine that follow from those of the program. */
+export function engineOptions(
+  options: ProgramOptions,
+): Pick<EngineOptions, 'host' | 'apps' | 'isTrustedProxy' | 'edge'> {
+  return {
+    host: options.host,
+    apps: options.apps,
+    isTrustedProxy: addressesIn(options.trustedProxies),
+    edge: options.edge,
   }
 }

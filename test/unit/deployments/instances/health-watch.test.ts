@@ -9,7 +9,7 @@ import {
 import { createHealthWatch } from '../../../../server/src/deployments/reconciler/health-watch.ts'
 import { createDeploymentLocks } from '../../../../server/src/deployments/state/lock.ts'
 import type { InstanceRow } from '../../../../server/src/deployments/state/tables.ts'
-import type { AddressEndpoint, Upstream } from '../../../../server/src/gateway/control/protocol.ts'
+import type { AddressEndpoint, Upstream } from '../../../../server/src/gateway/protocol/calls.ts'
 import type { Handle } from '../../../../server/src/runtimes/runtime.ts'
 import { deploymentRow } from '../../../harness/deployment-row.ts'
 

@@ -1,18 +1,98 @@
 import type { Command } from '../../../platform/command.ts'
-import { parsePackageJson, readPackageJson } from '../../source/package-json.ts'
-import { failed, quote, type Result, unreadable } from '../../source/result.ts'
+import type { ToolRequest } from '../../../platform/toolchain.ts'
+import { fieldsOf, isFields, readJson } from '../../json.ts'
+import { type PackageJson, parsePackageJson, readPackageJson } from '../../package-json.ts'
+import { failed, quote, type Result, unreadable } from '../../result.ts'
+import type { SourceTree } from '../../tree.ts'
 import type { Detector, DetectorSource } from '../detector.ts'
-import { findDevelopmentServer } from '../lines/development.ts'
-import { programsOf } from '../lines/programs.ts'
-import { askedTools } from './asked.ts'
-import { planBuildScript } from './build-script.ts'
-import { planBunStart } from './bun.ts'
-import { chooseStart } from './choose.ts'
-import { memberFiles, planMembers } from './members.ts'
-import { installsWithDevelopmentPackages, needsDevelopmentPackages } from './needs.ts'
-import { chooseManager } from './package-managers.ts'
-import type { NodeApp } from './start.ts'
-import { versionFiles } from './versions.ts'
+import { findDevelopmentServer } from '../development-servers.ts'
+import { programsOf } from '../shell-lines.ts'
+import { askedManager, askedRuntime, calledRuntimes, chooseManager } from './package-managers.ts'
+import {
+  chooseStart,
+  installsWithDevelopmentPackages,
+  type NodeApp,
+  needsDevelopmentPackages,
+  planProgram,
+} from './start.ts'
+import { askedNode, type VersionSource, versionFiles } from './versions.ts'
+
+/** The files of which the members of a workspace are known. */
+const memberFiles = ['*/package.json', '*/*/package.json'] as const
+
+const mostMembers = 50
+
+/**
+ * Returns the commands that build the other members of a workspace that the app uses, in their order. npm and Yarn do not know
+ * it themselves.
+ *
+ * @param repository all files
+ */
+function planMembers(repository: SourceTree, { package: app, installing }: NodeApp): readonly Command[] {
+  const { manager, folder } = installing
+  if (folder !== '.' || (manager.name !== 'npm' && manager.name !== 'yarn')) return []
+  const members = readMembers(repository)
+  const ordered: string[] = []
+  const seen = new Set<string>([app.name ?? ''])
+  const visit = (node: PackageJson): void => {
+    for (const name of [...node.dependencies, ...node.devDependencies]) {
+      const member = members.get(name)
+      if (member === undefined || seen.has(name) || seen.size > mostMembers) continue
+      seen.add(name)
+      visit(member)
+      if (member.scripts.has('build')) ordered.push(name)
+    }
+  }
+  visit(app)
+  return ordered.map((name) => ({
+    argv:
+      manager.name === 'npm'
+        ? ['npm', 'run', 'build', `--workspace=${name}`]
+        : ['yarn', 'workspace', name, 'run', 'build'],
+    env: manager.env,
+  }))
+}
+
+/** Returns the members of the workspace at the top by their names, as far as they lie in folders or in folders of those. */
+function readMembers(repository: SourceTree): ReadonlyMap<string, PackageJson> {
+  const patterns = workspacesOf(repository.read('package.json') ?? '')
+  const members = new Map<string, PackageJson>()
+  if (patterns.length === 0) return members
+  const folders = repository.list('.').flatMap((top) => [top, ...repository.list(top).map((name) => `${top}/${name}`)])
+  for (const folder of folders) {
+    const text = repository.read(`${folder}/package.json`)
+    if (text === undefined || !patterns.some((pattern) => isAt(pattern, folder))) continue
+    const parsed = parsePackageJson(text)
+    const name = parsed.ok ? parsed.value.name : undefined
+    if (parsed.ok && name !== undefined && /^[@\w][\w@/.-]*$/.test(name)) members.set(name, parsed.value)
+  }
+  return members
+}
+
+/** Returns the folders that the field `workspaces` names, each a name or a pattern. */
+function workspacesOf(text: string): readonly string[] {
+  const read = readJson('package.json', text)
+  const field: unknown = read.ok && isFields(read.value) ? read.value['workspaces'] : undefined
+  const list: unknown = Array.isArray(field) ? field : fieldsOf(field)['packages']
+  return Array.isArray(list) ? list.filter((each): each is string => typeof each === 'string' && each.length < 200) : []
+}
+
+/** True when a pattern such as `apps/*` means this folder. */
+function isAt(pattern: string, folder: string): boolean {
+  const parts = pattern.replace(/^\.\//, '').replace(/\/$/, '').split('/')
+  const names = folder.split('/')
+  if (parts.at(-1) === '**') return parts.slice(0, -1).every((part, at) => isNamed(part, names[at] ?? ''))
+  return parts.length === names.length && parts.every((part, at) => isNamed(part, names[at] ?? ''))
+}
+
+/** Compares a name with one part of a pattern, in which one `*` stands for any characters. */
+function isNamed(part: string, name: string): boolean {
+  const [before = '', after, ...more] = part.split('*')
+  if (after === undefined) return part === name
+  return (
+    more.length === 0 && name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after)
+  )
+}
 
 /** Configurations of frameworks, which say where a build puts its output. */
 const configurations = [
@@ -123,4 +203,67 @@ function planInstall(
   const env = { ...manager.env, ...withoutTestPrograms }
   const settings = manager.settings === undefined ? {} : { settings: manager.settings }
   return [{ command: { argv: manager.install({ locked, dev }), env, ...settings, ...unlocked }, folder }]
+}
+
+/**
+ * Returns the versions that the repository asks for, of Node and of the package manager, and other runtimes that it calls.
+ *
+ * @param start the command that starts the app, which may be of no script's
+ */
+function askedTools(
+  { repository, app, settings }: DetectorSource,
+  { package: manifest, installing }: NodeApp,
+  start: Command | null,
+): { readonly toolchain: readonly ToolRequest[]; readonly notes: readonly string[] } {
+  const top = { files: repository, manifest: readPackageJson(repository) }
+  const sources: VersionSource[] = [{ files: app, manifest }, ...(settings.root === '.' ? [] : [top])]
+  const { request, notes } = askedNode(sources)
+  const manager = askedManager(sources, installing, repository)
+  const commands = [settings.build, settings.start, start?.argv].flatMap((words) =>
+    words === undefined ? [] : [words.join(' ')],
+  )
+  const called = calledRuntimes(manifest.scripts, [...commands, app.read('Procfile') ?? ''])
+  const runtimes = called.map((tool) => askedRuntime(sources, tool, 'the commands that run'))
+  const requests = [request, manager, ...runtimes].filter((each) => each !== null)
+  // The first request for a tool counts.
+  const toolchain = requests.filter(({ tool }, at) => requests.findIndex((each) => each.tool === tool) === at)
+  return { toolchain, notes }
+}
+
+/**
+ * Returns the command that runs the `build` script. A member of a workspace may use what other members build, so that theirs
+ * run before it where the tool of the workspace knows their order: Turborepo, or pnpm.
+ */
+function planBuildScript(
+  { repository, settings }: Pick<DetectorSource, 'repository' | 'settings'>,
+  app: NodeApp,
+): Command {
+  const { manager, folder } = app.installing
+  const { name } = app.package
+  const isMember = folder === '.' && settings.root !== '.' && name !== undefined && /^[@\w][\w@/.-]*$/.test(name)
+  if (isMember && repository.has('turbo.json') && /"turbo"\s*:/.test(repository.read('package.json') ?? '')) {
+    const command = planProgram(app, ['turbo', 'run', 'build', `--filter=${name}`])
+    return { ...command, env: { ...manager.env, TURBO_TELEMETRY_DISABLED: '1', ...command.env } }
+  }
+  if (isMember && manager.name === 'pnpm') {
+    return { argv: ['pnpm', `--filter=${name}...`, 'run', 'build'], env: manager.env }
+  }
+  return { argv: [manager.name, 'run', 'build'], env: manager.env }
+}
+
+/** The files that `bun init` and its templates start from. */
+const mains = ['index.ts', 'index.tsx', 'index.js', 'server.ts']
+
+/** Returns the start of an app of Bun's without a "start" script: Bun runs TypeScript, and `module`. Null for other apps. */
+function planBunStart(app: SourceTree, { package: manifest, installing }: NodeApp): Command | null {
+  if (installing.manager.name !== 'bun' || manifest.scripts.has('start')) return null
+  const named = [manifest.module, manifest.main].find((file) => file !== undefined && mayExist(app, file))
+  const file = named ?? mains.find((name) => app.has(name))
+  return file === undefined ? null : { argv: ['bun', 'run', file] }
+}
+
+/** Only the names at the top of the tree are known. */
+function mayExist(app: SourceTree, path: string): boolean {
+  const [top = ''] = path.replace(/^\.\//, '').split('/')
+  return !['', '.', '..'].includes(top) && !top.startsWith('-') && !path.includes('\0') && app.has(top)
 }

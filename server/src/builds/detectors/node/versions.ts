@@ -2,10 +2,10 @@ import valid from 'semver/functions/valid.js'
 import intersects from 'semver/ranges/intersects.js'
 import validRange from 'semver/ranges/valid.js'
 import type { ToolRequest } from '../../../platform/toolchain.ts'
-import type { PackageJson } from '../../source/package-json.ts'
-import { quote } from '../../source/result.ts'
-import type { SourceTree } from '../../source/tree.ts'
-import { toolVersion, versionIn } from '../../source/version-files.ts'
+import type { PackageJson } from '../../package-json.ts'
+import { quote } from '../../result.ts'
+import type { SourceTree } from '../../tree.ts'
+import { toolVersion, versionIn } from '../../version-files.ts'
 
 /** Files, besides package.json, that name the version of a program. */
 export const versionFiles = ['.nvmrc', '.node-version', '.tool-versions', '.bun-version', '.dvmrc', '.npmrc'] as const

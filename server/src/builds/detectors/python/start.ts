@@ -1,11 +1,15 @@
 import type { Command } from '../../../platform/command.ts'
-import type { SourceTree } from '../../source/tree.ts'
-import { findDjango } from './django.ts'
-import { type AppObject, candidatesOf, findApp, isIgnoredByFlask, servesOnImport } from './find-app.ts'
-import { env } from './install.ts'
+import type { SourceTree } from '../../tree.ts'
+import {
+  type AppObject,
+  candidatesOf,
+  type Framework,
+  findApp,
+  isIgnoredByFlask,
+  servesOnImport,
+} from './application.ts'
 import { importNameOf, type Modules, modulesOf } from './modules.ts'
-import { packagesOf } from './packages.ts'
-import { type Serving, serve, serveStreamlit } from './servers.ts'
+import { env, packagesOf } from './packages.ts'
 
 /** How an app in Python starts, and what that needs besides its packages. */
 export interface PythonStart {
@@ -143,4 +147,214 @@ function runProgram(modules: Modules, file: string): PythonStart {
   const notes = [`No application that a server could serve was found: python runs ${file}. ${OVERRIDE}`]
   // The environment's `python`: its folder is on the PATH.
   return { ...nothing, command: { argv: ['python', file], env }, notes }
+}
+
+export interface Django {
+  /** The folder of `manage.py`, from the app's; empty for the app's own. */
+  readonly folder: string
+  /** How it is served; null when no module for that is named. */
+  readonly served: Served | null
+  readonly build: readonly Command[]
+  readonly notes: readonly string[]
+}
+
+/** Finds the Django project of an app by its `manage.py`, at the top or one folder below. */
+function findDjango(modules: Modules, packages: ReadonlySet<string>): Django | null {
+  const managers = modules.paths.filter((path) => /^(?:[\w-]+\/)?manage\.py$/.test(path)).sort(byDepth)
+  for (const manager of managers) {
+    const folder = manager.slice(0, -'manage.py'.length)
+    const code = modules.at(manager)?.code ?? ''
+    const [, settings] = /DJANGO_SETTINGS_MODULE["']\s*,\s*["']([A-Za-z_][\w.]*)["']/.exec(code) ?? []
+    if (settings !== undefined) return project(modules, packages, folder, settings)
+  }
+  return null
+}
+
+function project(modules: Modules, packages: ReadonlySet<string>, folder: string, settings: string): Django {
+  const code = settingsCode(modules, folder, settings)
+  const [top = ''] = settings.split('.')
+  const exists = (module: string) => modules.paths.includes(`${folder}${module.replaceAll('.', '/')}.py`)
+  const named = (name: string) => {
+    const [, module, attribute = ''] =
+      new RegExp(`^${name}[ \\t]*=[ \\t]*["']([\\w.]+)\\.(\\w+)["']`, 'm').exec(code) ?? []
+    return module === undefined ? undefined : { module, name: attribute }
+  }
+  const usual = (kind: string) =>
+    exists(`${top}.${kind}`) ? { module: `${top}.${kind}`, name: 'application' } : undefined
+  const isAsync = ['channels', 'daphne'].some(
+    (name) => packages.has(name) || code.includes(`"${name}"`) || code.includes(`'${name}'`),
+  )
+  const asgi = named('ASGI_APPLICATION') ?? usual('asgi')
+  const wsgi = named('WSGI_APPLICATION') ?? usual('wsgi')
+  const speaks = (isAsync && asgi !== undefined) || wsgi === undefined ? 'asgi' : 'wsgi'
+  const target = speaks === 'asgi' ? asgi : wsgi
+  return {
+    folder,
+    served:
+      target === undefined
+        ? null
+        : { ...target, folder: folder.slice(0, -1), isFactory: false, framework: { name: 'Django', speaks } },
+    build: /^[ \t]*STATIC_ROOT[ \t]*=/m.test(code) ? [manage(folder, 'collectstatic', '--noinput')] : [],
+    notes: notesOf({ code, folder, settings, packages }),
+  }
+}
+
+const manage = (folder: string, ...words: string[]): Command => ({
+  argv: ['python', `${folder}manage.py`, ...words],
+  env,
+})
+
+/** Returns the code of the settings, and of the modules of their package, which import each other. */
+function settingsCode(modules: Modules, folder: string, settings: string): string {
+  const path = `${folder}${settings.replaceAll('.', '/')}`
+  const parent = path.slice(0, path.lastIndexOf('/'))
+  const isSplit = parent.endsWith('/settings') || modules.paths.includes(`${path}/__init__.py`)
+  const around = isSplit ? (parent.endsWith('/settings') ? parent : path) : undefined
+  const files = modules.paths.filter(
+    (file) => file === `${path}.py` || (around !== undefined && file.startsWith(`${around}/`)),
+  )
+  return files.map((file) => modules.at(file)?.code ?? '').join('\n')
+}
+
+function notesOf(facts: {
+  readonly code: string
+  readonly folder: string
+  readonly settings: string
+  readonly packages: ReadonlySet<string>
+}): string[] {
+  const { code, folder, settings, packages } = facts
+  const notes = [
+    `Migrations of the database are not run by themselves: add "release: python ${folder}manage.py migrate" to a Procfile, beside a "web:" line.`,
+  ]
+  if (/^[ \t]*STATIC_ROOT[ \t]*=/m.test(code)) {
+    notes.push('STATIC_ROOT is set, so that the build collects the static files ("manage.py collectstatic").')
+    if (!packages.has('whitenoise') && !packages.has('dj-static')) {
+      notes.push('warning: Django serves no static files in production: add WhiteNoise, or keep them elsewhere.')
+    }
+  }
+  if (/^DEBUG[ \t]*=[ \t]*True\b/m.test(code)) {
+    notes.push(
+      `warning: DEBUG is True in ${settings}: pages of errors show code and settings to every visitor. Set it to False.`,
+    )
+  }
+  if (/^ALLOWED_HOSTS[ \t]*=[ \t]*\[\s*\]/m.test(code)) {
+    notes.push(
+      `warning: ALLOWED_HOSTS is empty in ${settings}: Django answers 400 to every name but localhost. Add the app's.`,
+    )
+  }
+  return notes
+}
+
+const byDepth = (a: string, b: string): number => a.split('/').length - b.split('/').length || (a < b ? -1 : 1)
+
+/** A package that serves applications in production, at the version that is installed where the repository has none. */
+interface ServerPackage {
+  readonly name: string
+  /** Words for pip: the newest release for the Pythons that are maintained, and the last one for older ones. */
+  readonly pinned: readonly string[]
+}
+
+const gunicorn: ServerPackage = {
+  name: 'gunicorn',
+  pinned: ["gunicorn==26.2.0; python_version >= '3.10'", "gunicorn==23.0.0; python_version < '3.10'"],
+}
+const uvicorn: ServerPackage = {
+  name: 'uvicorn',
+  pinned: ["uvicorn==0.54.0; python_version >= '3.10'", "uvicorn==0.33.0; python_version < '3.10'"],
+}
+
+/** The application as a server is told it. */
+interface Served {
+  /** Such as `shop.main`. */
+  readonly module: string
+  /** The folder that has to be on the module path; empty for the app's own. */
+  readonly folder: string
+  readonly name: string
+  readonly isFactory: boolean
+  readonly framework: Framework
+}
+
+interface Serving {
+  readonly start: Command
+  /** The command in short, for people: `gunicorn app:app`. */
+  readonly shown: string
+  /** Words for pip: a server that the repository does not bring; empty when it does. */
+  readonly adds: readonly string[]
+  readonly server: string
+}
+
+/** Packages that bring a server with them under this extra or name. */
+const BRINGS: Readonly<Record<string, readonly string[]>> = {
+  uvicorn: ['uvicorn', 'fastapi[standard]', 'fastapi[all]', 'fastapi-cli', 'litestar[standard]', 'python-fasthtml'],
+  gunicorn: ['gunicorn'],
+}
+
+/**
+ * Returns the command that serves an application in production, and the package that it needs.
+ *
+ * @param packages the names of the packages that the repository asks for, with their extras: `fastapi`, `fastapi[standard]`
+ * @param hasSettings true when the repository has a `gunicorn.conf.py`
+ */
+function serve(app: Served, packages: ReadonlySet<string>, hasSettings: boolean): Serving {
+  const { speaks, name } = app.framework
+  const target = `${app.module}:${app.name}`
+  if (speaks === 'sanic') {
+    const argv = ['sanic', ...(app.isFactory ? ['--factory'] : []), target, '--single-process'] as const
+    return { ...withAddress(argv, '--host 127.0.0.1 --port "$PORT"', app.folder), adds: [], server: 'sanic' }
+  }
+  if (speaks === 'asgi') {
+    if (name === 'Django' && packages.has('daphne')) {
+      return { ...withAddress(['daphne', target], '-b 127.0.0.1 -p "$PORT"', app.folder), adds: [], server: 'daphne' }
+    }
+    const factory = app.isFactory ? ['--factory'] : []
+    const folder = app.folder === '' ? [] : ['--app-dir', app.folder]
+    const argv = ['uvicorn', ...factory, ...folder, target] as const
+    return {
+      ...withAddress(argv, '--host 127.0.0.1 --port "$PORT"'),
+      adds: missing(uvicorn, packages),
+      server: 'uvicorn',
+    }
+  }
+  // Threads let one process answer several requests; more processes would not fit a small plan (WEB_CONCURRENCY adds them).
+  const usual = hasSettings ? [] : ['--threads', '8']
+  const workers = speaks === 'aiohttp' ? ['--worker-class', 'aiohttp.GunicornWebWorker'] : usual
+  const folder = app.folder === '' ? [] : ['--pythonpath', app.folder]
+  // An aiohttp worker calls a function by itself.
+  const call = app.isFactory && speaks !== 'aiohttp' ? '()' : ''
+  const argv = ['gunicorn', ...workers, ...folder, `${target}${call}`] as const
+  return { ...withAddress(argv, '--bind "127.0.0.1:$PORT"'), adds: missing(gunicorn, packages), server: 'gunicorn' }
+}
+
+/** Streamlit serves a script of its own kind. */
+function serveStreamlit(file: string): Serving {
+  const argv = ['streamlit', 'run', file, '--server.headless', 'true', '--browser.gatherUsageStats', 'false'] as const
+  return { ...withAddress(argv, '--server.address 127.0.0.1 --server.port "$PORT"'), adds: [], server: 'streamlit' }
+}
+
+function missing({ name, pinned }: ServerPackage, packages: ReadonlySet<string>): readonly string[] {
+  return (BRINGS[name] ?? []).some((each) => packages.has(each)) ? [] : pinned
+}
+
+/** The options that name the address; constants, since a shell reads them for the variable PORT. */
+type Address =
+  | '--bind "127.0.0.1:$PORT"'
+  | '--host 127.0.0.1 --port "$PORT"'
+  | '-b 127.0.0.1 -p "$PORT"'
+  | '--server.address 127.0.0.1 --server.port "$PORT"'
+
+/** The shell's line is a constant, and the words of the app are its arguments. */
+function withAddress(
+  argv: readonly [string, ...string[]],
+  address: Address,
+  folder = '',
+): { readonly start: Command; readonly shown: string } {
+  const env = {
+    PYTHONUNBUFFERED: '1',
+    // Only the gateway reaches the app, and it says how the visitor came.
+    FORWARDED_ALLOW_IPS: '*',
+    // Flask then ignores an app.run() of the module, which would start its development server.
+    FLASK_RUN_FROM_CLI: 'true',
+    ...(folder === '' ? {} : { PYTHONPATH: folder }),
+  }
+  return { start: { argv: ['/bin/sh', '-c', `exec "$@" ${address}`, 'sh', ...argv], env }, shown: argv.join(' ') }
 }

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { BuildPlan } from '../../../builds/build-plan.ts'
-import type { Result } from '../../../builds/source/result.ts'
+import type { Result } from '../../../builds/result.ts'
 import type { LogStore } from '../../../logs/log-store.ts'
 import { isSignOfLife } from '../../../platform/alive.ts'
 import type { Command } from '../../../platform/command.ts'

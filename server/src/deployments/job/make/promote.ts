@@ -1,5 +1,4 @@
-import type { BuildPlan } from '../../../builds/build-plan.ts'
-import { isOfImage } from '../../../builds/image-plan.ts'
+import { type BuildPlan, isOfImage } from '../../../builds/build-plan.ts'
 import { sayAlive } from '../../../platform/alive.ts'
 import type { Slots } from '../../../platform/slots.ts'
 import { type Release, RuntimeError } from '../../../runtimes/runtime.ts'

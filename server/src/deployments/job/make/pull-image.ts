@@ -1,5 +1,4 @@
-import type { BuildPlan } from '../../../builds/build-plan.ts'
-import { imagePlan } from '../../../builds/image-plan.ts'
+import { type BuildPlan, imagePlan } from '../../../builds/build-plan.ts'
 import { formatImageReference, type ImageReference, parseImageReference } from '../../../contract/image-reference.ts'
 import type { LogStore } from '../../../logs/log-store.ts'
 import { createSlots } from '../../../platform/slots.ts'

@@ -1,0 +1,257 @@
+/** A program that a line runs in the end, after all wrappers and scripts that only lead to it. */
+export interface Program {
+  /** Its name without folders and endings, such as `vite`. */
+  readonly name: string
+  readonly args: readonly string[]
+  /** The same words as they stand in the line, with their quotes. */
+  readonly written: readonly string[]
+  /** The line that names it: the one that was given, or a script's. */
+  readonly line: string
+  /** Offsets of its words in that line, without wrappers. */
+  readonly from: number
+  readonly to: number
+  /** True when nothing else is run by the lines that lead to `line`, so that it may run in their place. */
+  readonly isOnly: boolean
+}
+
+/** Scripts that lead to each other are followed this far. */
+const mostSteps = 8
+/** Of a line with more commands, which a few scripts can stand for, the first ones are looked at. */
+const mostCommands = 500
+
+/**
+ * Returns the programs of a shell line, through variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and scripts
+ * of the package.json (`npm run dev`).
+ *
+ * @param scripts of the folder in which the line runs
+ */
+export function programsOf(line: string, scripts: ReadonlyMap<string, string>): readonly Program[] {
+  return follow(line, scripts, { steps: mostSteps, left: { commands: mostCommands }, isOnly: true })
+}
+
+interface Way {
+  readonly steps: number
+  /** Counts down for all lines together. */
+  readonly left: { commands: number }
+  readonly isOnly: boolean
+}
+
+function follow(line: string, scripts: ReadonlyMap<string, string>, { steps, left, isOnly }: Way): Program[] {
+  if (steps === 0) return []
+  const found: Program[] = []
+  // After a change of the folder, other scripts count than those that are known.
+  let known = scripts
+  const commands = splitLine(line)
+  for (const words of commands) {
+    if (left.commands-- <= 0) break
+    if (words[0]?.text === 'cd') known = new Map()
+    const rest = withoutWrappers(words)
+    const texts = rest.map(({ text }) => text)
+    const inner = innerLines(texts, known)
+    if (inner !== null) {
+      const isAlone = isOnly && commands.length === 1 && inner.length === 1
+      for (const each of inner) {
+        found.push(...follow(each, known, { steps: steps - 1, left, isOnly: isAlone }))
+      }
+      continue
+    }
+    const program = isBinaryOf(texts) ? rest.slice(1) : rest
+    const [first, ...args] = program.map(({ text }) => text)
+    if (first === undefined) continue
+    const [from, to] = [program[0]?.from ?? 0, program.at(-1)?.to ?? 0]
+    const written = program.slice(1).map((word) => line.slice(word.from, word.to))
+    found.push({ name: nameOf(first), args, written, line, from, to, isOnly })
+  }
+  return found
+}
+
+/** `yarn vite` and `pnpm vite` run a program of a package where no script has the name. */
+const isBinaryOf = ([manager = '', verb = '']: readonly string[]): boolean =>
+  (manager === 'yarn' || manager === 'pnpm') && /^[a-z][\w-]*$/.test(verb) && !ownVerbs.has(verb)
+
+const ownVerbs = new Set([
+  'run',
+  'install',
+  'add',
+  'ci',
+  'start',
+  'test',
+  'exec',
+  'dlx',
+  'node',
+  'workspace',
+  'workspaces',
+])
+
+const isVariable = (text: string): boolean => /^[A-Za-z_]\w*=/.test(text)
+const isOption = (text: string): boolean => text.startsWith('-')
+
+/** Programs that run the rest of their words, each with the number of words that belong to the options before. */
+const wrappers: Readonly<Record<string, readonly string[]>> = {
+  'cross-env': [],
+  'cross-env-shell': [],
+  env: [],
+  exec: [],
+  time: [],
+  nice: [],
+  nohup: [],
+  dotenv: ['-e', '-v', '-p', '--env-file'],
+  'dotenv-cli': ['-e', '-v'],
+  'env-cmd': ['-f', '-e', '-r'],
+  npx: ['-p', '--package'],
+  bunx: [],
+  pnpx: [],
+  doppler: [],
+  infisical: [],
+  dotenvx: ['-f'],
+  uv: [],
+  poetry: [],
+  pipenv: [],
+  pdm: [],
+  rye: [],
+  npm: [],
+  pnpm: [],
+  yarn: [],
+  bun: [],
+}
+
+/** Wrappers that are followed by one of these words. */
+const seconds: Readonly<Record<string, readonly string[]>> = {
+  doppler: ['run'],
+  infisical: ['run'],
+  dotenvx: ['run'],
+  uv: ['run'],
+  poetry: ['run'],
+  pipenv: ['run'],
+  pdm: ['run'],
+  rye: ['run'],
+  npm: ['exec', 'x'],
+  pnpm: ['exec', 'dlx'],
+  yarn: ['exec', 'dlx'],
+  bun: ['x'],
+}
+
+function withoutWrappers(words: readonly Word[]): readonly Word[] {
+  let rest = words
+  for (;;) {
+    const first = rest.findIndex(({ text }) => !isVariable(text))
+    rest = first === -1 ? [] : rest.slice(first)
+    const name = nameOf(rest[0]?.text ?? '')
+    const own = Object.hasOwn(wrappers, name) ? wrappers[name] : undefined
+    const after = Object.hasOwn(seconds, name) ? seconds[name] : undefined
+    if (own !== undefined && (after === undefined || after.includes(rest[1]?.text ?? ''))) {
+      rest = afterOptions(rest.slice(after === undefined ? 1 : 2), own)
+      continue
+    }
+    const direct = withoutInterpreter(rest, name)
+    if (direct === rest) return rest
+    rest = direct
+  }
+}
+
+/** Skips options, those of `valued` with the word after them, and `--`. */
+function afterOptions(words: readonly Word[], valued: readonly string[]): readonly Word[] {
+  let at = 0
+  while (isOption(words[at]?.text ?? '')) at += valued.includes(words[at]?.text ?? '') ? 2 : 1
+  return words.slice(at)
+}
+
+/** `node node_modules/vite/bin/vite.js` and `python -m flask` run a program of a package. */
+function withoutInterpreter(words: readonly Word[], name: string): readonly Word[] {
+  if (/^python[\d.]*$/.test(name) && words[1]?.text === '-m') return words.slice(2)
+  if (name !== 'node' || words.length < 2) return words
+  const script = words.findIndex(({ text }, at) => at > 0 && !isOption(text))
+  const inPackage = /(?:^|\/)node_modules\/(?:\.bin\/|(?:@[\w.-]+\/)?[\w.-]+\/)/.test(words[script]?.text ?? '')
+  return inPackage ? words.slice(script) : words
+}
+
+/** Returns the last part of a path without a script's ending. */
+const nameOf = (text: string): string => (text.split('/').at(-1) ?? '').replace(/\.(?:[cm]?js|cmd|exe)$/, '')
+
+/** Returns the lines that a command runs in its turn; `null` for a command that is a program by itself. */
+function innerLines([first = '', ...args]: readonly string[], scripts: ReadonlyMap<string, string>): string[] | null {
+  const name = nameOf(first)
+  if ((name === 'sh' || name === 'bash') && /^-\w*c$/.test(args[0] ?? '')) return [args[1] ?? '']
+  if (name === 'npm-run-all' || name === 'run-s' || name === 'run-p' || name === 'npm-run-all2') {
+    return args.filter((word) => !isOption(word)).flatMap((word) => matching(word, scripts))
+  }
+  if (name === 'concurrently')
+    return args.filter((word) => !isOption(word)).flatMap((word) => concurrent(word, scripts))
+  const script = scriptOf(name, args)
+  if (script === null) return null
+  const line = scripts.get(script.name)
+  if (line === undefined) return null
+  const before = scripts.get(`pre${script.name}`)
+  return [...(before === undefined ? [] : [before]), [line, ...script.args].join(' ')]
+}
+
+function matching(pattern: string, scripts: ReadonlyMap<string, string>): string[] {
+  const [name = ''] = pattern.split(' ')
+  return [...scripts].flatMap(([each, line]) =>
+    each === name || (name.endsWith(':*') && each.startsWith(name.slice(0, -1))) ? [line] : [],
+  )
+}
+
+function concurrent(word: string, scripts: ReadonlyMap<string, string>): string[] {
+  const [, name] = /^(?:npm|yarn|pnpm|bun|node):(.+)$/.exec(word) ?? []
+  return name === undefined ? [word] : matching(name.replace(/(?<!:)\*$/, ':*'), scripts)
+}
+
+/** Returns the script of package.json that the words of a package manager run, with the words for it. */
+function scriptOf(
+  manager: string,
+  words: readonly string[],
+): { readonly name: string; readonly args: string[] } | null {
+  if (manager === 'node') {
+    const [, name] = /^--run=(.+)$/.exec(words[0] ?? '') ?? [null, words[0] === '--run' ? words[1] : undefined]
+    return name === undefined ? null : { name, args: [] }
+  }
+  if (!['npm', 'pnpm', 'yarn', 'bun'].includes(manager)) return null
+  // `--prefix web` and `-w web` mean the scripts of another folder.
+  if (words.some((word) => /^(?:--prefix|-C|--cwd|--dir|-w|--workspace|--workspaces|--filter|-F|-r)\b/.test(word)))
+    return null
+  const [verb, ...rest] = words.filter((word) => word !== '--' && !/^(?:-s|--silent|--if-present|--bun)$/.test(word))
+  if (verb === undefined) return null
+  if (verb === 'run' || verb === 'run-script') {
+    const [name, ...args] = rest
+    return name === undefined ? null : { name, args }
+  }
+  const isShort =
+    manager === 'npm' ? ['start', 'test', 'stop', 'restart'].includes(verb) : manager !== 'bun' || verb === 'start'
+  return isShort ? { name: verb, args: rest } : null
+}
+
+/** A word of a shell line. */
+interface Word {
+  /** The word without quotes. */
+  readonly text: string
+  /** Offsets in the line, from the first character to after the last. */
+  readonly from: number
+  readonly to: number
+}
+
+const token =
+  /\s+|(#[^\n]*)|(&&|\|\||[;|&()\n])|((?:\d*>>?|<)(?:&\d)?\s*\S*)|((?:[^\s"'\\;|&()<>]|\\[\s\S]|"(?:[^"\\]|\\[\s\S])*"|'[^']*')+)|[\s\S]/y
+
+/**
+ * Splits a shell line into its commands, each of one word or more. It is only read, never run: what a shell would expand stays as it is written.
+ * Redirections and comments are left out.
+ */
+function splitLine(line: string): readonly (readonly Word[])[] {
+  const commands: Word[][] = [[]]
+  token.lastIndex = 0
+  for (let match = token.exec(line); match !== null; match = token.exec(line)) {
+    const [text, , operator, , word] = match
+    if (operator !== undefined) commands.push([])
+    else if (word !== undefined) {
+      commands.at(-1)?.push({ text: unquote(word), from: match.index, to: match.index + text.length })
+    }
+    if (token.lastIndex >= line.length) break
+  }
+  return commands.filter((words) => words.length > 0)
+}
+
+const unquote = (word: string): string =>
+  word.replace(/"((?:[^"\\]|\\[\s\S])*)"|'([^']*)'|\\([\s\S])/g, (_, double, single, escaped) =>
+    String(double === undefined ? (single ?? escaped) : double.replace(/\\(["\\$`])/g, '$1')),
+  )

@@ -1,1 +1,0 @@
-export { deploymentHeader } from './http1/deployment-header.ts'

@@ -1,0 +1,555 @@
+import { once } from 'node:events'
+import { connect as connectSocket, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { isPrivateDirectory } from '../platform/machine/socket-folder.ts'
+import { type ProcessIdentity, startTimeOf, userOf } from '../platform/processes.ts'
+import type { OsUser } from '../platform/users.ts'
+import type { Known } from './desired.ts'
+import { gatewayCommand, launchGateway, type RunAs } from './launch.ts'
+import { makeHome } from './place.ts'
+import {
+  type CallName,
+  type InnerCalls,
+  isSameUpstream,
+  type OpenApp,
+  type RefusedEndpoint,
+  siteOf,
+  type Upstream,
+} from './protocol/calls.ts'
+import { assertEdgeCall } from './protocol/edge-calls.ts'
+import type { Log } from './protocol/log.ts'
+import type { FromGateway, GatewayHome, ProgramOptions, Replace, ToGateway, Welcome } from './protocol/program.ts'
+import {
+  type Call,
+  callOverdue,
+  carryLines,
+  createCalls,
+  gatewayUnreachable,
+  type PendingCalls,
+  startDeadline,
+} from './protocol/rpc.ts'
+import { type Watch, watchAnswers } from './protocol/watch.ts'
+import { killGateway, readGatewayRecord } from './record.ts'
+
+const firstRetryMs = 50
+const adoptRetryMs = 500
+const longestRetryMs = 5_000
+/** A call fails when no gateway has been reached for this time, or when its connection has broken so often. */
+const unreachableMs = 60_000
+const mostLosses = 5
+/** A gateway that is away or silent for longer is told as a problem: replacing one takes less. */
+const tellMs = 3_000
+
+export interface LinkOptions {
+  readonly home: GatewayHome
+  readonly options: ProgramOptions
+  /** The user that the gateway runs as; `null` for the user of the server. */
+  readonly runAs: RunAs | null
+  /** The epoch of this server's leadership: a gateway refuses servers of older ones than it has seen. */
+  readonly epoch: number
+  /** How long a gateway that is replaced may finish what it has. */
+  readonly retireMs: number
+  readonly log: Log
+  /** Everything that the gateway should have: filled with what that one has which is found at first. */
+  readonly known: Known
+}
+
+/** A connection to the gateway that is kept up: a gateway that has ended is started again, with its listeners and routes. */
+export interface Link {
+  readonly onRefused: Listeners<RefusedEndpoint>['add']
+  readonly onUncertified: Listeners<string>['add']
+  /**
+   * Makes a call. Starts the gateway when the call needs one. A call whose connection breaks is made again; rejects when
+   * another server has taken the gateway, and with code `GATEWAY_UNREACHABLE` when none could be reached for a minute.
+   */
+  readonly call: Call
+  /** Connects to a gateway that runs already, if there is one. */
+  adopt(): Promise<void>
+  /** Returns in a sentence that the gateway, or one of its processes, does not answer; undefined while all do. */
+  problem(): string | undefined
+  /** Ends the connection; the gateway goes on. */
+  leave(): void
+}
+
+export function createLink(options: LinkOptions): Link {
+  const { home, log, epoch } = options
+  const refusals = createListeners<RefusedEndpoint>()
+  const uncertified = createListeners<string>()
+  const on: OnNotice = { refused: refusals.emit, uncertified: uncertified.emit }
+  /** True when a gateway is needed, or was found. */
+  let wanted = false
+  let isFirst = true
+  let ended: Error | null = null
+  let isStopped = false
+  /** True when the port that all apps share should be open. */
+  let isListening = false
+  let connection: Connection | null = null
+  let connecting: Promise<Connection> | null = null
+  /** Since when a connection is needed that is not there. */
+  let awaySince = 0
+
+  const ensure = (): Promise<Connection> | Connection => {
+    if (connection !== null) return connection
+    if (connecting === null) awaySince = performance.now()
+    connecting ??= establish().finally(() => {
+      connecting = null
+    })
+    return connecting
+  }
+
+  /** Tries until there is a connection to a gateway of this version and these options that has all known apps. */
+  async function establish(): Promise<Connection> {
+    for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
+      if (ended !== null) throw ended
+      try {
+        const next = await begin(options, on, isFirst)
+        await restore(next, { known: options.known, isListening }, log)
+        if (ended !== null) next.end()
+        else return keep(next)
+      } catch (error) {
+        if (isDismissal(error)) ended = error
+        else log.error({ err: error }, 'the gateway cannot be reached; it is tried again')
+        if (ended !== null) throw ended
+      }
+      await sleep(retryMs)
+    }
+  }
+
+  function keep(next: Connection): Connection {
+    connection = next
+    isFirst = false
+    void next.over.then((reason) => {
+      connection = null
+      if (ended !== null) return
+      if (isDismissal(reason)) ended = reason
+      else log.warn({ pid: next.welcome.pid }, 'the gateway has ended; another one is started')
+      Promise.resolve(ensure()).catch((error) => log.error({ err: error }, 'the gateway follows this server no more'))
+    })
+    return next
+  }
+
+  const call: Call = async (name, parameters, signal) => {
+    if (name === 'open' || name === 'listen' || name === 'probe') wanted = true
+    for (let losses = 0; ; losses += 1) {
+      if (isStopped || (!wanted && ended === null)) return withoutGateway(name)
+      if (ended !== null) throw ended
+      try {
+        const current = ensure()
+        return await (current instanceof Promise ? await unlessUnreachable(current) : current).call(
+          name,
+          parameters,
+          signal,
+        )
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
+        if (losses === mostLosses) throw unreachable('was lost again and again')
+        // The gateway that was asked to stop has ended before it could reply.
+        if (name === 'stop') return withoutGateway(name)
+      }
+    }
+  }
+
+  return {
+    async call(name, parameters, signal) {
+      const result = await call(name, parameters, signal)
+      if (name === 'listen') isListening = true
+      if (name === 'stop') {
+        isStopped = true
+        end()
+      }
+      return result
+    },
+    onRefused: refusals.add,
+    onUncertified: uncertified.add,
+    async adopt() {
+      const look = () => connect(home, { epoch, on, user: options.runAs?.user ?? null, log })
+      // One that was just killed may still accept: its socket goes a moment later.
+      const found = await look().catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== connectionLost) throw error
+        await sleep(adoptRetryMs)
+        return look()
+      })
+      found?.end()
+      await found?.over
+      if (found === null) return
+      wanted = true
+      await ensure()
+    },
+    problem() {
+      if (!wanted || ended !== null) return undefined
+      if (connection === null) return performance.now() - awaySince > tellMs ? 'the gateway does not run' : undefined
+      const { silentForMs, silentOthers } = connection.watch
+      if (silentForMs() > tellMs) return 'the gateway does not answer'
+      return silentOthers() > 0 ? 'a process of the gateway does not answer' : undefined
+    },
+    leave: end,
+  }
+
+  function end(): void {
+    ended ??= Object.assign(new Error('the server has left the gateway'), { code: gatewayDismissed })
+    connection?.end()
+  }
+}
+
+/** Resolves as the connection does; rejects when that takes too long. */
+async function unlessUnreachable(connecting: Promise<Connection>): Promise<Connection> {
+  const late = Promise.withResolvers<never>()
+  const giveUp = () => late.reject(unreachable(`could not be reached for ${unreachableMs / 1000} s`))
+  const stopWaiting = startDeadline(unreachableMs, giveUp)
+  return Promise.race([connecting, late.promise]).finally(stopWaiting)
+}
+
+function unreachable(why: string): Error {
+  return Object.assign(new Error(`The gateway ${why}. The log says more.`), { code: gatewayUnreachable })
+}
+
+function isDismissal(error: unknown): error is Error {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === gatewayDismissed
+}
+
+/** Returns what a gateway without any app answers. */
+function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['result'] {
+  if (name === 'route' || name === 'probe') throw new Error('no app is open')
+  const empty: InnerCalls['takeTraffic']['result'] = []
+  return (name === 'takeTraffic' || name === 'stop' ? empty : null) as InnerCalls[Name]['result']
+}
+
+/** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
+async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Promise<Connection> {
+  const { home, known, epoch, runAs, log } = options
+  const find = () => connect(home, { epoch, on, user: runAs?.user ?? null, log })
+  let connection = await find()
+  if (connection === null) {
+    await launchGateway(home, options, async () => {
+      connection = await find()
+      return connection === null
+    })
+    connection ??= await find()
+  }
+  if (connection === null) throw new Error('the gateway ended right after its start')
+  if (isFirst) remember(connection.welcome, known)
+  if (!isDeepStrictEqual(connection.welcome.options, options.options))
+    connection = await replace(options, connection, find)
+  return connection
+}
+
+/** Fills in what a gateway has. What the server has said itself in the meantime stays. */
+function remember({ apps, edge }: Welcome, known: Known): void {
+  for (const app of apps) known.apps.set(app.appId, app)
+  const has = new Set(known.names.all().map(({ appId }) => appId))
+  for (const { appId, names } of edge?.names ?? []) if (!has.has(appId)) known.names.set(appId, names)
+  for (const name of edge?.certificates ?? []) if (!known.certificates.has(name)) known.certificates.set(name, null)
+  for (const path of edge?.answers ?? []) if (!known.answers.has(path)) known.answers.set(path, null)
+}
+
+/** Puts a gateway of this version and these options in the place of another one. */
+async function replace(
+  { home, options, runAs, retireMs, log }: LinkOptions,
+  connection: Connection,
+  find: () => Promise<Connection | null>,
+): Promise<Connection> {
+  const { welcome } = connection
+  const canShare = isDeepStrictEqual(listening(welcome.options), listening(options))
+  log.info({ from: welcome.options.version, to: options.version, pid: welcome.pid }, 'the gateway is replaced')
+  if (!canShare) await connection.call('stop', { timeoutMs: retireMs })
+  else {
+    try {
+      await makeHome(home, runAs?.user ?? null)
+      // The gateway that runs starts the next one, with the rights that it has itself.
+      const command = gatewayCommand(home, runAs, userOf(welcome.pid) === 0)
+      await connection.replace({ command, options, retireMs })
+    } catch (error) {
+      log.error({ err: error }, 'the gateway was not replaced')
+      return connection
+    }
+  }
+  await connection.over
+  const next = await find()
+  if (next !== null) return next
+  await launchGateway(home, { options, runAs }, async () => true)
+  const launched = await find()
+  if (launched === null) throw new Error('the gateway ended right after its start')
+  return launched
+}
+
+/** The options that decide about the listening sockets. */
+function listening({ host, apps }: ProgramOptions) {
+  return { host, mode: apps.mode, port: apps.mode === 'hostnames' ? apps.port : null }
+}
+
+/** A gateway that answers nothing for this time hangs: it is ended, so that another one can take its place. */
+const silentMs = 10_000
+/** How long a gateway may take to close a connection that this server has ended. */
+const closeMs = 1_000
+
+/** The code of the error for calls whose connection has broken: they may be made again on another one. */
+export const connectionLost = 'GATEWAY_CONNECTION_LOST'
+/** The code of the error for calls that the gateway is too old for. */
+const gatewayTooOld = 'GATEWAY_TOO_OLD'
+/** The code of the error for servers that lead the gateway no more. */
+const gatewayDismissed = 'GATEWAY_DISMISSED'
+
+/** A connection to a running gateway that has welcomed this server. */
+export interface Connection {
+  readonly welcome: Welcome
+  readonly call: PendingCalls<never>['call']
+  /** Asks the gateway to start another one in its place. Rejects when that one did not start. */
+  replace(request: Omit<Replace, 'type' | 'id'>): Promise<void>
+  /** Tells if the gateway answers. */
+  readonly watch: Pick<Watch, 'silentForMs' | 'silentOthers'>
+  /** Resolves with the reason when the connection is over. */
+  readonly over: Promise<Error>
+  end(): void
+}
+
+/** Called with what the gateway tells by itself. */
+interface OnNotice {
+  readonly refused: (refused: RefusedEndpoint) => void
+  readonly uncertified: (hostname: string) => void
+}
+
+export interface ConnectOptions {
+  readonly epoch: number
+  readonly on: OnNotice
+  /** The user that the gateway runs as; `null` for the user of the server. */
+  readonly user: OsUser | null
+  readonly log: Log
+}
+
+/**
+ * Connects to the gateway; resolves with null when none is there. Rejects when it follows another server, or when somebody
+ * else could be listening in its place. A gateway that does not answer, now or later, is ended with its workers, and the
+ * connection with it.
+ */
+export async function connect(home: GatewayHome, { epoch, on, user, log }: ConnectOptions): Promise<Connection | null> {
+  if (!(await isPrivateDirectory(dirname(home.socket), user))) return null
+  const socket = await dial(home.socket)
+  if (socket === null) return null
+  const uid = user?.uid ?? process.getuid?.()
+  const endSilent = (gateway: ProcessIdentity | null): void => {
+    const seconds = silentMs / 1000
+    log.error({ pid: gateway?.pid }, `the gateway has answered nothing for ${seconds} s; it is ended and replaced`)
+    if (gateway !== null) killGateway(gateway, uid)
+    socket.destroy()
+  }
+  const welcome = Promise.withResolvers<Welcome>()
+  const over = Promise.withResolvers<Error>()
+  let reason = Object.assign(new Error('the connection to the gateway is lost'), { code: connectionLost })
+  let replacing: PromiseWithResolvers<void> | null = null
+
+  let received = 0
+  const post = carryLines<FromGateway, ToGateway>(socket, (message) => {
+    received += 1
+    if (message.type === 'welcome') welcome.resolve(message)
+    else if (message.type === 'refused') on.refused(endpointIn(message))
+    else if (message.type === 'uncertified') on.uncertified(message.hostname)
+    else if (message.type === 'dismissed')
+      reason = Object.assign(new Error(message.message), { code: gatewayDismissed })
+    else if (message.id !== replaceId) calls.settle(message)
+    else if (message.type === 'reply') replacing?.resolve()
+    else replacing?.reject(new Error(message.error.message))
+  })
+  const calls = createCalls<never>(post)
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    for (const waiting of [welcome, replacing]) waiting?.reject(reason)
+    calls.fail(reason)
+    over.resolve(reason)
+  })
+  const stopWaiting = startDeadline(silentMs, () => {
+    void readGatewayRecord(join(home.folder, 'gateway.json'), uid)
+      .catch(() => null)
+      .then((gateway) => {
+        if (received === 0) endSilent(gateway)
+      })
+  })
+  post({ type: 'hello', epoch })
+  try {
+    const { protocol = 1, pid } = await welcome.promise
+    const startTime = startTimeOf(pid)
+    const call: Connection['call'] = async (name, parameters, signal) => {
+      const missing = missingIn(protocol, name, parameters)
+      if (missing !== null) throw tooOld(missing)
+      return calls.call(name, parameters, signal).catch((error: NodeJS.ErrnoException) => {
+        // The gateway may yet do what was asked. A new connection compares what it does with what it should do.
+        if (error.code === callOverdue) socket.destroy()
+        throw error
+      })
+    }
+    const watch = watchAnswers(
+      { call, received: () => received },
+      { silentMs, onSilent: () => endSilent(startTime === null ? null : { pid, startTime }) },
+    )
+    void over.promise.then(watch.stop)
+    return {
+      welcome: await welcome.promise,
+      call,
+      watch,
+      replace(request) {
+        replacing = Promise.withResolvers()
+        post({ type: 'replace', id: replaceId, ...request })
+        return replacing.promise
+      },
+      over: over.promise,
+      end() {
+        watch.stop()
+        socket.end()
+        setTimeout(() => socket.destroy(), closeMs).unref()
+      },
+    }
+  } finally {
+    stopWaiting()
+  }
+}
+
+/** Connects to a Unix socket; resolves with null when nobody listens there. */
+async function dial(path: string): Promise<Socket | null> {
+  const socket = connectSocket(path)
+  try {
+    await once(socket, 'connect')
+    return socket
+  } catch (error) {
+    socket.destroy()
+    if (['ENOENT', 'ECONNREFUSED', 'ECONNRESET'].includes((error as NodeJS.ErrnoException).code ?? '')) return null
+    throw error
+  }
+}
+
+function endpointIn({ appId, deploymentId, endpoint }: RefusedEndpoint): RefusedEndpoint {
+  return { appId, deploymentId, endpoint }
+}
+
+function tooOld(missing: string): Error {
+  const message =
+    `The gateway that runs is of an older version, which serves no ${missing}, and could not be replaced: its log says ` +
+    'why. It is replaced when it is stopped, or when the server starts again.'
+  return Object.assign(new Error(message), { code: gatewayTooOld })
+}
+
+/** Returns what a gateway of this version of the calls cannot do of a call; null when it can answer it. */
+function missingIn(protocol: number, name: CallName, parameters: InnerCalls[CallName]['parameters']): string | null {
+  if (protocol < 4 && name === 'ping') return 'questions whether it answers'
+  if (protocol < 3 && name in assertEdgeCall) return 'further host names and no certificates'
+  if (protocol >= 2) return null
+  if (name === 'probe') return 'static sites'
+  if (parameters === null || !('upstream' in parameters) || parameters.upstream === null) return null
+  return siteOf(parameters.upstream) === null ? null : 'static sites'
+}
+
+/** The ids of calls count from one. */
+const replaceId = 0
+
+const retryMs = 200
+
+/** Everything that a gateway should have and have open. */
+export interface Desired {
+  readonly known: Known
+  /** True when the port that all apps share should be open. */
+  readonly isListening: boolean
+}
+
+/**
+ * Opens and routes what should be open and what the gateway does not have so. An address that is taken is tried again for
+ * as long as the connection lasts; nothing else waits for it. Rejects when the connection breaks.
+ */
+export async function restore(connection: Connection, { known, isListening }: Desired, log: Log): Promise<void> {
+  const found = new Map(connection.welcome.apps.map((app) => [app.appId, app]))
+  const missing = [...known.apps.values()].filter((app) => {
+    const has = found.get(app.appId)
+    return has === undefined || !isSame(has.upstream, app.upstream)
+  })
+  const puts = missing.map(({ appId }) => async () => {
+    const app = known.apps.get(appId)
+    if (app !== undefined) await put(connection, app)
+  })
+  const work = [...puts, ...edgeWork(connection, known)]
+  // Last: the shared port and the edge find everything in its place.
+  if (isListening) work.push(async () => void (await connection.call('listen', null)))
+  await Promise.all(work.map((each) => attempt(each, log)))
+}
+
+/** Returns the calls that give the gateway its host names, certificates and answers, of which it tells no values. */
+function edgeWork({ welcome, call }: Connection, { names, certificates, answers }: Known): (() => Promise<void>)[] {
+  const wanted = names.all()
+  const found = new Map(welcome.edge?.names.map((app) => [app.appId, app.names]))
+  const changed = wanted.filter((app) => !isDeepStrictEqual(found.get(app.appId), app.names))
+  const gone = [...found.keys()].filter((appId) => names.of(appId).length === 0).map((appId) => ({ appId, names: [] }))
+  return [
+    ...[...gone, ...changed].map((app) => () => call('name', app)),
+    ...[...certificates].map(
+      ([name, pem]) =>
+        () =>
+          pem === null ? null : call('certify', { name, pem }),
+    ),
+    ...[...answers].map(
+      ([path, body]) =>
+        () =>
+          body === null ? null : call('answerAt', { path, body }),
+    ),
+  ].map((make) => async () => void (await make()))
+}
+
+/** Does the work, or goes on trying while the caller continues. Rejects when the connection breaks. */
+async function attempt(work: () => Promise<void>, log: Log): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (isLost(error)) throw error
+    if (isTooOld(error)) {
+      log.error({ err: error }, 'the gateway cannot have all that it should')
+      return
+    }
+    log.error({ err: error }, 'the gateway cannot open an address again that it had; it is tried until it can')
+    void retry(work)
+  }
+}
+
+async function retry(work: () => Promise<void>): Promise<void> {
+  for (;;) {
+    await sleep(retryMs)
+    const isOver = await work().then(() => true, isLost)
+    if (isOver) return
+  }
+}
+
+function isTooOld(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === gatewayTooOld
+}
+
+function isLost(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === connectionLost || code === gatewayDismissed
+}
+
+async function put(connection: Connection, { appId, address, upstream }: OpenApp): Promise<void> {
+  // One after the other, without waiting: they take effect in this order.
+  const opened = connection.call('open', { appId, address })
+  if (upstream === null) await opened
+  else await Promise.all([opened, connection.call('route', { appId, upstream })])
+}
+
+function isSame(a: Upstream | null, b: Upstream | null): boolean {
+  return a === null || b === null ? a === b : isSameUpstream(a, b)
+}
+
+/** Passes what happens on to those who listen. */
+interface Listeners<Event> {
+  emit(event: Event): void
+  /** Returns a function that removes the listener. */
+  add(listener: (event: Event) => void): () => void
+}
+
+export function createListeners<Event>(): Listeners<Event> {
+  const listeners = new Set<(event: Event) => void>()
+  return {
+    emit(event) {
+      for (const listener of listeners) listener(event)
+    },
+    add(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+}

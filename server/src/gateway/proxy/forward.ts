@@ -1,0 +1,558 @@
+import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { readLastBytes } from '../../platform/machine/last-bytes.ts'
+import { answer, answerBadGateway, answerUnavailable } from '../http1/answers.ts'
+import { cookieNamed } from '../http1/cookies.ts'
+import { contentLength } from '../http1/raw-headers.ts'
+import {
+  interimHeaders,
+  mayHaveBody,
+  rawHead,
+  reasonPhrase,
+  responseHead,
+  trailerFields,
+} from '../http1/response-head.ts'
+import { hostnameOf, parseTarget } from '../http1/target.ts'
+import type { Log } from '../protocol/log.ts'
+import type { Backend, Instance } from './backend.ts'
+import type { Outgoing, OutgoingHead } from './connections.ts'
+import { createGuard, faultOf, type Guard } from './faults.ts'
+import { countAnswer, countTime, cut, type Route } from './route.ts'
+import { answerFromSite } from './site.ts'
+
+/**
+ * A request that cannot be sent again takes a kept connection only when it has just been used: an app may close any other in
+ * the moment in which the request is sent, and it is unknown then whether the app has worked on it. Under load all
+ * connections are as new as that.
+ */
+const MAX_IDLE_MS = 100
+
+export interface ExchangeRequest {
+  readonly route: Route
+  readonly backend: Backend
+  readonly instance: Instance
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
+  readonly upgradeHead: Buffer | null
+  readonly head: OutgoingHead & { readonly hasBody: boolean }
+  readonly log: Log
+}
+
+/**
+ * Begins an exchange: on the given instance, or after an attempt that failed before the app can have answered, on the
+ * upstream that is current by then. The end of one side ends the other; an answer that breaks off cuts the client's
+ * connection. An error in here cuts this one exchange: no event callback is registered unguarded.
+ */
+export function beginExchange(request: ExchangeRequest): void {
+  const { route, backend, instance, req, res } = request
+  const guarded = createGuard((error) => {
+    const { deploymentId } = exchange.backend.upstream
+    exchange.log.error({ fault: faultOf(error), deploymentId }, 'the exchange failed')
+    cut(exchange)
+  })
+  const cutThis = () => cut(exchange)
+  const exchange: Exchange = {
+    route,
+    req,
+    res,
+    startedAt: performance.now(),
+    client: req.socket,
+    upgradeHead: request.upgradeHead,
+    head: request.head,
+    log: request.log,
+    guarded,
+    onClientGone: guarded(() => void exchange.outgoing?.request.destroy()),
+    attempt: (next) => attemptAgain(exchange, next, cutThis),
+    backend,
+    instance,
+    outgoing: null,
+    clientDone: false,
+    answer: null,
+    resent: false,
+    rerouted: false,
+    unconnected: 0,
+    interimAnswers: 0,
+    interimBytes: 0,
+    leaveRoute: route.running.add(cutThis),
+    leaveInstance: instance.running.add(cutThis),
+  }
+  res.on(
+    'close',
+    guarded(() => onAnswerClosed(exchange)),
+  )
+  attempt(exchange, instance, { fresh: false })
+}
+
+function onAnswerClosed(exchange: Exchange): void {
+  const { route, res, client, onClientGone } = exchange
+  exchange.clientDone = true
+  countAnswer(route.traffic, res)
+  if (!res.writableFinished) exchange.outgoing?.request.destroy()
+  // After a complete answer Node no longer tells the request that its client has gone.
+  else if (isUploading(exchange)) client.on('close', onClientGone)
+  settle(exchange)
+}
+
+/**
+ * Sends the request once more: to the release that has the address by now, which may be a static site, and to another
+ * instance than before where there is one.
+ */
+function attemptAgain(exchange: Exchange, next: Backend, cutThis: () => void): void {
+  const place = next.site ?? next.pick(exchange.instance)
+  exchange.leaveInstance()
+  exchange.leaveInstance = place.running.add(cutThis)
+  exchange.backend = next
+  const { req, res, head, log } = exchange
+  if ('connections' in place) attempt(exchange, place, { fresh: true })
+  else answerFromSite({ backend: next, site: place.endpoint, req, res, path: head.path, log })
+}
+
+function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly fresh: boolean }): void {
+  const { res, head, upgradeHead } = exchange
+  exchange.instance = instance
+  try {
+    const maxIdleMs = fresh ? 0 : isRepeatable(head) ? Number.POSITIVE_INFINITY : MAX_IDLE_MS
+    exchange.outgoing = instance.connections.send(head, { maxIdleMs, exclusive: upgradeHead !== null })
+  } catch {
+    answer(res, 400, 'The request has a header or an address that cannot be passed on.')
+    return
+  }
+  const { outgoing } = exchange
+  const { request } = outgoing
+  listenTo(exchange, request)
+  // Until then the request may go elsewhere, with its body.
+  if (head.hasBody) outgoing.whenConnected(exchange.guarded(() => relayRequestBody(exchange, outgoing)))
+  else request.end()
+}
+
+function listenTo(exchange: Exchange, request: ClientRequest): void {
+  const { guarded, upgradeHead } = exchange
+  request.on(
+    'response',
+    guarded((incoming: IncomingMessage) => onResponse(exchange, incoming)),
+  )
+  request.on(
+    'information',
+    guarded((information: InformationEvent) => onInformation(exchange, information)),
+  )
+  request.on(
+    'error',
+    guarded((error: Error) => onUpstreamError(exchange, error)),
+  )
+  request.on(
+    'close',
+    guarded(() => {
+      // Node reports an unrequested switch of protocols as neither an answer nor an error.
+      const isDone = exchange.answer !== null || exchange.outgoing?.request !== request
+      if (!isDone) onUpstreamError(exchange, new Error('closed without an answer'))
+      settle(exchange)
+    }),
+  )
+  if (upgradeHead === null) return
+  request.on(
+    'upgrade',
+    guarded((incoming: IncomingMessage, socket: Socket, rest: Buffer) => {
+      onUpgrade(exchange, incoming, socket, rest, upgradeHead)
+    }),
+  )
+}
+
+/** One request until its last byte has gone either way. */
+interface Exchange {
+  readonly route: Route
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  /** The time by `performance.now()` at which the request's head was there. */
+  readonly startedAt: number
+  readonly client: Socket
+  /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
+  readonly upgradeHead: Buffer | null
+  readonly head: OutgoingHead & { readonly hasBody: boolean }
+  readonly log: Log
+  /** Every event callback is wrapped in it: an error in one cuts this exchange and nothing else. */
+  readonly guarded: Guard
+  readonly onClientGone: () => void
+  /** Sends the request again on a new connection, on another backend perhaps. */
+  readonly attempt: (backend: Backend) => void
+
+  backend: Backend
+  instance: Instance
+  outgoing: Outgoing | null
+  clientDone: boolean
+  /** The head of the app's final answer, or of its switch of protocols; null until it is there. */
+  answer: IncomingMessage | null
+  /** True after a second attempt because a kept connection had been closed. */
+  resent: boolean
+  /** True after an attempt on the release that a switch made current in the meantime. */
+  rerouted: boolean
+  /** The number of attempts on this backend that got no connection. */
+  unconnected: number
+  interimAnswers: number
+  interimBytes: number
+  leaveRoute: () => void
+  leaveInstance: () => void
+}
+
+/** True when the client has its answer, or has gone. */
+function isOver({ res }: Exchange): boolean {
+  return res.headersSent || res.destroyed
+}
+
+function isUploading({ head, outgoing }: Exchange): boolean {
+  const request = outgoing?.request
+  return head.hasBody && request !== undefined && !request.writableFinished && !request.destroyed
+}
+
+/** Ends the exchange when both sides are done. */
+function settle(exchange: Exchange): void {
+  if (!exchange.clientDone || isUploading(exchange)) return
+  if (exchange.head.hasBody) exchange.client.off('close', exchange.onClientGone)
+  exchange.leaveRoute()
+  exchange.leaveInstance()
+}
+
+/** Passes the client's body on to the app, as fast as the app takes it. */
+function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): void {
+  const { req, guarded } = exchange
+  const length = contentLength(exchange.head.headers)
+  let flowing = false
+  const resume = guarded(() => req.resume())
+  const onEnd = guarded(() => settle(exchange))
+  request.on('drain', resume)
+  // Of a connection whose answer is complete Node no longer passes this on, although the app may read the rest of the body.
+  socket.on('drain', resume)
+  request.on('close', () => socket.off('drain', resume))
+  request.on('finish', onEnd)
+  // The rest of the body is not needed, but the client may read the answer only after it has sent all of it.
+  request.on('close', resume)
+  req.on(
+    'data',
+    guarded((chunk: Buffer) => {
+      flowing = true
+      if (request.destroyed) return
+      if (chunk.length === length) endWith(request, chunk)
+      else if (!request.write(chunk)) req.pause()
+    }),
+  )
+  req.on(
+    'end',
+    guarded(() => {
+      // A single chunk that held the whole body has ended the request already.
+      if (request.destroyed || request.writableEnded) return
+      request.addTrailers(trailerFields(req.rawTrailers))
+      request.end()
+    }),
+  )
+  // When the body is late, the app sees the head before its first byte, and may answer to that alone.
+  setImmediate(
+    guarded(() => {
+      if (!flowing && !request.destroyed) request.flushHeaders()
+    }),
+  )
+}
+
+/** Limits on interim answers: far more than hints and signs of life take, far less than a flood. */
+const MAX_INTERIM_ANSWERS = 20
+const MAX_INTERIM_BYTES = 64 * 1024
+
+/** Passes an interim answer (1xx) on to the client. */
+function onInformation(exchange: Exchange, { statusCode, statusMessage, rawHeaders }: InformationEvent): void {
+  const { req, res, client } = exchange
+  if (isOver(exchange)) return
+  const interim = rawHead(statusCode, statusMessage, interimHeaders(rawHeaders))
+  exchange.interimAnswers += 1
+  exchange.interimBytes += interim.length
+  if (exchange.interimAnswers > MAX_INTERIM_ANSWERS || exchange.interimBytes > MAX_INTERIM_BYTES) {
+    refuseAnswer(exchange, 'too many interim answers')
+    return
+  }
+  if (req.httpVersion !== '1.1') return
+  // Node closes the connection when it did not send `100 Continue` itself: it cannot know where the body would be.
+  if (statusCode === 100) res.writeContinue()
+  // The app does not wait for a client that reads slowly, and no client depends on hints.
+  else if (!client.writableNeedDrain) client.write(interim, 'latin1')
+}
+
+/** Passes the head of the app's answer on, and then its body. */
+function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
+  const { res, route, startedAt, outgoing } = exchange
+  const { statusCode: status = 0, statusMessage = '' } = incoming
+  // Node has parsed already what stood behind a message that the gateway refused.
+  if (isOver(exchange)) return
+  exchange.answer = incoming
+  if (route.closing || route.leaving) res.shouldKeepAlive = false
+  let length: number | null
+  try {
+    // To Node a switch of protocols without an Upgrade header is an answer like any other.
+    if (status < 200) throw new Error(`${status} as an answer`)
+    const headers = responseHeaders(exchange, incoming, status)
+    length = contentLength(headers)
+    res.writeHead(status, reasonPhrase(statusMessage), headers)
+  } catch (error) {
+    refuseAnswer(exchange, faultOf(error).message)
+    return
+  }
+  countTime(route.traffic, startedAt)
+  if (outgoing !== null && announcesBodyInVain(exchange, incoming)) outgoing.request.shouldKeepAlive = false
+  relayBody(exchange, incoming, length)
+}
+
+/** Returns the headers for the client. Throws when the app's framing is not understood. */
+function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMessage, status: number): string[] {
+  const { req, head, backend } = exchange
+  const headers = responseHead({
+    status,
+    rawHeaders,
+    trailersPossible: req.httpVersion === '1.1' && mayHaveBody(head.method, status),
+    deploymentId: backend.upstream.deploymentId,
+    sharedSite: () => addressVisited(exchange),
+  })
+  if (headers === null) throw new Error('unknown transfer coding')
+  const cookie = stickyCookie(exchange)
+  if (cookie !== null) headers.push('Set-Cookie', cookie)
+  return headers
+}
+
+/**
+ * True when an answer without a body states a length or a coding. Some apps do send the body, perhaps after the head: it must
+ * not become the answer to the next request on the connection.
+ */
+function announcesBodyInVain({ head }: Exchange, { statusCode = 0, headers }: IncomingMessage): boolean {
+  if (mayHaveBody(head.method, statusCode)) return false
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** Returns the app's host name below the domain of the server, when the visitor has come by it. */
+function addressVisited({ route, req }: Exchange): string | null {
+  if (!('hostname' in route.address)) return null
+  const hostname = hostnameOf(route.address.hostname)
+  const authority = parseTarget(req.url ?? '')?.authority ?? req.headers.host ?? ''
+  return hostnameOf(authority) === hostname ? hostname : null
+}
+
+function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number | null): void {
+  const { res, guarded } = exchange
+  let flowing = false
+  let waiting = false
+  const resume = guarded(() => incoming.resume())
+  const onData = (chunk: Buffer) => {
+    flowing = true
+    if (chunk.length === length) {
+      endWith(res, chunk)
+      return
+    }
+    if (res.write(chunk)) return
+    incoming.pause()
+    if (!waiting) res.on('drain', resume)
+    waiting = true
+  }
+  const onEnd = () => {
+    // A single chunk that held the whole body has ended the answer already.
+    if (res.writableEnded) return
+    if (!incoming.complete) {
+      cut(exchange)
+      return
+    }
+    if (incoming.rawTrailers.length > 0) res.addTrailers(trailerFields(incoming.rawTrailers))
+    res.end()
+  }
+  const flushHead = () => {
+    if (!flowing && !res.writableEnded && !res.destroyed) res.flushHeaders()
+  }
+  incoming.on('data', guarded(onData))
+  incoming.on('end', guarded(onEnd))
+  incoming.on(
+    'error',
+    guarded((error: Error) => onUpstreamError(exchange, error)),
+  )
+  // Head and body leave together, unless the body is late.
+  setImmediate(guarded(flushHead))
+}
+
+/** Methods that may be sent again when it is unknown whether the app has worked on the request (RFC 9110 §9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
+
+/** True for a request that may be sent a second time, and of which nothing was read from the client for the first. */
+function isRepeatable({ method, hasBody }: Exchange['head']): boolean {
+  return !hasBody && IDEMPOTENT.has(method)
+}
+
+/** Answers with 502 to an answer of the app that cannot be passed on, and of which nothing was passed on. */
+function refuseAnswer(exchange: Exchange, reason: string): void {
+  const { log, backend, outgoing, res } = exchange
+  log.warn({ reason, deploymentId: backend.upstream.deploymentId }, 'the app gave an answer that cannot be passed on')
+  outgoing?.request.destroy()
+  answerBadGateway(res)
+}
+
+/** Sends the request again, answers with 502, or cuts an answer that broke off. */
+function onUpstreamError(exchange: Exchange, error: Error): void {
+  const { res, log, backend, instance, outgoing } = exchange
+  // The client has all it will get, or has gone: then the gateway itself has ended the request.
+  if (res.writableEnded || res.destroyed) return
+  const { deploymentId } = backend.upstream
+  if (exchange.answer !== null) {
+    // Bytes behind the whole answer, such as a body where none belongs, end the connection to the app and nothing else.
+    if (exchange.answer.complete) return
+    log.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
+    cut(exchange)
+    return
+  }
+  if (outgoing?.unconnected() === true && faultOf(error).code === 'ECONNREFUSED') backend.refused(instance)
+  if (sendAgain(exchange, error)) return
+  log.warn({ fault: faultOf(error), deploymentId }, 'the app did not answer')
+  answerBadGateway(res)
+}
+
+/** Returns true when the request is on its way again, or was answered because no upstream is left. */
+function sendAgain(exchange: Exchange, error: Error): boolean {
+  const { outgoing, head, route } = exchange
+  if (outgoing === null) return false
+  const current = route.backend
+  if (outgoing.unconnected()) {
+    if (!mayConnectElsewhere(exchange, current)) return false
+  } else {
+    // The app may close an unused connection in the moment in which it is used again. An instance that ends may still take a
+    // connection that it never reads from: then another one is asked.
+    const another = current !== exchange.backend || current.size > 1
+    if (exchange.resent || !(outgoing.reused || another) || !isRepeatable(head)) return false
+    if (!outgoing.unanswered() && !isOfBefore(outgoing, error)) return false
+    exchange.resent = true
+  }
+  if (current === null) answerUnavailable(exchange.res)
+  else exchange.attempt(current)
+  return true
+}
+
+/** True when bytes on a kept connection may belong to the answer before: they are no answer to this request. */
+function isOfBefore({ reused }: Outgoing, error: Error): boolean {
+  return reused && faultOf(error).code?.startsWith('HPE_') === true
+}
+
+/**
+ * Returns true when another attempt may get a connection: nothing was sent, and nothing of a body was read. Each instance is
+ * tried once, and one switch is followed.
+ */
+function mayConnectElsewhere(exchange: Exchange, current: Backend | null): boolean {
+  if (current === exchange.backend) {
+    exchange.unconnected += 1
+    return exchange.unconnected < current.size
+  }
+  // The route was switched before the connection was made.
+  if (exchange.rerouted) return false
+  exchange.rerouted = true
+  exchange.unconnected = 0
+  return true
+}
+
+/** Tells the client that the app has switched protocols, and joins the two connections. */
+function onUpgrade(
+  exchange: Exchange,
+  incoming: IncomingMessage,
+  upstream: Socket,
+  upstreamHead: Buffer,
+  clientHead: Buffer,
+): void {
+  const { client, res, guarded } = exchange
+  if (isOver(exchange)) {
+    upstream.destroy()
+    return
+  }
+  exchange.answer = incoming
+  let switched: string
+  try {
+    const protocol = incoming.headers.upgrade ?? ''
+    const headers = [...responseHeaders(exchange, incoming, 101), 'Connection', 'Upgrade', 'Upgrade', protocol]
+    switched = rawHead(101, incoming.statusMessage ?? '', headers)
+  } catch (error) {
+    upstream.destroy()
+    refuseAnswer(exchange, faultOf(error).message)
+    return
+  }
+  client.on(
+    'close',
+    guarded(() => {
+      exchange.clientDone = true
+      settle(exchange)
+    }),
+  )
+  res.detachSocket(client)
+  client.write(switched, 'latin1')
+  client.write(upstreamHead)
+  upstream.write(clientHead)
+  openTunnel(client, upstream)
+}
+
+const TCP_KEEP_ALIVE_MS = 60_000
+/** How long a client may be silent after the app has ended its half: nothing tells whether the app still reads. */
+const SILENCE_MS = 10_000
+
+/**
+ * Joins two connections whose protocol has been switched: bytes both ways, each side read only as fast as the other
+ * takes them. The end of one direction is passed on, and the other direction goes on; an error on one side destroys the other.
+ *
+ * @param upstream a connection that may be half open, and whose last bytes are read after a failed write
+ */
+function openTunnel(client: Socket, upstream: Socket): void {
+  for (const socket of [client, upstream]) {
+    socket.setTimeout(0)
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, TCP_KEEP_ALIVE_MS)
+  }
+  readLastBytes(client)
+  client.on('error', () => upstream.destroy())
+  upstream.on('error', () => client.destroy())
+  // Bytes that one side sent before it closed still reach the other.
+  client.on('close', () => {
+    if (client.readableEnded && client.writableFinished) upstream.destroySoon()
+    else upstream.destroy()
+  })
+  upstream.on('close', () => client.destroySoon())
+  upstream.on('end', () => {
+    const silence = setTimeout(() => client.destroy(), SILENCE_MS)
+    client.on('data', () => silence.refresh())
+    client.on('close', () => clearTimeout(silence))
+  })
+  client.pipe(upstream)
+  upstream.pipe(client)
+}
+
+/** How long a client may be silent that has its answer and has not sent its whole body. */
+
+/**
+ * Keeps a connection that ends with this answer until the client has sent its body. Node would close it at once. Then a client that still
+ * sends gets a reset and may lose the answer, and the app loses the rest of the body, which it may still be reading.
+ */
+export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
+  res.on('finish', () => {
+    const { socket } = req
+    // Node has ended the connection by now, if at all, and destroys it when the answer is on its way.
+    if (req.complete || !socket.writableEnded) return
+    socket.off('finish', socket.destroy)
+    socket.setTimeout(SILENCE_MS)
+    req.on('end', () => socket.destroy())
+  })
+}
+
+/** Up to this size copying a body costs less than writing a second buffer. */
+const MAX_JOINED_BYTES = 8 * 1024
+
+/** Sends the whole body with the head: of a short one Node makes one string with the head, and one write. */
+function endWith(message: ServerResponse | ClientRequest, body: Buffer): void {
+  if (body.length <= MAX_JOINED_BYTES) message.end(body.toString('latin1'), 'latin1')
+  else message.end(body)
+}
+
+/** Returns the instance that a client has reached before; null when it has to be picked. */
+export function stickyInstance({ sticky }: Backend, { headers }: IncomingMessage): Instance | null {
+  return sticky === null ? null : sticky.find(cookieNamed(headers.cookie, sticky.cookie))
+}
+
+/** Returns the cookie that names the instance which answers; null when the client has it, or needs none. */
+function stickyCookie({ backend: { sticky }, instance, req, head }: Exchange): string | null {
+  const key = sticky?.keyOf(instance)
+  if (sticky === null || key === undefined || key === cookieNamed(req.headers.cookie, sticky.cookie)) return null
+  const secure = head.headers[head.headers.indexOf('X-Forwarded-Proto') + 1] === 'https' ? '; Secure' : ''
+  return `${sticky.cookie}=${key}; Path=/; HttpOnly; SameSite=Lax${secure}`
+}

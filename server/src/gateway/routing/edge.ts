@@ -1,0 +1,130 @@
+import type { Server as NetServer } from 'node:net'
+import type { Gate } from '../../platform/slots/gates.ts'
+import { hostnameOf } from '../http1/target.ts'
+import {
+  type EdgeCall,
+  type EdgeCallName,
+  type EdgeOptions,
+  type EdgeState,
+  isHostname,
+} from '../protocol/edge-calls.ts'
+import { createHostNames, type HostNames, wildcardOf } from '../protocol/host-names.ts'
+import type { Log } from '../protocol/log.ts'
+import type { Handlers } from '../protocol/rpc.ts'
+import type { AppProxy } from '../proxy/proxy.ts'
+import type { AppTable } from './apps.ts'
+import { createEdgeHandler, type Found } from './edge-requests.ts'
+import { createListener, type Listener, type Share } from './listener.ts'
+
+/** How a host is served. */
+export interface Served {
+  /** The name under which it is, which may be a wildcard. */
+  readonly name: string
+  /** The same for all names of an app, and for all of the server's own. */
+  readonly owner: object
+}
+
+/** The part of an engine that answers what an edge, which ends TLS, passes on, and knows what the edge serves. */
+export interface Edge {
+  readonly handlers: Pick<Handlers<NetServer>, EdgeCallName>
+  /** Null when there is no edge. */
+  readonly listener: Listener | null
+  /**
+   * Finds the open app that has the host of an authority on the port that all apps share: by its address, and where no edge
+   * has them, by a further name.
+   */
+  findAtPort(authority: string): Found | null
+  /** Returns how a host is served here; null when it is not. `hostname` is in lower case, without the root's dot. */
+  servedAs(hostname: string): Served | null
+  /** Returns the certificate of a host, its own or that of its wildcard, with its key in PEM form. */
+  certificateOf(hostname: string): Buffer | null
+  state(): EdgeState
+  /** Returns the calls that give another process the names and answers of this one, and the certificates. */
+  calls(what: { readonly withCertificates: boolean }): EdgeCall[]
+  /** Forgets the names of an app that was closed. */
+  forget(appId: string): void
+}
+
+export interface EdgeParts {
+  readonly options: EdgeOptions | null
+  readonly log: Log
+  readonly table: AppTable
+  /** Believes what the edge says of the client. */
+  readonly proxy: AppProxy
+  readonly gate: Gate
+  readonly share: Share | undefined
+  /** Called when there are other names or certificates than before. */
+  readonly onChanged: () => void
+}
+
+export function createEdge({ options, table, onChanged, ...parts }: EdgeParts): Edge {
+  const names = createHostNames()
+  const certificates = new Map<string, Buffer>()
+  const answers = new Map<string, string>()
+  const find = createDirectory(options, table, names)
+  const listener =
+    options &&
+    createListener({
+      log: parts.log,
+      gate: parts.gate,
+      share: parts.share,
+      handle: createEdgeHandler({ find, answers, proxy: parts.proxy, httpsPort: options.httpsPort }),
+    })
+
+  return {
+    handlers: {
+      async name(parameters) {
+        names.set(parameters.appId, parameters.names)
+        onChanged()
+        return null
+      },
+      async certify({ name, pem }) {
+        if (pem === null) certificates.delete(name)
+        else certificates.set(name, Buffer.from(pem))
+        onChanged()
+        return null
+      },
+      async answerAt({ path, body }) {
+        if (body === null) answers.delete(path)
+        else answers.set(path, body)
+        return null
+      },
+    },
+    listener,
+    findAtPort: options === null ? find : createDirectory(options, table, createHostNames()),
+    servedAs(hostname) {
+      if (options?.hosts.includes(hostname)) return { name: hostname, owner: options }
+      const found = find(hostname)
+      return found && { name: found.hostname, owner: found.app }
+    },
+    certificateOf: (hostname) => certificates.get(hostname) ?? certificates.get(wildcardOf(hostname)) ?? null,
+    state: () => ({ names: names.all(), certificates: [...certificates.keys()], answers: [...answers.keys()] }),
+    calls: ({ withCertificates }) => [
+      ...names.all().map((parameters) => ({ name: 'name', parameters }) as const),
+      ...[...answers].map(([path, body]) => ({ name: 'answerAt', parameters: { path, body } }) as const),
+      ...(withCertificates ? [...certificates] : []).map(
+        ([name, pem]) => ({ name: 'certify', parameters: { name, pem: pem.toString() } }) as const,
+      ),
+    ],
+    forget(appId) {
+      names.set(appId, [])
+      onChanged()
+    },
+  }
+}
+
+/** Finds the open app that has the host of an authority: by its address first. The server's own hosts belong to no app. */
+function createDirectory(options: EdgeOptions | null, table: AppTable, names: HostNames) {
+  const reserved = new Set(options?.hosts)
+  return (authority: string): Found | null => {
+    const hostname = hostnameOf(authority)
+    if (reserved.has(hostname)) return null
+    const addressed = table.byAuthority(authority)
+    if (addressed !== undefined) return { app: addressed, hostname, redirectTo: null }
+    const named = names.find(hostname)
+    // A wildcard covers valid host names alone.
+    if (named === null || (named.hostname.startsWith('*') && !isHostname(hostname))) return null
+    const app = table.get(named.appId)
+    return app === undefined ? null : { ...named, app }
+  }
+}
