@@ -19,14 +19,11 @@ import { serviceFindings } from './platform/service-manager/findings.ts'
 import { foreignOwner } from './platform/startup/data-directory.ts'
 import { stateDatabaseFinding } from './platform/startup/public-access.ts'
 import { clusterUser, isRoot } from './platform/startup/state.ts'
-import { findEngine } from './runtimes/docker/capabilities.ts'
+import { baseFindings, engineDiskFindings, engineFindings, findEngine } from './runtimes/docker/capabilities.ts'
+import { createEngine } from './runtimes/docker/client.ts'
 import { dockerfileFinding } from './runtimes/docker/dockerfiles/requirements.ts'
-import { createEngine } from './runtimes/docker/engine/engine.ts'
-import { engineDiskFindings, engineFindings } from './runtimes/docker/findings.ts'
-import { baseFindings } from './runtimes/docker/packing/findings.ts'
 import { findNetworkTools, findPastaTools } from './runtimes/process/confinement/capabilities.ts'
-import { buildMemory, controlGroups } from './runtimes/process/confinement/findings.ts'
-import { placeOfBuilds } from './runtimes/process/confinement/groups.ts'
+import { buildMemory, controlGroups, placeOfBuilds } from './runtimes/process/confinement/groups.ts'
 
 /** The first git whose `fetch` supports all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const

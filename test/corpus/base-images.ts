@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Engine } from '../../server/src/runtimes/docker/engine/engine.ts'
+import type { Engine } from '../../server/src/runtimes/docker/client.ts'
 import { importTar } from '../harness/docker.ts'
 
 /*

@@ -4,8 +4,8 @@ import { access, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemEntries } from '../../server/src/platform/machine/sandbox/system.ts'
-import { nameImage } from '../../server/src/runtimes/docker/images/name-image.ts'
-import { systemImage } from '../../server/src/runtimes/docker/packing/system.ts'
+import { systemImage } from '../../server/src/runtimes/docker/base-images.ts'
+import { nameImage } from '../../server/src/runtimes/docker/images.ts'
 import type { TestDockerd } from './docker.ts'
 
 /*

@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { createEngine, type Engine } from '../../server/src/runtimes/docker/engine/engine.ts'
-import { readJsonLines } from '../../server/src/runtimes/docker/engine/streams.ts'
+import { createEngine, type Engine } from '../../server/src/runtimes/docker/client.ts'
+import { readJsonLines } from '../../server/src/runtimes/docker/streams.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 /*

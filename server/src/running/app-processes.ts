@@ -3,10 +3,10 @@ import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { isRoot } from '../platform/startup/state.ts'
 import { findNetworkTools } from '../runtimes/process/confinement/capabilities.ts'
 import { unitOfGroups } from '../runtimes/process/confinement/groups.ts'
+import { readMarks } from '../runtimes/process/marks.ts'
 import { removeNetworks } from '../runtimes/process/network/namespaces.ts'
 import { removePastaNetworks } from '../runtimes/process/network/pasta-networks.ts'
-import { listApps, ownerOf, pathsOf } from '../runtimes/process/release/layout.ts'
-import { readMarks } from '../runtimes/process/release/marks.ts'
+import { listApps, ownerOf, pathsOf } from '../runtimes/process/release-folders.ts'
 
 /** The pids of the processes of each release, by the id of its deployment. */
 export type AppProcesses = ReadonlyMap<string, readonly number[]>

@@ -1,8 +1,8 @@
 import type { DeploymentStatus } from '../contract/resources/deployments.ts'
 import { dateOf, type ProcessStat, readStat } from '../platform/processes.ts'
 import { memoryOf } from '../runtimes/process/confinement/memory-watch.ts'
-import { fromHandle, runtimeName } from '../runtimes/process/release/local-instance.ts'
-import { isServed } from '../runtimes/process/sites/record.ts'
+import { fromHandle, runtimeName } from '../runtimes/process/handle.ts'
+import { isServed } from '../runtimes/process/site-record.ts'
 import type { AppProcesses } from './app-processes.ts'
 import type { StoredDeployment } from './stored-state.ts'
 

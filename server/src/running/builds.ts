@@ -1,6 +1,6 @@
 import { killAll } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
-import { findRunningDaemons, type RunningDaemon } from '../runtimes/docker/dockerfiles/daemon/record.ts'
+import { findRunningDaemons, type RunningDaemon } from '../runtimes/docker/dockerfiles/daemon-record.ts'
 
 /** Finds the engines that build Dockerfiles. They end with the server that has started them, unless it is hard to kill. */
 export const findBuilds = ({ imageBuilds }: Pick<DataDirectory, 'imageBuilds'>): Promise<readonly RunningDaemon[]> =>

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { withoutLast } from '../../../server/src/platform/cgroups/cores.ts'
-import { findRunningDaemons } from '../../../server/src/runtimes/docker/dockerfiles/daemon/record.ts'
+import { findRunningDaemons } from '../../../server/src/runtimes/docker/dockerfiles/daemon-record.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { canSetCores } from '../../harness/runtimes/cores.ts'
 import { type Fixture, fixture, noDockerfiles, runIn } from '../../harness/runtimes/docker/dockerfiles.ts'

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
-import { createContainers } from '../../../server/src/runtimes/docker/calls/containers.ts'
-import { createEngine } from '../../../server/src/runtimes/docker/engine/engine.ts'
-import { createOutputs } from '../../../server/src/runtimes/docker/output/outputs.ts'
+import { createContainers } from '../../../server/src/runtimes/docker/calls.ts'
+import { createEngine } from '../../../server/src/runtimes/docker/client.ts'
+import { createOutputs } from '../../../server/src/runtimes/docker/output.ts'
 
 /*
  * Writes the output of a container into a log, as a server does, until it is killed: `node follower.ts <socket> <server> <folder

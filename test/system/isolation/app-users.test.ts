@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chown, lstat, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createAppUsers } from '../../../server/src/runtimes/process/release/users.ts'
+import { createAppUsers } from '../../../server/src/runtimes/process/users.ts'
 import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
 /** Far from those of other tests. */

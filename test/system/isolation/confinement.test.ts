@@ -4,15 +4,19 @@ import { expect, test } from 'vitest'
 import { sandboxArguments } from '../../../server/src/platform/machine/sandbox/arguments.ts'
 import { limitsOf } from '../../../server/src/runtimes/limits.ts'
 import { noCapabilities } from '../../../server/src/runtimes/process/confinement/capabilities.ts'
-import { createConfinement, warningOf } from '../../../server/src/runtimes/process/confinement/confinement.ts'
-import { groupUsage, peakMemory } from '../../../server/src/runtimes/process/confinement/group-usage.ts'
+import {
+  createConfinement,
+  groupUsage,
+  peakMemory,
+  viewOf,
+  warningOf,
+} from '../../../server/src/runtimes/process/confinement/confinement.ts'
 import {
   exceededLimit,
   groupLimits,
   prlimitArguments,
 } from '../../../server/src/runtimes/process/confinement/limits.ts'
-import { viewOf } from '../../../server/src/runtimes/process/confinement/sandbox.ts'
-import { pathsOf } from '../../../server/src/runtimes/process/release/layout.ts'
+import { pathsOf } from '../../../server/src/runtimes/process/release-folders.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const sandbox = {

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { bootId, isRunning, ticksSinceBoot } from '../../../server/src/platform/processes.ts'
 import { findAppProcesses } from '../../../server/src/running/app-processes.ts'
-import { fromHandle } from '../../../server/src/runtimes/process/release/local-instance.ts'
+import { fromHandle } from '../../../server/src/runtimes/process/handle.ts'
 import { type Bench, createBench, identities } from '../../harness/runtimes/support.ts'
 
 /** Goes on starting processes that carry the id of another release, which every visitor of that app can read. */

@@ -9,8 +9,7 @@ import {
   subnetCount,
   subnetOf,
 } from '../../../server/src/runtimes/network/addresses.ts'
-import { joined, servicesIn } from '../../../server/src/runtimes/network/reach.ts'
-import { resolversOf } from '../../../server/src/runtimes/network/resolvers.ts'
+import { joined, resolversOf, servicesIn } from '../../../server/src/runtimes/network/reach.ts'
 import { hostRules, insideRules, type Policy } from '../../../server/src/runtimes/network/rules.ts'
 import { pastaRules } from '../../../server/src/runtimes/process/network/pasta-rules.ts'
 import { noReach, testNetwork } from '../../harness/networks.ts'

@@ -19,10 +19,8 @@ import { addressOf } from '../../harness/addresses.ts'
 import { processesOf } from '../../harness/deployments.ts'
 import { closeNetworks, noNetworks, noReach, otherMachine, system, testNetwork } from '../../harness/networks.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
-
 import { releasePorts } from '../../harness/ports.ts'
 import { processesGone } from '../../harness/project.ts'
-
 import { type Bench, createBench, identities, untilState } from '../../harness/runtimes/support.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -222,7 +222,7 @@ test('a process without free descriptors does not take what it cannot read for g
 import { openSync, writeFileSync } from 'node:fs'
 import { processesOf } from '${of('platform/cgroups/kill.ts')}'
 import { listeningSockets } from '${of('platform/processes.ts')}'
-import { isServed } from '${of('runtimes/process/sites/record.ts')}'
+import { isServed } from '${of('runtimes/process/site-record.ts')}'
 const seen = []
 try { for (;;) openSync('/', 'r') } catch {}
 const layout = { folders: new Map([['pids', '/proc']]) }

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { perlCommand, perlEntrance } from '../../../server/src/runtimes/process/launch/enter-perl.ts'
+import { perlCommand, perlEntrance } from '../../../server/src/runtimes/process/enter-perl.ts'
 
 const hasPerl = spawnSync('/usr/bin/perl', ['-v']).status === 0
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { defaultBuildMemory } from '../../../server/src/platform/config/deploys.ts'
-import { buildMemory, foundIn, remedyFor } from '../../../server/src/runtimes/process/confinement/findings.ts'
+import { buildMemory, foundIn, remedyFor } from '../../../server/src/runtimes/process/confinement/groups.ts'
 
 const machine = { place: null, version: null, isRoot: false, hasSystemd: true, hasUserManager: true } as const
 

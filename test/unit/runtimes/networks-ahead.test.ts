@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { openAhead } from '../../../server/src/runtimes/process/network/ahead.ts'
-import type { Networks, Owner } from '../../../server/src/runtimes/process/network/networks.ts'
+import { type Networks, type Owner, openAhead } from '../../../server/src/runtimes/process/network/networks.ts'
 
 const app: Owner = { id: 'dep_1', kind: 'app' }
 const build: Owner = { id: 'dep_1', kind: 'build' }

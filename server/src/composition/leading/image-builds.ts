@@ -1,14 +1,14 @@
 import type { Hierarchy, Yielding } from '../../platform/cgroups.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
 import { isRoot } from '../../platform/startup/state.ts'
-import { openBuildGroups } from '../../runtimes/docker/dockerfiles/daemon/groups.ts'
+import type { Engine } from '../../runtimes/docker/client.ts'
+import { openBuildGroups } from '../../runtimes/docker/dockerfiles/build-groups.ts'
 import { createImageBuilds, type ImageBuilds } from '../../runtimes/docker/dockerfiles/image-builds.ts'
 import { findParts } from '../../runtimes/docker/dockerfiles/requirements.ts'
-import type { Engine } from '../../runtimes/docker/engine/engine.ts'
 import { imageOf, labelsOf } from '../../runtimes/docker/names.ts'
 import { groupName, placeOfBuilds, readHierarchy } from '../../runtimes/process/confinement/groups.ts'
 import type { Networks } from '../../runtimes/process/network/networks.ts'
-import { pathsOf } from '../../runtimes/process/release/layout.ts'
+import { pathsOf } from '../../runtimes/process/release-folders.ts'
 import type { Composition } from '../composition.ts'
 
 /**

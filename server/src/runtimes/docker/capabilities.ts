@@ -1,9 +1,10 @@
 import { stat } from 'node:fs/promises'
+import type { DockerConfig } from '../../platform/config/docker.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
+import type { Finding } from '../../platform/machine/finding.ts'
 import type { Capabilities } from '../runtime.ts'
-import type { Engine, EngineVersion } from './engine/engine.ts'
-import { EngineError } from './engine/error.ts'
-import { whenBack } from './engine/patience.ts'
+import { type Engine, type EngineVersion, whenBack } from './client.ts'
+import { EngineError } from './errors.ts'
 
 /** The parts of the engine's description of itself that are used. */
 export interface EngineInfo {
@@ -18,7 +19,7 @@ export interface EngineInfo {
   readonly DockerRootDir: string
 }
 
-export type FoundEngine =
+type FoundEngine =
   | { readonly ok: true; readonly version: EngineVersion; readonly info: EngineInfo }
   /** `code` is that of the failed connection, such as `ENOENT` and `EACCES`; null when the engine has answered. */
   | { readonly ok: false; readonly code: string | null; readonly reason: string }
@@ -51,7 +52,7 @@ export function createFreeOfEngine(engine: Pick<Engine, 'call'>, folder: string)
 }
 
 /** Returns the free bytes of a folder's disk; null where another folder is on it, too. */
-export async function freeUnlessShared(directory: string, folder: string): Promise<number | null> {
+async function freeUnlessShared(directory: string, folder: string): Promise<number | null> {
   const [own, others] = await Promise.all([stat(directory), stat(folder)])
   return own.dev === others.dev ? null : freeBytesIn(directory)
 }
@@ -82,3 +83,62 @@ export function engineCapabilities(found: FoundEngine): Capabilities {
 /** An engine whose operator has turned the filter off says so in the name of its profile. */
 const hasSeccomp = ({ SecurityOptions }: EngineInfo): boolean =>
   (SecurityOptions ?? []).some((option) => option.startsWith('name=seccomp') && !option.endsWith('unconfined'))
+
+const subject = 'containers'
+
+/** Tells an operator what the server can do with the engine. */
+export function engineFindings(found: FoundEngine, socket: string): Finding[] {
+  if (!found.ok) return [{ subject, state: 'broken', found: `${socket}: ${found.reason}`, cost: adviceFor(found.code) }]
+  const { version, info } = found
+  const { warning } = engineCapabilities(found)
+  const text = `Docker ${version.Version}, API ${version.api}, ${info.Driver}`
+  const first: Finding =
+    warning === null ? { subject, state: 'ok', found: text } : { subject, state: 'missing', found: text, cost: warning }
+  const restarts: Finding = info.LiveRestoreEnabled
+    ? { subject: 'live-restore', state: 'ok', found: 'containers go on while the Docker engine is started again' }
+    : {
+        subject: 'live-restore',
+        state: 'missing',
+        found: 'off',
+        cost: 'all containers end when the Docker engine is stopped, also for its updates, and are started again after that. Set "live-restore": true in /etc/docker/daemon.json.',
+      }
+  return [first, restarts]
+}
+
+/**
+ * Tells an operator how much is free on the engine's disk, where that is another one than the data directory's.
+ *
+ * @param reserveBytes while less is free, no image is deployed
+ */
+export async function engineDiskFindings(
+  found: FoundEngine,
+  dataDirectory: string,
+  reserveBytes: number,
+): Promise<Finding[]> {
+  if (!found.ok) return []
+  const { DockerRootDir: root } = found.info
+  const free = await freeUnlessShared(root, dataDirectory).catch(() => null)
+  if (free === null) return []
+  const about = { subject: 'disk of containers', found: `${Math.floor(free / 1_000_000)} MB free` }
+  if (free >= reserveBytes) return [{ ...about, state: 'ok' }]
+  const cost = `no image is deployed below ${reserveBytes / 1_000_000} MB (FAIRLEAD_RESERVE_MB). Make room for ${root}.`
+  return [{ ...about, state: 'broken', cost }]
+}
+
+function adviceFor(code: string | null): string {
+  if (code === 'EACCES')
+    return 'the user of the server may not use it: add that user to the group docker, who is root by that.'
+  if (code === 'ENOENT' || code === 'ECONNREFUSED') {
+    return 'no image and no Dockerfile can be deployed: start Docker, or set FAIRLEAD_RUNTIME=process.'
+  }
+  return 'no image and no Dockerfile can be deployed.'
+}
+
+/** Tells an operator what the containers of apps are made of, where all programs run in containers. */
+export function baseFindings({ alone }: Pick<DockerConfig, 'alone'>): Finding[] {
+  if (alone === null) return []
+  const subject = 'base of containers'
+  if (alone.base !== null) return [{ subject, state: 'ok', found: `${alone.base} (FAIRLEAD_DOCKER_BASE)` }]
+  const found = 'the programs of this machine, imported once for each state that they are in'
+  return [{ subject, state: 'ok', found }]
+}

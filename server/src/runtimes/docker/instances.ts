@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import type { Logger } from '../../platform/logger.ts'
-import type { Exit, Handle, Instances, Observation, Release, ReleaseRef, StopOptions } from '../runtime.ts'
-import type { Waiters } from './calls/waiters.ts'
-import { attach } from './containers/attach.ts'
-import { endContainer } from './containers/end.ts'
-import { exitOfContainer } from './containers/exit.ts'
-import type { ExitWatch } from './containers/exit-watch.ts'
-import { fromHandle, toHandle } from './containers/handle.ts'
-import { completeNetwork } from './containers/networked.ts'
-import { observeRunning, wasRefusedProcesses } from './containers/observe.ts'
-import type { OwnCheck } from './containers/own-check.ts'
-import { type StartParts, startContainer } from './containers/start.ts'
-import { usageOf } from './containers/usage.ts'
-import type { Engine } from './engine/engine.ts'
-import { whenBack } from './engine/patience.ts'
-import { commandLabel, unitLabel } from './names.ts'
+import type { Exit, Handle, Instances, Observation, Release, ReleaseRef, StopOptions, Usage } from '../runtime.ts'
+import { attach } from './attach.ts'
+import type { Container, Containers, Waiters } from './calls.ts'
+import { type Engine, whenBack } from './client.ts'
+import { type ExitWatch, endContainer, exitOfContainer } from './end.ts'
+import { unlessMissing } from './errors.ts'
+import { commandLabel, projectLabel, unitLabel } from './names.ts'
 import type { ContainerNetworks } from './network/networks.ts'
-import type { Outputs } from './output/outputs.ts'
+import { type OwnCheck, observeRunning, wasRefusedProcesses } from './observe.ts'
+import type { Outputs } from './output.ts'
+import { fromHandle, type StartParts, startContainer, toHandle } from './start.ts'
 
 export interface InstancesParts extends StartParts {
   readonly networks: ContainerNetworks
@@ -162,4 +156,64 @@ function createEnding({ containers, outputs, ownCheck, logger }: InstancesParts,
       }
     },
   }
+}
+
+interface Stats {
+  readonly memory_stats?: {
+    readonly usage?: number
+    readonly stats?: { readonly inactive_file?: number; readonly total_inactive_file?: number }
+  }
+  readonly cpu_stats?: { readonly cpu_usage?: { readonly total_usage?: number } }
+  readonly pids_stats?: { readonly current?: number }
+}
+
+/** Measures a container. Zero for one that has ended. */
+async function usageOf(engine: Engine, id: string): Promise<Usage> {
+  const asked = engine.call<Stats | null>({
+    method: 'GET',
+    path: ['containers', id, 'stats'],
+    // Without it, the engine measures twice, a second apart.
+    query: { stream: false, 'one-shot': true },
+  })
+  const { memory_stats: memory, cpu_stats, pids_stats } = (await unlessMissing(asked, null)) ?? {}
+  // Files that the kernel keeps in memory until it needs the room; the first name is that of cgroups v1.
+  const cached = memory?.stats?.total_inactive_file ?? memory?.stats?.inactive_file ?? 0
+  return {
+    memoryBytes: Math.max(0, (memory?.usage ?? 0) - cached),
+    cpuSeconds: memory?.usage === undefined ? 0 : (cpu_stats?.cpu_usage?.total_usage ?? 0) / 1e9,
+    processes: pids_stats?.current ?? 0,
+  }
+}
+
+/** Containers whose networks are completed when they start, and removed after the last of them. */
+export function networked(containers: Containers, networks: Pick<ContainerNetworks, 'started' | 'left'>): Containers {
+  return {
+    ...containers,
+
+    async start(id) {
+      await containers.start(id)
+      await completeNetwork(networks, await containers.inspect(id))
+    },
+
+    async remove(id) {
+      const project = (await containers.inspect(id))?.Config.Labels?.[projectLabel]
+      await containers.remove(id)
+      // The next sweep finds one that stays.
+      if (project !== undefined) await networks.left(project).catch(() => undefined)
+    },
+  }
+}
+
+/** Completes the inside of the network of a container that runs, unless that is another container's. */
+async function completeNetwork(
+  networks: Pick<ContainerNetworks, 'started'>,
+  container: Container | null,
+): Promise<void> {
+  const gateway = Object.values(container?.NetworkSettings.Networks ?? {}).find(
+    ({ Gateway }) => Gateway !== '',
+  )?.Gateway
+  const project = container?.Config.Labels?.[projectLabel]
+  if (container == null || gateway === undefined || project === undefined) return
+  const { Id: id, State } = container
+  if (State.Pid > 0) await networks.started(project, { id, pid: State.Pid, gateway })
 }

@@ -1,5 +1,7 @@
 import { lookup } from 'node:dns/promises'
-import { isLoopback } from './resolvers.ts'
+import { readFile } from 'node:fs/promises'
+import { isIPv4 } from 'node:net'
+import type { Config } from '../../platform/config.ts'
 
 export interface PortRange {
   readonly from: number
@@ -7,7 +9,7 @@ export interface PortRange {
 }
 
 /** A service that the operator has named, on this machine or elsewhere. */
-export interface Service {
+interface Service {
   /** A name or an address. */
   readonly host: string
   readonly port: number
@@ -74,3 +76,91 @@ export function joined(ranges: readonly PortRange[]): PortRange[] {
   }
   return all
 }
+
+/** The settings of this machine's package managers and its Docker engine, which builds read. */
+const packageSettings = [
+  '/etc/npmrc',
+  '/usr/etc/npmrc',
+  '/usr/local/etc/npmrc',
+  '/etc/pip.conf',
+  '/etc/xdg/pip/pip.conf',
+  '/etc/docker/daemon.json',
+]
+
+/** Returns the services that apps and builds reach with this configuration, at the addresses that users are told. */
+export async function configuredReach(
+  config: Pick<
+    Config,
+    'host' | 'port' | 'apps' | 'edge' | 'databases' | 'deploys' | 'outbound' | 'publicAddress' | 'localMode'
+  >,
+): Promise<Reach> {
+  const { apps, databases, deploys, outbound } = config
+  const own = [one(config.port), ...(apps.mode === 'ports' ? [] : [one(apps.gatewayPort)])]
+  const clusters = databases.url === undefined ? [databases.ports] : []
+  const settings = await Promise.all(packageSettings.map((file) => readFile(file, 'utf8').catch(() => '')))
+  const listensOnLoopback = isLoopback(config.host) || config.host === 'localhost'
+  return {
+    // Elsewhere the addresses that users are told are not on loopback, and a proxy on this machine is the only way there.
+    loopback: [...clusters, ...(config.localMode ? own : [])],
+    localOnly: clusters,
+    direct: [...(listensOnLoopback ? [] : own), ...publicPorts(config)],
+    apps: apps.mode === 'ports' ? appPorts(apps.ports, config.localMode, listensOnLoopback) : null,
+    services: databases.url === undefined ? [] : [databaseService(databases.url)],
+    mirrors: servicesIn([...Object.values(deploys.environment), ...settings]),
+    outbound: { mode: outbound.mode, allow: outbound.allow },
+  }
+}
+
+function appPorts(ports: PortRange, localMode: boolean, listensOnLoopback: boolean): Reach['apps'] {
+  if (localMode) return { ports, at: 'loopback' }
+  return listensOnLoopback ? null : { ports, at: 'direct' }
+}
+
+/** The ports in the addresses of the API and of apps, where a proxy on this machine may listen. */
+function publicPorts({ publicAddress, apps, edge }: Pick<Config, 'publicAddress' | 'apps' | 'edge'>): PortRange[] {
+  const api = 'origin' in publicAddress ? servicesIn([publicAddress.origin]).map(({ port }) => one(port)) : []
+  const plain = edge === null ? [] : [one(edge.httpPort)]
+  return [...api, ...plain, ...(apps.mode === 'hostnames' ? [one(apps.publicPort)] : [])]
+}
+
+function databaseService(url: string): Service {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: port === '' ? 5432 : Number(port) }
+}
+
+const one = (port: number): PortRange => ({ from: port, to: port })
+
+/** The resolvers of this machine, as programs in a network of their own reach them. */
+export interface Resolver {
+  /** As /etc/resolv.conf names it. */
+  readonly named: string
+  /** The address that requests are sent to; loopback when the resolver runs on this machine. */
+  readonly address: string
+}
+
+/** systemd-resolved refuses requests of other interfaces; here it names the servers that it asks. */
+const upstreamFile = '/run/systemd/resolve/resolv.conf'
+
+/** Reads the machine's IPv4 resolvers. */
+export async function readResolvers(): Promise<Resolver[]> {
+  const [own, upstream] = await Promise.all([read('/etc/resolv.conf'), read(upstreamFile)])
+  return resolversOf(own, upstream)
+}
+
+/** @param upstream the file in which systemd-resolved names the servers that it asks; empty without one */
+export function resolversOf(resolvConf: string, upstream: string): Resolver[] {
+  const asked = nameservers(upstream).find((address) => !isLoopback(address))
+  return nameservers(resolvConf).map((named) => ({
+    named,
+    address: /^127\.0\.0\.5[34]$/.test(named) && asked !== undefined ? asked : named,
+  }))
+}
+
+export const isLoopback = (address: string): boolean => address.startsWith('127.')
+
+function nameservers(text: string): string[] {
+  const found = text.split('\n').map((line) => /^\s*nameserver\s+(\S+)/.exec(line)?.[1] ?? '')
+  return [...new Set(found.filter((address) => isIPv4(address)))]
+}
+
+const read = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')

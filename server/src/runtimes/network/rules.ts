@@ -1,10 +1,7 @@
 import type { AddressRange } from '../../platform/config.ts'
 import { specialIpv4 } from '../../platform/outbound.ts'
 import { cidrOf, type Names, type Subnet } from './addresses.ts'
-import { beginning, connectionsEach, loginsBeginning, sessionsEach } from './connections.ts'
-import { type ProjectMember, projectChains, toProjects } from './project-rules.ts'
-import { type Address, joined, loopbackPorts, type PortRange, type Reach } from './reach.ts'
-import { isLoopback, type Resolver } from './resolvers.ts'
+import { type Address, isLoopback, joined, loopbackPorts, type PortRange, type Reach, type Resolver } from './reach.ts'
 
 /** The input of the rules, with all names resolved. */
 export interface Policy {
@@ -305,3 +302,121 @@ export const ports = (ranges: readonly PortRange[]): string[] => joined(ranges).
 /** A rule with a set of at least one element: nftables has no empty ones. */
 export const rule = (elements: readonly string[], text: (set: string) => string): string[] =>
   elements.length === 0 ? [] : [text(`{ ${elements.join(', ')} }`)]
+
+/** A network that belongs to a project, whose networks reach each other. */
+export interface ProjectMember {
+  readonly projectId: string
+  /** The IPv4 address inside. */
+  readonly address: string
+  /** The host's interface that leads there. */
+  readonly link: string
+  /** The bridge of the project's containers, which its networks reach, and which reaches them; null without. */
+  readonly bridge: string | null
+}
+
+type TableNames = Pick<Names, 'table'>
+
+/**
+ * Returns the parts of the host's table that let the networks of a project reach each other: a chain for each project, into
+ * which the packets of its interfaces go.
+ */
+function projectChains(members: readonly ProjectMember[]): string[] {
+  const projects = Map.groupBy(members, ({ projectId }) => checked(projectId))
+  const elements = [...projects].flatMap(([projectId, own]) => elementsOf(projectId, own))
+  return [
+    ...[...projects].flatMap(([projectId, own]) => [
+      `set ${projectId} { type ipv4_addr; elements = { ${own.map(({ address }) => address).join(', ')} }; }`,
+      `chain ${projectId} {`,
+      ...chain(projectId, own[0]?.bridge ?? null),
+      '}',
+    ]),
+    'map projects { type ifname : verdict;',
+    ...(elements.length === 0 ? [] : [`elements = { ${elements.join(', ')} }`]),
+    '}',
+  ]
+}
+
+/** Returns the elements that lead what comes from a project's networks and its bridge into its chain. */
+function elementsOf(projectId: string, members: readonly Pick<ProjectMember, 'link' | 'bridge'>[]): string[] {
+  const interfaces = new Set(members.flatMap(({ link, bridge }) => [link, ...(bridge === null ? [] : [bridge])]))
+  return [...interfaces].map((each) => `"${each}" : jump ${projectId}`)
+}
+
+/** Sends what comes from the networks and the bridge of a project into the chain of the project. */
+const toProjects = 'iifname vmap @projects'
+
+/** Returns the commands that add a network to its project, which may be there already, and set the project's bridge. */
+export function memberRules({ table }: TableNames, member: ProjectMember): string {
+  const { projectId, address, bridge } = member
+  const at = `inet ${table} ${checked(projectId)}`
+  return [
+    `add set ${at} { type ipv4_addr; }`,
+    `add chain ${at}`,
+    `flush chain ${at}`,
+    ...chain(projectId, bridge).map((rule) => `add rule ${at} ${rule}`),
+    `add element ${at} { ${address} }`,
+    `add element inet ${table} projects { ${elementsOf(projectId, [member]).join(', ')} }`,
+    '',
+  ].join('\n')
+}
+
+/** Returns the commands that take the bridge of its containers out of a project. */
+export const formerBridgeRules = ({ table }: TableNames, bridge: string): string =>
+  `delete element inet ${table} projects { "${bridge}" }\n`
+
+/**
+ * Returns the commands that take a network out of its project.
+ *
+ * @param isLast true for the last one of the project, whose chain goes with it: its bridge is taken out before
+ */
+export function formerMemberRules(
+  { table }: TableNames,
+  { projectId, address, link }: Omit<ProjectMember, 'bridge'>,
+  isLast: boolean,
+): string {
+  const at = `inet ${table} ${checked(projectId)}`
+  return [
+    `delete element inet ${table} projects { "${link}" : jump ${projectId} }`,
+    `delete element ${at} { ${address} }`,
+    ...(isLast ? [`flush chain ${at}`, `delete chain ${at}`, `delete set ${at}`] : []),
+    '',
+  ].join('\n')
+}
+
+/**
+ * New connections to the project's other networks and its containers pass, as many as one may begin to the outside. Those of containers
+ * are counted by their own rules.
+ */
+const chain = (projectId: string, bridge: string | null): string[] => [
+  'meta nfproto != ipv4 return',
+  `ip daddr != @${projectId} ${bridge === null ? '' : `oifname != "${bridge}" `}return`,
+  ...(bridge === null ? [] : [`iifname "${bridge}" accept`]),
+  `update @beginning { iifname ${beginning} } reject`,
+  'accept',
+]
+
+function checked(projectId: string): string {
+  if (!/^[a-z][a-z0-9_]*$/.test(projectId)) throw new Error(`${projectId} cannot name a chain`)
+  return projectId
+}
+
+/**
+ * How many connections a network may have to the services of this machine: PostgreSQL, the API and the gateway have room for a
+ * limited number of all.
+ */
+export const connectionsEach = 200
+/**
+ * How many connections of a network may be to PostgreSQL, where one that has not logged in takes the place of a session. No plan
+ * has more for a database.
+ */
+export const sessionsEach = 100
+/**
+ * How many connections to the outside a network may begin: the kernel remembers those of all networks in one table, an ended one
+ * for two minutes.
+ */
+export const beginning = 'limit rate over 100/second burst 2000 packets'
+/**
+ * How many connections to PostgreSQL a network may begin, each of which is a new process. Further ones are dropped, so that the
+ * client tries again a second later.
+ */
+export const loginsBeginning = 'limit rate over 100/second burst 200 packets'

@@ -1,22 +1,35 @@
-import type { FileHandle } from 'node:fs/promises'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chown, type FileHandle, mkdir, writeFile } from 'node:fs/promises'
 import { constants, setPriority } from 'node:os'
+import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { endedOrAborted } from '../../platform/abort.ts'
 import { sayAlive } from '../../platform/alive.ts'
 import type { Command } from '../../platform/command.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
-import { ensurePrivateFolder } from '../../platform/disk/folders.ts'
-import { killAll } from '../../platform/processes.ts'
+import { ensurePrivateFolder, SYSTEM_FOLDERS } from '../../platform/disk/folders.ts'
+import { readOptional } from '../../platform/files.ts'
+import { killAll, startProcess } from '../../platform/processes.ts'
+import type { OsUser } from '../../platform/users.ts'
 import { commandLine } from '../command-line.ts'
-import type { Builder, Exit, Release, RunCommand } from '../runtime.ts'
-import type { CommandStarter } from './commands.ts'
+import { type Builder, type Exit, type Release, type ReleaseRef, type RunCommand, RuntimeError } from '../runtime.ts'
 import type { Confinement } from './confinement/confinement.ts'
-import { copyRelease } from './copy-release.ts'
-import { giveOutputToUser } from './output.ts'
-import { giveSourceToUser, makeAppFolders, makeSourceFolder } from './release/folders.ts'
-import { type LocalRelease, pathsOf } from './release/layout.ts'
-import type { ProcessMarks } from './release/marks.ts'
-import type { Quotas } from './release/quotas.ts'
-import { siteCommand } from './sites/folder.ts'
+import type { CommandStarter } from './launch.ts'
+import type { ProcessMarks } from './marks.ts'
+import type { Quotas } from './quotas.ts'
+import {
+  giveOutputToUser,
+  giveSourceToUser,
+  type LocalRelease,
+  makeAppFolders,
+  makeSourceFolder,
+  ownerOf,
+  pathsOf,
+  type ReleasePaths,
+} from './release-folders.ts'
+import { siteCommand } from './sites.ts'
+import { readTools, writeTools } from './toolchain/record.ts'
 import type { Toolchains } from './toolchain/toolchains.ts'
 
 export interface BuilderParts {
@@ -138,4 +151,101 @@ function lowerPriority(pid: number): void {
   } catch {
     // It has already ended.
   }
+}
+
+interface CopyParts {
+  /** The folder of all apps. */
+  readonly apps: string
+  readonly locate: (release: Release) => Promise<LocalRelease>
+  readonly confinement: Pick<Confinement, 'showsFolders'>
+  readonly quotas: Pick<Quotas, 'make'>
+}
+
+/** Makes a release of the files of another one, with the programs that it runs with. */
+async function copyRelease(
+  { apps, locate, confinement, quotas }: CopyParts,
+  from: ReleaseRef,
+  release: Release,
+  signal: AbortSignal,
+): Promise<void> {
+  signal.throwIfAborted()
+  if (!confinement.showsFolders) throw new RuntimeError('no_sandbox', noSandbox)
+  const origin = pathsOf(apps, from)
+  const uid = await ownerOf(origin)
+  await quotas.make(pathsOf(apps, release))
+  await makeSourceFolder(pathsOf(apps, release))
+  const local = await locate(release)
+  const { paths, user } = local
+  await makeAppFolders(local)
+  if (user !== null) await chown(paths.source, user.uid, user.gid)
+  const reader = user === null || uid === undefined ? null : { uid, gid: uid }
+  await copyFiles({ folder: origin.source, user: reader }, { folder: paths.source, user }, signal)
+  await writeTools(paths, await readTools(origin))
+  await writeOrigins(paths, originsOfCopy(await readOrigins(origin), origin.source))
+}
+
+const noSandbox =
+  'A release is made of another one where the server has bubblewrap alone: what a build makes may name its folder. ' +
+  "Ask the server's operator for it, or deploy the commit."
+
+/** A folder, and the user that it belongs to; null for that of the server. */
+export interface OwnedFolder {
+  readonly folder: string
+  readonly user: OsUser | null
+}
+
+/**
+ * Copies all that is in a folder into an empty one, with the holes of its files, so that a copy takes no more of the disk than the
+ * original. No file is shared afterwards. The reader has the rights of the owner
+ * alone, and `tar` follows no link: an app that exchanges a folder for a link meanwhile gains nothing by it.
+ */
+async function copyFiles(from: OwnedFolder, to: OwnedFolder, signal: AbortSignal): Promise<void> {
+  const reader = startTar(['--create', '--sparse', '--file=-', '.'], from, signal)
+  const writer = startTar(['--extract', '--file=-', '--preserve-permissions'], to, signal)
+  if (reader.stdout === null || writer.stdin === null) throw new Error('tar has no pipes')
+  const [read, written] = [ended(reader), ended(writer)]
+  // A writer that fails ends the reader, too; its status says why.
+  await pipeline(reader.stdout, writer.stdin).catch(() => undefined)
+  const statuses = await Promise.all([read, written])
+  signal.throwIfAborted()
+  // The app may write and remove files meanwhile, which tar says by the status 1.
+  if (statuses[0] > 1 || statuses[1] !== 0) throw new Error(`tar ended with the codes ${statuses.join(' and ')}`)
+}
+
+function startTar(args: readonly string[], { folder, user }: OwnedFolder, signal: AbortSignal): ChildProcess {
+  const stdio: ('pipe' | 'ignore')[] = args.includes('--create')
+    ? ['ignore', 'pipe', 'ignore']
+    : ['pipe', 'ignore', 'ignore']
+  // Processes of the same user can read the environment, and the server's may hold passwords.
+  const env = { PATH: SYSTEM_FOLDERS.join(':') }
+  return startProcess('tar', args, { cwd: folder, env, stdio, signal, ...(user === null ? {} : user) })
+}
+
+async function ended(child: ChildProcess): Promise<number> {
+  const [code] = await once(child, 'close').catch(() => [null])
+  return typeof code === 'number' ? code : 2
+}
+
+/**
+ * Returns the folders that the files of a release were in when they were built, before copies of it were made; none for a
+ * release that was built where it is. What a build makes may name its folder: programs of Python's environments begin with
+ * the path of their interpreter.
+ */
+export async function readOrigins({ origins }: Pick<ReleasePaths, 'origins'>): Promise<readonly string[]> {
+  const text = await readOptional(origins)
+  return text === undefined || text === '' ? [] : (JSON.parse(text) as string[])
+}
+
+/** Each is a link in the sandbox of every command, and a release may be a copy of a copy many times over. */
+const mostOrigins = 16
+
+/** Returns the origins of a copy: the folder of the build, and the newest of those that its files were in since. */
+export function originsOfCopy(origins: readonly string[], folder: string): readonly string[] {
+  const [built = folder, ...since] = [...origins, folder]
+  return [built, ...since.slice(1 - mostOrigins)]
+}
+
+async function writeOrigins({ origins }: Pick<ReleasePaths, 'origins'>, folders: readonly string[]): Promise<void> {
+  await mkdir(dirname(origins), { recursive: true, mode: 0o700 })
+  await writeFile(origins, JSON.stringify(folders), { mode: 0o600 })
 }

@@ -1,29 +1,30 @@
 import type { FileHandle } from 'node:fs/promises'
-import type { Handle, Instances, Observation, Release, StopOptions } from '../runtime.ts'
-import { attach } from './attach.ts'
-import type { Children } from './children.ts'
-import type { CommandStarter } from './commands.ts'
-import type { Confinement } from './confinement/confinement.ts'
-import { endInstance } from './end-release.ts'
-import { createExitWatch } from './exit-watch.ts'
-import { createObserver } from './observe.ts'
-import { openToApp } from './release/folders.ts'
-import type { LocalRelease } from './release/layout.ts'
+import type { Command } from '../../platform/command.ts'
+import type { Logger } from '../../platform/logger.ts'
 import {
-  fromHandle,
-  type LocalInstance,
-  type LocalSite,
-  newUnit,
-  noProcess,
-  toHandle,
-  unitOf,
-} from './release/local-instance.ts'
-import type { ProcessMarks } from './release/marks.ts'
-import { type SiteCommand, siteCommand } from './sites/folder.ts'
-import type { Sites } from './sites/sites.ts'
-import { type StartParts, startInstance } from './start-instance.ts'
-import { tieToNetwork } from './tie-network.ts'
-import { usageOf } from './usage.ts'
+  bootId,
+  familyOf,
+  isRunning,
+  killAll,
+  openExit,
+  type ProcessExit,
+  type ProcessIdentity,
+  readStat,
+  ticksPerSecond,
+} from '../../platform/processes.ts'
+import type { Handle, Instances, Observation, Release, StopOptions, Usage } from '../runtime.ts'
+import { attach } from './attach.ts'
+import type { Confinement, Entry } from './confinement/confinement.ts'
+import { memoryOf } from './confinement/memory-watch.ts'
+import { fromHandle, type LocalInstance, type LocalSite, newUnit, noProcess, toHandle, unitOf } from './handle.ts'
+import type { CommandStarter, ExitStatus } from './launch.ts'
+import type { ProcessMarks } from './marks.ts'
+import { endNetwork } from './network/pasta-networks.ts'
+import type { Ports } from './network/ports.ts'
+import { createObserver } from './observe.ts'
+import type { Quotas } from './quotas.ts'
+import { giveOutputToUser, type LocalRelease, makeAppFolders, openToApp } from './release-folders.ts'
+import { type SiteCommand, type Sites, siteCommand } from './sites.ts'
 
 export interface InstancesParts extends Pick<StartParts, 'ports' | 'portInside' | 'logger' | 'quotas'> {
   readonly locate: (release: Release) => Promise<LocalRelease>
@@ -141,4 +142,261 @@ async function exceededBy(instance: LocalInstance, confinement: Pick<Confinement
   const { memoryBytes } = instance
   // Without the limit, in the handle of an older server, there is no number to report.
   return memoryBytes === undefined ? null : confinement.exceeded(unitOf(instance), 'app', memoryBytes)
+}
+
+interface StartParts {
+  readonly children: Pick<Children, 'add' | 'forgetEnded'>
+  readonly confinement: Pick<Confinement, 'open' | 'watch'>
+  readonly startCommand: CommandStarter
+  readonly ports: Ports
+  readonly quotas: Pick<Quotas, 'hold'>
+  /** The `PORT` of apps that have a network of their own. */
+  readonly portInside: number
+  readonly logger: Pick<Logger, 'info'>
+}
+
+/**
+ * Starts an instance of a release in a network of its own, or on a free port of this machine. Resolves as soon as its
+ * process exists.
+ *
+ * @param unit the name of the instance; an earlier one of this name is ended
+ */
+async function startInstance(
+  parts: StartParts,
+  release: LocalRelease,
+  command: Command,
+  output: FileHandle,
+  unit: string,
+): Promise<LocalInstance> {
+  const { children, confinement, ports, portInside } = parts
+  children.forgetEnded(release.id, unit)
+  await makeAppFolders(release)
+  await parts.quotas.hold(release)
+  await openToApp(release.paths)
+  await giveOutputToUser(output, release.user)
+  const entry = await confinement.open({ ...release, id: unit }, 'app')
+  const { address, forward } = entry
+  const isShared = address === null && forward === null
+  const port = isShared ? await ports.reserve() : (forward?.ipv4 ?? portInside)
+  try {
+    const { process, exited } = await startProcess(parts, release, command, { entry, output, port, unit })
+    children.add({ releaseId: release.id, unit, process, exited })
+    void exited.then((exit) => {
+      if (isShared) ports.release(port)
+      parts.logger.info({ deployment: release.id, pid: process.pid, ...exit }, 'app exited')
+    })
+    const boot = bootId()
+    return {
+      releaseId: release.id,
+      unit,
+      ...process,
+      ...(boot === null ? {} : { boot }),
+      port,
+      ...(address === null ? {} : { address }),
+      ...(forward === null ? {} : { holder: forward.holder }),
+      ...(typeof forward?.ipv6 === 'number' ? { ipv6Port: forward.ipv6 } : {}),
+      memoryBytes: release.limits.memoryBytes,
+      ...(release.user === null ? {} : { uid: release.user.uid }),
+    }
+  } catch (error) {
+    if (isShared) ports.release(port)
+    throw error
+  }
+}
+
+async function startProcess(
+  { confinement, startCommand }: StartParts,
+  release: LocalRelease,
+  command: Command,
+  how: { readonly entry: Entry; readonly output: FileHandle; readonly port: number; readonly unit: string },
+): Promise<{ process: ProcessIdentity; exited: Promise<ExitStatus> }> {
+  const { entry, output, port, unit } = how
+  const launched = await startCommand(release, command, {
+    scope: { kind: 'app', port },
+    entry,
+    output: output.fd,
+    unit,
+  })
+  if (!launched.ok) {
+    await output.write(`${launched.message}\n`)
+    // A command that could not be run counts as exited.
+    return { process: noProcess, exited: Promise.resolve({ code: launched.code, signal: null }) }
+  }
+  // The app outlives the server.
+  launched.child.unref()
+  const endWatch = confinement.watch({ ...release, id: unit }, 'app', launched.process)
+  void launched.exited.then(endWatch)
+  return launched
+}
+
+/** An instance that this server process has started. */
+export interface Child {
+  readonly releaseId: string
+  /** The name of the instance. */
+  readonly unit: string
+  readonly process: ProcessIdentity
+  readonly exited: Promise<ExitStatus>
+}
+
+/** The instances that this server process has started. Only their exit status can be known. */
+export interface Children {
+  add(child: Child): void
+  find(instance: Pick<Child, 'releaseId'> & ProcessIdentity): Child | undefined
+  of(releaseId: string): Child[]
+  /** Forgets those instances of the release, or of one name, that have ended: a crash loop must not fill the memory. */
+  forgetEnded(releaseId: string, unit?: string): void
+}
+
+export function createChildren(): Children {
+  const children = new Map<string, Child>()
+  const ended = new Set<Child>()
+  const of: Children['of'] = (id) => [...children.values()].filter((child) => child.releaseId === id)
+  return {
+    add(child) {
+      children.set(keyOf(child.releaseId, child.process), child)
+      void child.exited.then(() => ended.add(child))
+    },
+    find: ({ releaseId, ...process }) => children.get(keyOf(releaseId, process)),
+    of,
+    forgetEnded(releaseId, unit) {
+      for (const child of of(releaseId)) {
+        if (unit !== undefined && child.unit !== unit) continue
+        if (ended.delete(child)) children.delete(keyOf(releaseId, child.process))
+      }
+    },
+  }
+}
+
+const keyOf = (releaseId: string, { pid, startTime }: ProcessIdentity): string => `${releaseId}:${pid}:${startTime}`
+
+/**
+ * Ends the network of an instance when the instance has ended, and the other way round: nothing reaches an app without its
+ * network, and it is started again when it has ended. Does nothing for a network that no process holds. Returns the instance.
+ */
+function tieToNetwork(instance: LocalInstance, exits: ExitWatch, fence: () => void): LocalInstance {
+  const { holder } = instance
+  if (holder === undefined) return instance
+  exits.add(instance, () => endNetwork(holder))
+  exits.add(holder, () => {
+    // A server that has been replaced must end nothing; the one that leads has the same watch.
+    killAll({ leaders: [instance] }, { graceMs: 0, fence }).catch(() => undefined)
+  })
+  return instance
+}
+
+/** Notices the end of processes that are not children of this server. */
+interface ExitWatch {
+  /** Calls `onExit` once, soon after the process has ended. Returns a function that ends the watch. */
+  add(process: ProcessIdentity, onExit: () => void): () => void
+}
+
+interface Watched {
+  readonly exit: ProcessExit
+  readonly onExit: () => void
+}
+
+/** Nothing tells Node of the end of a process that it has not started, so each is asked; that takes some microseconds. */
+const intervalMs = 500
+
+function createExitWatch(): ExitWatch {
+  const watched = new Set<Watched>()
+  let timer: NodeJS.Timeout | undefined
+
+  const remove = (entry: Watched): void => {
+    if (!watched.delete(entry)) return
+    entry.exit.close()
+    if (watched.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+  const check = (entry: Watched): void => {
+    if (!watched.has(entry) || !entry.exit.hasEnded()) return
+    remove(entry)
+    entry.onExit()
+  }
+
+  return {
+    add(process, onExit) {
+      const entry = { exit: openExit(process), onExit }
+      watched.add(entry)
+      timer ??= setInterval(() => {
+        for (const each of [...watched]) check(each)
+      }, intervalMs).unref()
+      // The process may have ended already. Checked in a later turn, when the caller has the function that ends the watch.
+      setImmediate(() => check(entry))
+      return () => remove(entry)
+    },
+  }
+}
+
+export interface EndParts {
+  readonly confinement: Pick<Confinement, 'kill' | 'processesOf' | 'unitsOf' | 'fence'>
+  readonly marks: Pick<ProcessMarks, 'markerOf' | 'instanceMarkerOf'>
+}
+
+/** Ends every process of a release. */
+export async function endRelease(
+  { confinement, marks }: EndParts,
+  { id, uid }: { readonly id: string; readonly uid: number | undefined },
+  leaders: readonly ProcessIdentity[],
+  options: StopOptions,
+): Promise<void> {
+  const units = await confinement.unitsOf(id)
+  await end(confinement, units, { marker: marks.markerOf(id, uid), leaders }, options)
+}
+
+/** Ends every process of one instance. */
+export async function endInstance(
+  { confinement, marks }: EndParts,
+  instance: LocalInstance,
+  options: StopOptions,
+): Promise<void> {
+  const { unit, releaseId, uid } = instance
+  // A server from before several instances has marked its processes with their release alone.
+  const marker = unit === undefined ? marks.markerOf(releaseId, uid) : marks.instanceMarkerOf(unit, uid)
+  await end(confinement, [unitOf(instance)], { marker, leaders: [instance] }, options)
+}
+
+/**
+ * Ends the marked processes and those of control groups, which are emptied last: they still hold a process that has cleared
+ * its environment and detached itself.
+ */
+async function end(
+  confinement: EndParts['confinement'],
+  units: readonly string[],
+  target: { readonly marker: ReturnType<ProcessMarks['markerOf']>; readonly leaders: readonly ProcessIdentity[] },
+  options: StopOptions,
+): Promise<void> {
+  const kill = async () => {
+    for (const unit of units) await confinement.kill(unit)
+  }
+  if (options.graceMs === 0) await kill()
+  try {
+    const members = async () => (await Promise.all(units.map((unit) => confinement.processesOf(unit)))).flat()
+    await killAll({ ...target, members }, { ...options, fence: confinement.fence })
+  } finally {
+    if (options.signal?.aborted !== true) await kill()
+  }
+}
+
+/** Measures an instance by its control group, or by its processes where the group does not count. */
+async function usageOf(
+  instance: LocalInstance,
+  confinement: Pick<Confinement, 'usageOf' | 'processesOf'>,
+): Promise<Usage> {
+  if (!isRunning(instance)) return { memoryBytes: 0, cpuSeconds: 0, processes: 0 }
+  const group = await confinement.usageOf(unitOf(instance))
+  const members = await confinement.processesOf(unitOf(instance), 'app')
+  // A group has all of them, and costs less to read.
+  const pids = members.length > 0 ? members : await familyOf(instance.pid)
+  return {
+    memoryBytes: group.memoryBytes ?? memoryOf(pids),
+    cpuSeconds: group.cpuSeconds ?? cpuSecondsOf(pids),
+    processes: pids.length,
+  }
+}
+
+/** Returns the CPU time of processes and of the children that they have waited for. */
+function cpuSecondsOf(pids: readonly number[]): number {
+  return pids.reduce((ticks, pid) => ticks + (readStat(pid)?.cpuTicks ?? 0), 0) / ticksPerSecond
 }

@@ -8,11 +8,10 @@ import {
   socketsHeldBy,
   userOf,
 } from '../../platform/processes.ts'
-import { debuggerPorts } from '../debugger-ports.ts'
 import { ipv6Of } from '../network/addresses.ts'
-import type { Handle, Observation } from '../runtime.ts'
-import type { LocalInstance } from './release/local-instance.ts'
-import type { ProcessMarks } from './release/marks.ts'
+import { debuggerPorts, type Handle, type Observation } from '../runtime.ts'
+import type { LocalInstance } from './handle.ts'
+import type { ProcessMarks } from './marks.ts'
 
 interface Observed {
   /** The sockets that the app's processes held at the time. */

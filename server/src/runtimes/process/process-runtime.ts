@@ -1,27 +1,24 @@
 import type { Caches } from '../../platform/disk/caches.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { OsUser } from '../../platform/users.ts'
-import type { FindBuilt } from '../built-release.ts'
 import type { Release, Runtime } from '../runtime.ts'
-import { createBuilder } from './builder.ts'
-import { builtRelease } from './built.ts'
-import { createChildren } from './children.ts'
-import { createCommandStarter } from './commands.ts'
+import type { BuiltRelease, FindBuilt } from '../runtimes.ts'
+import { createBuilder, readOrigins } from './builder.ts'
 import { describeCapabilities, type HostCapabilities } from './confinement/capabilities.ts'
 import { createConfinement } from './confinement/confinement.ts'
-import { createInstances } from './instances.ts'
+import { runtimeName } from './handle.ts'
+import { createChildren, createInstances } from './instances.ts'
+import { createCommandStarter } from './launch.ts'
+import type { ProcessMarks } from './marks.ts'
 import { createPorts } from './network/ports.ts'
-import { type LocalRelease, pathsOf } from './release/layout.ts'
-import { runtimeName } from './release/local-instance.ts'
-import type { ProcessMarks } from './release/marks.ts'
-import { readOrigins } from './release/origins.ts'
-import { createQuotas } from './release/quotas.ts'
-import { createAppUsers, type UidRange } from './release/users.ts'
+import { createQuotas } from './quotas.ts'
+import { type LocalRelease, pathsOf } from './release-folders.ts'
 import { createReleaseStore } from './releases.ts'
-import { createSites } from './sites/sites.ts'
+import { createSites } from './sites.ts'
 import { hasTerminals } from './terminal/terminal.ts'
-import type { Programs } from './toolchain/programs.ts'
+import type { Programs } from './toolchain/own-programs.ts'
 import type { Toolchains } from './toolchain/toolchains.ts'
+import { createAppUsers, type UidRange } from './users.ts'
 
 export interface ProcessRuntimeOptions {
   readonly apps: {
@@ -106,5 +103,25 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): ProcessRun
       const local = await locate(release)
       return builtRelease(local, options.programs.shared, await toolchains.programsOf(local.paths))
     },
+  }
+}
+
+/**
+ * Returns what an image of a release is made of.
+ *
+ * @param shared the programs that all releases have
+ * @param own the folder that comes first on its PATH, and those of programs that it asks for in other versions
+ */
+function builtRelease(
+  { paths, user }: Pick<LocalRelease, 'paths' | 'user'>,
+  shared: readonly string[],
+  own: { readonly bin: string; readonly folders: readonly string[] },
+): BuiltRelease {
+  const { source, home, temporary, passwd, group } = paths
+  return {
+    place: { source, home, temporary, bin: own.bin },
+    user: user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    programs: [...new Set([...shared, own.bin, ...own.folders])],
+    accounts: user === null ? null : { passwd, group },
   }
 }

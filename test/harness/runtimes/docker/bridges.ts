@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Engine } from '../../../../server/src/runtimes/docker/engine/engine.ts'
+import type { Engine } from '../../../../server/src/runtimes/docker/client.ts'
 import { type HostNetwork, tryHostNetwork } from '../../../../server/src/runtimes/docker/network/host-network.ts'
 import {
   type ContainerNetwork,

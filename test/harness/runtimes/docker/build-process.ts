@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { createEngine } from '../../../../server/src/runtimes/docker/engine/engine.ts'
+import { createEngine } from '../../../../server/src/runtimes/docker/client.ts'
 import type { Release } from '../../../../server/src/runtimes/runtime.ts'
 import { type OpenBuildsOptions, openBuilds } from './open-builds.ts'
 

@@ -5,12 +5,12 @@ import { chown, lstat, mkdir, open, readFile, symlink, writeFile } from 'node:fs
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { Engine } from '../../../../server/src/runtimes/docker/client.ts'
 import {
   findRunningDaemons,
   type RunningDaemon,
-} from '../../../../server/src/runtimes/docker/dockerfiles/daemon/record.ts'
+} from '../../../../server/src/runtimes/docker/dockerfiles/daemon-record.ts'
 import type { ImageBuilds } from '../../../../server/src/runtimes/docker/dockerfiles/image-builds.ts'
-import type { Engine } from '../../../../server/src/runtimes/docker/engine/engine.ts'
 import type { Reach } from '../../../../server/src/runtimes/network/reach.ts'
 import type { Exit, RegistryCredentials, Release } from '../../../../server/src/runtimes/runtime.ts'
 import { importBaseImage, noDocker, startDockerd } from '../../docker.ts'

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { connect, type IncomingHttpHeaders } from 'node:http2'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { bytesField, textOf } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit/fields.ts'
-import { type BuildAnswers, openSession } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit/session.ts'
-import type { EngineRequest } from '../../../../server/src/runtimes/docker/engine/transport.ts'
+import type { EngineRequest } from '../../../../server/src/runtimes/docker/client.ts'
+import { type BuildAnswers, openSession } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit.ts'
+import { bytesField, textOf } from '../../../../server/src/runtimes/docker/dockerfiles/protobuf.ts'
 
 const credentialsMethod = '/moby.filesync.v1.Auth/Credentials'
 const host = (name: string) => bytesField(1, Buffer.from(name))

@@ -1,8 +1,8 @@
 import { expect, it, vi } from 'vitest'
-import { createExitWatch } from '../../../../server/src/runtimes/docker/containers/exit-watch.ts'
-import { specificationOf } from '../../../../server/src/runtimes/docker/containers/specification.ts'
-import { EngineError, noAnswer } from '../../../../server/src/runtimes/docker/engine/error.ts'
+import { createExitWatch } from '../../../../server/src/runtimes/docker/end.ts'
+import { EngineError, noAnswer } from '../../../../server/src/runtimes/docker/errors.ts'
 import { networkOfContainer } from '../../../../server/src/runtimes/docker/network/networks.ts'
+import { specificationOf } from '../../../../server/src/runtimes/docker/specification.ts'
 
 it('a machine that runs out of memory ends a container before the server', () => {
   const specification = specificationOf({

@@ -1,16 +1,16 @@
 import { Readable } from 'node:stream'
 import { expect, it } from 'vitest'
+import { createProgress } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit.ts'
+import { fullName, imagesIn } from '../../../../server/src/runtimes/docker/dockerfiles/context.ts'
+import { parseIgnoreFile } from '../../../../server/src/runtimes/docker/dockerfiles/dockerignore.ts'
 import {
   bytesField,
   numberField,
   readFields,
   textOf,
-} from '../../../../server/src/runtimes/docker/dockerfiles/buildkit/fields.ts'
-import { createProgress } from '../../../../server/src/runtimes/docker/dockerfiles/buildkit/progress.ts'
-import { parseIgnoreFile } from '../../../../server/src/runtimes/docker/dockerfiles/context/ignore.ts'
-import { fullName, imagesIn } from '../../../../server/src/runtimes/docker/dockerfiles/context/images.ts'
-import { socketFilter } from '../../../../server/src/runtimes/docker/dockerfiles/daemon/filter.ts'
-import { readJsonLines } from '../../../../server/src/runtimes/docker/engine/streams.ts'
+} from '../../../../server/src/runtimes/docker/dockerfiles/protobuf.ts'
+import { socketFilter } from '../../../../server/src/runtimes/docker/dockerfiles/socket-filter.ts'
+import { readJsonLines } from '../../../../server/src/runtimes/docker/streams.ts'
 
 it.each<[string, readonly string[], readonly string[]]>([
   ['*.log', ['a.log', '.log'], ['a/b.log', 'a.logs']],

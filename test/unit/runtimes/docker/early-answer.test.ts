@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, it } from 'vitest'
-import { createEngine } from '../../../../server/src/runtimes/docker/engine/engine.ts'
+import { createEngine } from '../../../../server/src/runtimes/docker/client.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
 function answer(status: string, value: object): string {

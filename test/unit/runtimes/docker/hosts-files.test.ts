@@ -2,7 +2,7 @@ import { open, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createHostsFiles } from '../../../../server/src/runtimes/docker/network/hosts-files.ts'
+import { createHostsFiles } from '../../../../server/src/runtimes/docker/network/project-names.ts'
 import type { NamedAddress } from '../../../../server/src/runtimes/network/neighbours.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { homeOf } from '../../../../server/src/runtimes/docker/dockerfiles/daemon/record.ts'
+import { homeOf } from '../../../../server/src/runtimes/docker/dockerfiles/daemon-record.ts'
 import { startOnKept } from '../../../../server/src/runtimes/docker/dockerfiles/image-builds.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
-import type { Container } from '../../../../server/src/runtimes/docker/calls/types.ts'
-import { createOwnCheck } from '../../../../server/src/runtimes/docker/containers/own-check.ts'
-import type { EngineRequest } from '../../../../server/src/runtimes/docker/engine/transport.ts'
+import type { Container } from '../../../../server/src/runtimes/docker/calls.ts'
+import type { EngineRequest } from '../../../../server/src/runtimes/docker/client.ts'
+import { createOwnCheck } from '../../../../server/src/runtimes/docker/observe.ts'
 
 const container = {
   Id: 'c',

@@ -6,7 +6,7 @@ import {
   passedOf,
   sinceOf,
   unknown,
-} from '../../../../server/src/runtimes/docker/output/position.ts'
+} from '../../../../server/src/runtimes/docker/output-position.ts'
 
 const timeOf = (ms: number): string => new Date(Date.UTC(2026, 0, 1) + ms).toISOString().replace('Z', '000000Z')
 

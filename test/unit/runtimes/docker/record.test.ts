@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { beginning } from '../../../../server/src/runtimes/docker/output/position.ts'
+import { beginning } from '../../../../server/src/runtimes/docker/output-position.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
-const record = fileURLToPath(new URL('../../../../server/src/runtimes/docker/output/record.ts', import.meta.url))
+const record = fileURLToPath(new URL('../../../../server/src/runtimes/docker/output.ts', import.meta.url))
 
 /** Appends 40,000 bytes to a log, of which the system takes 4,096 and then no more. */
 const program = `

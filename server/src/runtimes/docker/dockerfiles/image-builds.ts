@@ -6,18 +6,15 @@ import { sizeOf } from '../../../platform/disk/tree-size.ts'
 import { exists } from '../../../platform/files.ts'
 import { type ExceededLimit, leastBuildCpus, mostProcesses } from '../../limits.ts'
 import { type Exit, type Images, type Release, type ReleaseRef, RuntimeError } from '../../runtime.ts'
-import { inspectForeign, inspectImage } from '../calls/images.ts'
-import type { Engine } from '../engine/engine.ts'
-import { imageProblem } from '../images/errors.ts'
-import { type BuildOutcome, buildImage } from './buildkit/build.ts'
-import { contextArchive } from './context/context.ts'
-import { type BuildContext, findContext } from './context/dockerfile.ts'
-import { fullName, imagesIn } from './context/images.ts'
-import { type BuildDaemon, type DaemonParts, startDaemon } from './daemon/daemon.ts'
-import { type DaemonHome, homeOf } from './daemon/record.ts'
-import { readerView } from './daemon/view.ts'
+import { inspectForeign, inspectImage } from '../calls.ts'
+import type { Engine } from '../client.ts'
+import { imageProblem } from '../images.ts'
+import { readJsonLines } from '../streams.ts'
+import { type BuildOutcome, buildImage } from './buildkit.ts'
+import { type BuildContext, contextArchive, findContext, fullName, imagesIn } from './context.ts'
+import { type BuildDaemon, type DaemonParts, readerView, startDaemon } from './daemon.ts'
+import { type DaemonHome, homeOf } from './daemon-record.ts'
 import { type FoundParts, proxiesIn } from './requirements.ts'
-import { copyImage } from './transfer.ts'
 
 /** Builds of tenants' Dockerfiles, each on a Docker engine of its own that ends with the build. */
 export interface ImageBuilds extends Pick<Images, 'canBuild' | 'build'> {
@@ -276,3 +273,29 @@ const failed = (code: number | null, limit: ExceededLimit | null = null): Exit =
   signal: code === null ? 'SIGKILL' : null,
   exceeded: limit,
 })
+
+/**
+ * Copies an image from one engine to another, with its name. Nothing is kept in between.
+ *
+ * @throws EngineError, or an Error when the other engine refuses the image
+ */
+async function copyImage(
+  from: Pick<Engine, 'open'>,
+  to: Pick<Engine, 'open'>,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const archive = await from.open({ method: 'GET', path: ['images', name, 'get'], signal, timeoutMs: 0 })
+  const answer = await to.open({
+    method: 'POST',
+    path: ['images', 'load'],
+    query: { quiet: true },
+    upload: archive,
+    signal,
+    timeoutMs: 0,
+  })
+  for await (const { error } of readJsonLines<{ readonly error?: string }>(answer)) {
+    if (error !== undefined) throw new Error(`the engine does not take the image: ${error}`)
+  }
+  signal.throwIfAborted()
+}

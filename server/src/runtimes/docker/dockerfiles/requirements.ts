@@ -5,9 +5,8 @@ import { z } from 'zod'
 import type { Hierarchy, Yielding } from '../../../platform/cgroups.ts'
 import type { Finding } from '../../../platform/machine/finding.ts'
 import { findProgram } from '../../../platform/machine/programs.ts'
-import type { BuildNetworks, DaemonParts } from './daemon/daemon.ts'
-import { canLimitBuilds, openBuildGroups } from './daemon/groups.ts'
-import { findSystemFiles, searchPath } from './daemon/view.ts'
+import { canLimitBuilds, openBuildGroups } from './build-groups.ts'
+import { type BuildNetworks, type DaemonParts, findSystemFiles, searchPath } from './daemon.ts'
 
 /** The programs and capabilities that builds of Dockerfiles need, or the reason why there are none, with what users can do. */
 export type FoundParts =

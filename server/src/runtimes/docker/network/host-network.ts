@@ -1,10 +1,14 @@
-import { type FileHandle, open, readFile, readlink, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { chmod, type FileHandle, open, readFile, readlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { AddressRange } from '../../../platform/config.ts'
+import { exists } from '../../../platform/files.ts'
+import { assetFile } from '../../../platform/machine/own-files.ts'
+import { copyOnce } from '../../../platform/machine/reach.ts'
 import { bridgeNamesOf } from '../../network/addresses.ts'
 import { policyOf, publishedPorts, publishPort, removeHostTable, setHostTable } from '../../network/host-table.ts'
 import type { Reach } from '../../network/reach.ts'
 import { inputPath, runTool, type Tools } from '../../network/tools.ts'
-import { prepareEntry } from './entry.ts'
 import { containerRules } from './inside-rules.ts'
 
 /** The part of containers' networks that this machine adds to the engine's: rules on the host, and inside of each. */
@@ -115,3 +119,25 @@ export async function openNetwork({ id, pid }: Pick<RunningContainer, 'id' | 'pi
 
 /** The path at which programs that this process starts find what it has opened. */
 const pathOf = ({ fd }: FileHandle): string => `/proc/${process.pid}/fd/${fd}`
+
+/** The path of the program in containers. */
+export const entryInside = '/.fairlead-enter'
+
+/**
+ * Copies the program that waits for a container's network and then becomes its command (`scripts/enter/enter.c`) to a folder.
+ * Returns its path; null on a machine that it was not made for.
+ */
+async function prepareEntry(folder: string): Promise<string | null> {
+  const source = assetFile(`enter/${process.arch}`)
+  if (!(await exists(source))) return null
+  const hash = createHash('sha256')
+    .update(await readFile(source))
+    .digest('hex')
+  // A file of its own for each version: containers hold theirs.
+  const copyTo = join(folder, `container-entry-${hash.slice(0, 16)}`)
+  // A server knows processes of its containers by this file, so it must be no link to one that another server has as well.
+  await copyOnce({ source, copyTo, mayLink: false })
+  // Packages do not keep the rights of files.
+  await chmod(copyTo, 0o755)
+  return copyTo
+}

@@ -5,13 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AddressRange } from '../../../platform/config.ts'
 import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 import { bridgeNamesOf } from '../../network/addresses.ts'
-import { type Neighbours, nameSuffix, type ProjectContainers } from '../../network/neighbours.ts'
-import type { Engine } from '../engine/engine.ts'
-import { EngineError, unlessMissing } from '../engine/error.ts'
+import { type NamedAddress, type Neighbours, nameSuffix, type ProjectContainers } from '../../network/neighbours.ts'
+import type { Engine } from '../client.ts'
+import { EngineError, unlessMissing } from '../errors.ts'
 import { projectLabel, serverLabel } from '../names.ts'
-import { entryInside } from './entry.ts'
-import type { HostNetwork, RunningContainer } from './host-network.ts'
-import { namedIn } from './named-containers.ts'
+import { entryInside, type HostNetwork, type RunningContainer } from './host-network.ts'
 import { createProjectNames, hostsInside, type Mount, noProjectNames, type ProjectNames } from './project-names.ts'
 import { bridgeCount, bridgeName, bridgeSubnet, isRouted, routedNetworks } from './subnets.ts'
 
@@ -308,3 +306,39 @@ function unlessInUse(error: unknown): false {
   if (error instanceof EngineError && error.status === 403) return false
   throw error
 }
+
+/** The parts of the engine's descriptions that are read here. */
+interface Network {
+  /** Those that run, by their ids. */
+  readonly Containers?: Readonly<Record<string, unknown>> | null
+}
+
+interface Container {
+  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, Endpoint>> | null }
+}
+
+interface Endpoint {
+  readonly NetworkID: string
+  /** Empty while the container does not run. */
+  readonly IPAddress: string
+  readonly Aliases?: readonly string[] | null
+}
+
+/** Returns the running containers of a network that have a name there; none of a network that does not exist. */
+async function namedIn({ call }: Pick<Engine, 'call'>, network: string): Promise<NamedAddress[]> {
+  const found = await unlessMissing(call<Network>({ method: 'GET', path: ['networks', network] }), null)
+  const named: NamedAddress[] = []
+  for (const id of Object.keys(found?.Containers ?? {}).toSorted()) {
+    // It may have ended meanwhile.
+    const container = await unlessMissing(call<Container>({ method: 'GET', path: ['containers', id, 'json'] }), null)
+    for (const endpoint of Object.values(container?.NetworkSettings.Networks ?? {})) {
+      if (endpoint.NetworkID === network && endpoint.IPAddress !== '') named.push(...namesOf(endpoint))
+    }
+  }
+  return named
+}
+
+const namesOf = ({ IPAddress, Aliases }: Endpoint): NamedAddress[] =>
+  (Aliases ?? [])
+    .filter((alias) => alias.endsWith(nameSuffix))
+    .map((alias) => ({ name: alias.slice(0, -nameSuffix.length), address: IPAddress }))

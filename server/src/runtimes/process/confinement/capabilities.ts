@@ -8,10 +8,8 @@ import { createFileCopies } from '../../../platform/machine/sandbox/copies.ts'
 import { findSandbox, type Sandbox, trialArguments } from '../../../platform/machine/sandbox/find.ts'
 import type { PortRange } from '../../network/reach.ts'
 import type { Tools } from '../../network/tools.ts'
-import { type NetworksAhead, openAhead } from '../network/ahead.ts'
-import { type Networks, type NetworksOptions, tryNetworks } from '../network/networks.ts'
-import type { PastaTools } from '../network/pasta.ts'
-import { type PastaNetworksOptions, tryPastaNetworks } from '../network/pasta-networks.ts'
+import { type Networks, type NetworksAhead, type NetworksOptions, openAhead, tryNetworks } from '../network/networks.ts'
+import { type PastaNetworksOptions, type PastaTools, tryPastaNetworks } from '../network/pasta-networks.ts'
 import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } from './groups.ts'
 
 /** The features of this machine that confine builds and apps; `null` for those that it lacks. */

@@ -1,18 +1,19 @@
-import type { Cgroups, Exceeded } from '../../../platform/cgroups.ts'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Cgroups, counterIn, type Exceeded, type GroupFolders } from '../../../platform/cgroups.ts'
+import { volumeFiles } from '../../../platform/disk/volumes.ts'
 import type { SandboxView } from '../../../platform/machine/sandbox/arguments.ts'
 import type { Sandbox } from '../../../platform/machine/sandbox/find.ts'
 import { hardDescriptorLimit, type ProcessIdentity } from '../../../platform/processes.ts'
 import { type ExceededLimit, type LimitCode, outOfMemoryScores } from '../../limits.ts'
 import type { Release } from '../../runtime.ts'
+import { releaseOfUnit } from '../handle.ts'
 import type { Forward, Network } from '../network/network.ts'
-import type { LocalRelease } from '../release/layout.ts'
-import { releaseOfUnit } from '../release/local-instance.ts'
+import type { LocalRelease } from '../release-folders.ts'
 import type { HostCapabilities } from './capabilities.ts'
-import { type GroupUsage, groupUsage, peakMemory } from './group-usage.ts'
+import { unitOfGroup } from './groups.ts'
 import { exceededLimit, groupLimits, type Kind, kinds, prlimitArguments } from './limits.ts'
 import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
-import { filesToJoin, groupOf, groupsFor, groupsWith, processesIn, releasesIn, unitsIn } from './release-groups.ts'
-import { viewOf } from './sandbox.ts'
 
 /** Says how a command is started: it enters a network, joins groups and a sandbox, and gives up the server's rights. */
 export interface Entry {
@@ -262,3 +263,150 @@ export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot
     ? 'builds and apps see the processes of this machine and the files that every user can read: install bubblewrap 0.8 or newer'
     : 'builds and apps run as the user of the server and can read its files: deploy only code that you trust'
 }
+
+/*
+ * The control groups of releases: those of apps, and those of builds, which give way to them. Older versions made the groups of builds
+ * among those of apps, so what ends and lists builds looks there, too.
+ */
+
+type Host = Pick<HostCapabilities, 'cgroups' | 'builds'>
+
+/** Returns the name of the group of a release or of an instance. */
+const groupOf = (unit: string, kind: Kind): string => `${unit}.${kind}`
+
+/** Returns the groups among which a new one of this kind is made. */
+const groupsFor = ({ cgroups, builds }: Host, kind: Kind): Cgroups | null => (kind === 'build' ? builds : cgroups)
+
+/** Returns all groups among which there may be one of this kind. */
+const groupsWith = ({ cgroups, builds }: Host, kind: Kind): readonly Cgroups[] =>
+  (kind === 'build' ? [builds, cgroups] : [cgroups]).filter((each) => each !== null)
+
+/** Returns the files to which a process writes its pid to join the group of an app that is there. */
+function filesToJoin({ cgroups }: Host, unit: string): string[] {
+  const folders = new Set(Object.values(cgroups?.folders ?? {}))
+  return [...folders].map((folder) => join(folder, groupOf(unit, 'app'), 'cgroup.procs'))
+}
+
+async function processesIn(host: Host, unit: string, only: Kind | undefined): Promise<number[]> {
+  const listed = (only === undefined ? kinds : [only]).flatMap((kind) =>
+    groupsWith(host, kind).map((groups) => groups.processesOf(groupOf(unit, kind))),
+  )
+  return (await Promise.all(listed)).flat()
+}
+
+/** Lists the releases and instances that have groups. */
+async function unitsIn(host: Host): Promise<string[]> {
+  return (await allGroups(host)).map(({ name }) => unitOfGroup(name))
+}
+
+/** Lists the releases whose groups have processes. */
+async function releasesIn(host: Host): Promise<string[]> {
+  const found: string[] = []
+  for (const { groups, name } of await allGroups(host)) {
+    if ((await groups.processesOf(name)).length > 0) found.push(releaseOfUnit(unitOfGroup(name)))
+  }
+  return found
+}
+
+async function allGroups({ cgroups, builds }: Host): Promise<{ readonly groups: Cgroups; readonly name: string }[]> {
+  const all = [cgroups, builds].filter((each) => each !== null)
+  return (await Promise.all(all.map(async (groups) => (await groups.names()).map((name) => ({ groups, name }))))).flat()
+}
+
+/** Programs look for the limits of their control group here (cgroups(7)). */
+const groupsFolder = '/sys/fs/cgroup'
+
+/** The folder with the names of the other apps of the project: a file of its own would go on as it was when it is replaced. */
+const hostsFolder = '/.project'
+
+/**
+ * Returns what a command of a release sees: its own folders, and the programs that it runs with. None of the server's other
+ * files exists in there. The limits of its own control group are readable, because Java, Go and Node adapt to them.
+ *
+ * @param group the name of its control group
+ */
+export function viewOf(
+  release: Pick<LocalRelease, 'paths' | 'user' | 'origins' | 'volumes' | 'projectId'>,
+  kind: Kind,
+  group: string,
+  host: Pick<HostCapabilities, 'cgroups' | 'builds' | 'programs' | 'dataDirectory' | 'networks'>,
+): SandboxView {
+  const { paths, user, origins, volumes = {} } = release
+  const { programs, dataDirectory } = host
+  const cgroups = kind === 'build' ? host.builds : host.cgroups
+  const own = [paths.directory, paths.home, paths.temporary]
+  const groups = Object.entries(cgroups?.folders ?? {}).map(([controller, folder]) => ({
+    from: join(folder, group),
+    at: cgroups?.version === 2 ? groupsFolder : join(groupsFolder, controller),
+  }))
+  const accounts = [
+    { from: paths.passwd, at: '/etc/passwd' },
+    { from: paths.group, at: '/etc/group' },
+  ]
+  const hosts = kind === 'app' ? (host.networks?.hostsOf(release.projectId) ?? null) : null
+  const placed = Object.entries(kind === 'build' ? {} : volumes).map(([name, at]) => ({
+    from: volumeFiles(paths.volumes, name),
+    at,
+  }))
+  return {
+    readable: programs,
+    writable: [...own, ...(kind === 'build' ? [paths.cache] : []), ...placed.map(({ from }) => from)],
+    placed,
+    hidden: [dataDirectory],
+    mounted: [
+      ...(cgroups?.version === 2 ? groups.slice(0, 1) : groups),
+      ...(user === null ? [] : accounts),
+      ...(hosts === null ? [] : [{ from: hosts, at: hostsFolder }]),
+    ],
+    links: [
+      // The files of a build may name the folder that it was made in.
+      ...origins.map((at) => ({ at, to: paths.source })),
+      ...(hosts === null ? [] : [{ at: '/etc/hosts', to: join(hostsFolder, 'hosts') }]),
+    ],
+    directory: paths.source,
+  }
+}
+
+/** Measures of a control group; `null` where the kernel does not count them. */
+interface GroupUsage {
+  readonly memoryBytes: number | null
+  /** Since the group was made. */
+  readonly cpuSeconds: number | null
+}
+
+/** Reads how much memory and CPU a group uses (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). */
+export async function groupUsage(folders: GroupFolders, version: 1 | 2, name: string): Promise<GroupUsage> {
+  const { memory, cpu } = folders
+  return {
+    memoryBytes: memory === undefined ? null : await memoryBytes(join(memory, name), version),
+    cpuSeconds: cpu === undefined ? null : await cpuSeconds(join(cpu, name), version),
+  }
+}
+
+/** Returns the most memory that a group has used, with cached files; `null` where the kernel does not say. */
+export async function peakMemory({ memory }: GroupFolders, version: 1 | 2, name: string): Promise<number | null> {
+  const file = version === 1 ? 'memory.max_usage_in_bytes' : 'memory.peak'
+  const peak = memory === undefined ? null : await read(join(memory, name), file)
+  return peak === null ? null : Number(peak)
+}
+
+/** Leaves out the pages of files that the kernel may drop at any time. */
+async function memoryBytes(folder: string, version: 1 | 2): Promise<number | null> {
+  const used = await read(folder, version === 1 ? 'memory.usage_in_bytes' : 'memory.current')
+  const counters = await read(folder, 'memory.stat')
+  if (used === null || counters === null) return null
+  return Math.max(0, Number(used) - counterIn(counters, version === 1 ? 'total_inactive_file' : 'inactive_file'))
+}
+
+async function cpuSeconds(folder: string, version: 1 | 2): Promise<number | null> {
+  if (version === 2) {
+    const counters = await read(folder, 'cpu.stat')
+    return counters === null ? null : counterIn(counters, 'usage_usec') / 1e6
+  }
+  // Counted by a controller of its own, which on most systems is mounted together with that of the CPU.
+  const nanoseconds = await read(folder, 'cpuacct.usage')
+  return nanoseconds === null ? null : Number(nanoseconds) / 1e9
+}
+
+const read = (folder: string, file: string): Promise<string | null> =>
+  readFile(join(folder, file), 'utf8').catch(() => null)

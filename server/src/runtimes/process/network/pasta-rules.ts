@@ -1,9 +1,19 @@
 import { specialIpv4 } from '../../../platform/outbound.ts'
 import { cidrOf, type NetworkKind, type Subnet } from '../../network/addresses.ts'
-import { beginning, connectionsEach, loginsBeginning, sessionsEach } from '../../network/connections.ts'
-import { loopbackPorts } from '../../network/reach.ts'
-import { isLoopback } from '../../network/resolvers.ts'
-import { addresses, dns, linkLocal, onLoopback, type Policy, ports, rule } from '../../network/rules.ts'
+import { isLoopback, loopbackPorts } from '../../network/reach.ts'
+import {
+  addresses,
+  beginning,
+  connectionsEach,
+  dns,
+  linkLocal,
+  loginsBeginning,
+  onLoopback,
+  type Policy,
+  ports,
+  rule,
+  sessionsEach,
+} from '../../network/rules.ts'
 
 export interface PastaRules {
   readonly kind: NetworkKind

@@ -4,7 +4,7 @@ import valid from 'semver/functions/valid.js'
 import { exists, readOptional } from '../../../platform/files.ts'
 import { unlessShort } from '../../../platform/processes.ts'
 import type { ToolName } from '../../../platform/toolchain.ts'
-import { listApps, pathsOf, type ReleasePaths } from '../release/layout.ts'
+import { listApps, pathsOf, type ReleasePaths } from '../release-folders.ts'
 import { titles } from './packages.ts'
 
 /** The versions of the tools that a release runs with, besides the server's own. */

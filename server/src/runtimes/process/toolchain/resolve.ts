@@ -1,11 +1,13 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import satisfies from 'semver/functions/satisfies.js'
 import valid from 'semver/functions/valid.js'
-import type { ToolName, ToolRequest } from '../../../platform/toolchain.ts'
+import maxSatisfying from 'semver/ranges/max-satisfying.js'
+import minVersion from 'semver/ranges/min-version.js'
+import { readOptional } from '../../../platform/files.ts'
+import { isModernYarn, type ToolName, type ToolRequest } from '../../../platform/toolchain.ts'
 import { RuntimeError } from '../../runtime.ts'
-import { asks, type Choice, chooseDownloaded, chooseFrom, hasProgram, ownThatFits } from './choose.ts'
-import { npmFor } from './node-releases.ts'
-import { titles } from './packages.ts'
-import type { OwnTools } from './prepare-bin.ts'
+import type { OwnTools, PrepareBinOptions } from './own-programs.ts'
+import { type Machine, packageOf, titles } from './packages.ts'
 import { downloadedVersions, folderName, type Tools } from './record.ts'
 import { hasDigest, RegistryError } from './registry.ts'
 
@@ -116,4 +118,189 @@ async function withoutIt(
 
 function ownVersions({ versions }: OwnTools, tool: ToolName): readonly string[] {
   return versions[tool] ?? []
+}
+
+/** A version of a tool; null for the server's own. */
+interface Choice {
+  readonly version: string | null
+  /** Sentences for the build log. */
+  readonly notes: readonly string[]
+}
+
+/** False for versions of Node whose packages hold an archive in place of the program. */
+const hasProgram = (tool: ToolName, version: string): boolean =>
+  tool !== 'node' || satisfies(version, '>=4.1.0', { includePrerelease: true })
+
+/** Returns the server's own version if the request allows it. */
+const ownThatFits = ({ range }: ToolRequest, own: readonly string[]): string | undefined =>
+  own.find((version) => satisfies(version, range))
+
+/**
+ * Chooses among the versions of the registry: the newest in the range; for a version that does not exist, the newest
+ * release of the nearest newer major. Null when there is nothing as new.
+ *
+ * @param versions of the registry
+ * @param own the server's own versions
+ */
+function chooseFrom(
+  request: ToolRequest,
+  versions: readonly string[],
+  own: readonly string[],
+  now: Date,
+): Choice | null {
+  const { tool, range } = request
+  const usable = versions.filter((version) => hasProgram(tool, version))
+  const found = maxSatisfying([...usable], range)
+  if (found !== null) return { version: found, notes: [reason(request, found), ...warnings(tool, found, now)] }
+  const newer = nearestNewer(tool, [...usable, ...own], range)
+  if (newer === null) return null
+  const isOwn = own.includes(newer)
+  const instead = `Warning: ${asks(request)}, which the package registry does not have. ${titles[tool]} ${newer} is used instead.`
+  return { version: isOwn ? null : newer, notes: [instead, ...warnings(tool, newer, now)] }
+}
+
+/** Chooses without the registry among the versions that were downloaded before. Null when none is in the range. */
+function chooseDownloaded(request: ToolRequest, downloaded: readonly string[], now: Date): Choice | null {
+  const { tool, range } = request
+  const found = maxSatisfying([...downloaded], range)
+  if (found === null) return null
+  return { version: found, notes: [reason(request, found), ...warnings(tool, found, now)] }
+}
+
+/** Odd majors of Node are never supported for long, so that they count only where a range names them. */
+function nearestNewer(tool: ToolName, versions: readonly string[], range: string): string | null {
+  const least = minVersion(range)
+  if (least === null) return null
+  const newer = versions.filter((version) => satisfies(version, `>=${least.version}`))
+  const majors = newer.map(majorOf).filter((major) => tool !== 'node' || major % 2 === 0)
+  return majors.length === 0 ? null : maxSatisfying(newer, `${Math.min(...majors)}`)
+}
+
+const majorOf = (version: string): number => Number(version.split('.')[0])
+
+const warnings = (tool: ToolName, version: string, now: Date): string[] => {
+  const warning = tool === 'node' ? endOfLife(version, now) : null
+  return warning === null ? [] : [warning]
+}
+
+const reason = (request: ToolRequest, version: string): string =>
+  request.range === '*'
+    ? `${titles[request.tool]} ${version} is used, because of ${request.from}.`
+    : `${titles[request.tool]} ${version} is used: ${asks(request)}.`
+
+/** Says who asks for what. */
+const asks = ({ tool, range, from }: ToolRequest): string =>
+  range === '*' ? `${from} needs ${titles[tool]}` : `${from} asks for ${titles[tool]} ${range}`
+
+/** Finds the programs of the tools. A package manager that does not support the app's Node runs on the server's. */
+export async function locate(
+  tools: Tools,
+  own: OwnTools,
+  { directory, machine }: { readonly directory: string; readonly machine: Machine },
+): Promise<Omit<PrepareBinOptions, 'directory'>> {
+  const { node, pnpm, yarn } = tools
+  /** The path of a program, or of a script for Node; undefined for the server's own. */
+  const pathOf = async (tool: ToolName): Promise<string | undefined> => {
+    const version = tools[tool]
+    if (version === undefined) return undefined
+    const folder = join(directory, folderName(tool, version))
+    const { program } = packageOf(tool, version, machine)
+    return program === undefined ? scriptIn(folder, tool) : join(folder, program)
+  }
+  const isModern = yarn !== undefined && isModernYarn(yarn)
+  const yarnPath = await pathOf('yarn')
+  const clis = {
+    npmCli: (await pathOf('npm')) ?? own.npmCli,
+    pnpmCli: (await pathOf('pnpm')) ?? own.pnpmCli,
+    yarnCli: isModern ? own.yarnCli : (yarnPath ?? own.yarnCli),
+    modernYarnCli: isModern ? (yarnPath ?? own.modernYarnCli) : own.modernYarnCli,
+  }
+  const native = pnpm !== undefined && packageOf('pnpm', pnpm, machine).program !== undefined ? clis.pnpmCli : null
+  const [bun, deno] = await Promise.all([pathOf('bun'), pathOf('deno')])
+  return {
+    node: (await pathOf('node')) ?? own.node,
+    ...clis,
+    runners: await runnersOf(Object.values(clis), { node, ownNode: own.node, native }),
+    ...(bun === undefined ? {} : { bun }),
+    ...(deno === undefined ? {} : { deno }),
+  }
+}
+
+/** Returns the script of a package manager as its package.json names it. */
+async function scriptIn(folder: string, name: string): Promise<string> {
+  const { bin } = await manifestOf(folder)
+  const script = typeof bin === 'string' ? bin : bin?.[name]
+  if (typeof script !== 'string') throw new Error(`The package in ${folder} has no program ${name}.`)
+  return join(folder, script)
+}
+
+/** Returns the runners of those package managers that do not run on the app's Node. */
+async function runnersOf(
+  clis: readonly string[],
+  {
+    node,
+    ownNode,
+    native,
+  }: { readonly node: string | undefined; readonly ownNode: string; readonly native: string | null },
+): Promise<Readonly<Record<string, string | null>>> {
+  const runners: Record<string, string | null> = {}
+  for (const cli of clis) {
+    if (cli === native) runners[cli] = null
+    else if (node !== undefined && !(await supports(cli, node))) runners[cli] = ownNode
+  }
+  return runners
+}
+
+/** True when the package of a script says nothing against a version of Node. */
+async function supports(script: string, node: string): Promise<boolean> {
+  const { engines } = await manifestOf(dirname(script))
+  return engines?.node === undefined || satisfies(node, engines.node)
+}
+
+interface Manifest {
+  readonly bin?: string | Readonly<Record<string, string>>
+  readonly engines?: { readonly node?: string }
+}
+
+/** Reads the package.json of the package that a folder belongs to; a script's own folder may have one for its format. */
+async function manifestOf(folder: string): Promise<Manifest> {
+  for (let at = folder; ; at = dirname(at)) {
+    const text = await readOptional(join(at, 'package.json'))
+    const manifest = text === undefined ? undefined : (JSON.parse(text) as Manifest & { readonly name?: string })
+    if (manifest?.name !== undefined) return manifest
+    if (at === dirname(at)) return {}
+  }
+}
+
+/** The last days with security fixes of the majors of Node, as its release schedule tells them. */
+const lastDays: Readonly<Record<number, string>> = {
+  18: '2025-04-30',
+  19: '2023-06-01',
+  20: '2026-04-30',
+  21: '2024-06-01',
+  22: '2027-04-30',
+  23: '2025-06-01',
+  24: '2028-04-30',
+  25: '2026-06-01',
+  26: '2029-04-30',
+}
+const oldestListed = 18
+
+/** Returns a warning for a version of Node that gets no security fixes any more; null for others. */
+function endOfLife(version: string, now: Date): string | null {
+  const major = Number(version.split('.')[0])
+  const lastDay = lastDays[major]
+  const hasEnded = lastDay === undefined ? major < oldestListed : now > new Date(`${lastDay}T23:59:59Z`)
+  if (!hasEnded) return null
+  const since = lastDay === undefined ? '' : ` since ${lastDay}`
+  return `Warning: Node ${major} has had no security fixes${since}. Move the app to a newer one.`
+}
+
+/** Returns the last npm of the major that a version of Node shipped with, where the server's own does not run; else null. */
+function npmFor(node: string): string | null {
+  const [major = 0, minor = 0] = node.split('.').map(Number)
+  if (major > 20 || (major === 20 && minor >= 17)) return null
+  if (major >= 19 || (major === 18 && minor >= 17)) return '10.9.4'
+  if (major >= 17 || (major === 16 && minor >= 13)) return '9.9.4'
+  return major >= 14 ? '8.19.4' : '6.14.18'
 }

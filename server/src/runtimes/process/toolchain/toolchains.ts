@@ -5,13 +5,12 @@ import type { Caches } from '../../../platform/disk/caches.ts'
 import { exists } from '../../../platform/files.ts'
 import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 import type { ToolName, ToolRequest } from '../../../platform/toolchain.ts'
-import type { ReleasePaths } from '../release/layout.ts'
-import { locate } from './locate.ts'
+import type { ReleasePaths } from '../release-folders.ts'
+import { type OwnTools, prepareBin } from './own-programs.ts'
 import { type Machine, packageOf } from './packages.ts'
-import { type OwnTools, prepareBin } from './prepare-bin.ts'
 import { folderName, readTools, type Tools, writeTools } from './record.ts'
 import type { ToolRegistry } from './registry.ts'
-import { resolveTools } from './resolve.ts'
+import { locate, resolveTools } from './resolve.ts'
 
 /** Gives each release the programs that it asks for: the server's own, or downloaded ones that releases share. */
 export interface Toolchains {

@@ -1,0 +1,318 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { lstat, mkdir, readlink, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { endedOrAborted } from '../../../platform/abort.ts'
+import type { Exceeded, GroupLimits } from '../../../platform/cgroups.ts'
+import { lastLines } from '../../../platform/machine/last-lines.ts'
+import { chooseSocketFolder, makePrivateDirectory } from '../../../platform/machine/socket-folder.ts'
+import { readStat, sendSignal, startProcess, startTimeOf } from '../../../platform/processes.ts'
+import { outOfMemoryScores } from '../../limits.ts'
+import { createEngine, type Engine } from '../client.ts'
+import type { BuildGroup, BuildGroups } from './build-groups.ts'
+import { type DaemonHome, removeRecord, writeRecord } from './daemon-record.ts'
+import { socketFilter } from './socket-filter.ts'
+
+/** Networks of builds. They reach what builds may reach, and nothing else of this machine or its surroundings. */
+export interface BuildNetworks {
+  /** `enter` is the program that enters the network and becomes the next one, with its arguments. */
+  open(owner: BuildOwner): Promise<{ readonly enter: readonly string[]; readonly ready: Promise<void> }>
+  remove(owner: BuildOwner): Promise<void>
+}
+
+interface BuildOwner {
+  /** Of the release. */
+  readonly id: string
+  readonly kind: 'build'
+}
+
+export interface DaemonParts {
+  readonly programs: DaemonPrograms
+  readonly system: SystemFiles
+  readonly groups: BuildGroups
+  readonly networks: BuildNetworks
+  /** Variables of the daemon, such as those of proxies. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Called right before something is started or ended. Throws when another server leads. */
+  readonly fence: () => void
+}
+
+/** Absolute paths of the programs. */
+export interface DaemonPrograms {
+  readonly dockerd: string
+  readonly bwrap: string
+  /** Of dockerd; versions before 24 set their own score for the end by want of memory. */
+  readonly majorVersion: number
+  /** Further arguments of dockerd. */
+  readonly settings: readonly string[]
+}
+
+/** A Docker engine for one build, with its own network, control group, processes and files. */
+export interface BuildDaemon {
+  readonly engine: Engine
+  /** Aborts when it has ended, with an error that holds its last words. */
+  readonly ended: AbortSignal
+  exceeded(): Promise<Exceeded | null>
+  /**
+   * Lets it write what it keeps, and ends it with all of its processes: nothing of it is left but its data. Resolves with
+   * false when it did not come to an end in time.
+   */
+  end(): Promise<boolean>
+}
+
+const readyMs = 60_000
+const pollMs = 20
+/** How long it may write what it keeps; a canceled build is over within five seconds. */
+const graceMs = 2_000
+/** Its last line. It waits for containerd afterwards, for a second. */
+const lastWords = 'Daemon shutdown complete'
+const argumentsDescriptor = 3
+const filterDescriptor = 4
+const socketName = 'docker.sock'
+
+/**
+ * Starts the daemon that builds a release, on the data that earlier builds of its app have left.
+ *
+ * @throws Error when it does not start
+ */
+export async function startDaemon(
+  parts: DaemonParts,
+  home: DaemonHome,
+  { id, limits }: { readonly id: string; readonly limits: GroupLimits },
+  signal: AbortSignal,
+): Promise<BuildDaemon> {
+  await using cleanup = new AsyncDisposableStack()
+  const sockets = chooseSocketFolder({ folder: home.sockets, name: socketName, owner: home.folder })
+  await mkdir(dirname(home.folder), { recursive: true, mode: 0o700 })
+  await makePrivateDirectory(home.folder, null)
+  await mkdir(home.data, { recursive: true, mode: 0o711 })
+  await makePrivateDirectory(sockets, null)
+  await rm(join(sockets, socketName), { force: true })
+  cleanup.defer(() => rm(sockets, { recursive: true, force: true }))
+
+  parts.fence()
+  const owner: BuildOwner = { id, kind: 'build' }
+  const network = await parts.networks.open(owner)
+  cleanup.defer(() => parts.networks.remove(owner))
+  await network.ready
+  const group = await parts.groups.make(id, limits)
+  cleanup.defer(() => group.remove())
+
+  parts.fence()
+  signal.throwIfAborted()
+  const own = { data: home.data, sockets }
+  const process = spawnDaemon(parts, network.enter, group, own)
+  cleanup.defer(() => process.kill())
+  await writeRecord(home, process, id)
+  cleanup.defer(() => removeRecord(home))
+
+  const engine = createEngine(join(sockets, socketName))
+  await untilReady(engine, AbortSignal.any([signal, process.ended]))
+  const owned = cleanup.move()
+  return {
+    engine,
+    ended: process.ended,
+    exceeded: () => group.exceeded(),
+    async end() {
+      parts.fence()
+      const isWritten = await process.stop(group)
+      await owned.disposeAsync()
+      return isWritten
+    },
+  }
+}
+
+interface DaemonProcess {
+  readonly pid: number
+  readonly startTime: string
+  readonly ended: AbortSignal
+  /** Resolves with true when it has nothing more to write, and with false when it does not come to an end in time. */
+  stop(group: BuildGroup): Promise<boolean>
+  kill(): Promise<void>
+}
+
+/** Starts bubblewrap, which waits for its arguments: it is in the control group before it makes the first process. */
+function spawnDaemon(
+  parts: DaemonParts,
+  enter: readonly string[],
+  group: BuildGroup,
+  own: { readonly data: string; readonly sockets: string },
+): DaemonProcess {
+  const { bwrap, dockerd } = parts.programs
+  const args = daemonArguments(group.parent, parts.programs)
+  const filter = socketFilter(process.arch)
+  const filtered = filter === null ? [] : ['--seccomp', String(filterDescriptor)]
+  const command = [...enter, bwrap, '--args', String(argumentsDescriptor), ...filtered, '--', dockerd, ...args]
+  const [first = bwrap, ...rest] = command
+  const child = startProcess(first, rest, {
+    cwd: '/',
+    env: {},
+    outOfMemoryScore: outOfMemoryScores.build,
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
+  })
+  if (child.pid === undefined) throw new Error('the build daemon could not be started')
+  const [pipe, filterPipe] = [argumentsDescriptor, filterDescriptor].map((each) => child.stdio[each] as Writable | null)
+  for (const each of [pipe, filterPipe]) each?.on('error', () => undefined)
+  filterPipe?.end(filter ?? undefined)
+  try {
+    for (const file of group.join) writeFileSync(file, String(child.pid))
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  }
+  pipe?.end(
+    daemonView(parts.system, own, parts.environment)
+      .map((each) => `${each}\0`)
+      .join(''),
+  )
+  return watchProcess(child, child.pid)
+}
+
+function watchProcess(child: ChildProcess, pid: number): DaemonProcess {
+  let said = ''
+  const complete = Promise.withResolvers<void>()
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-4_000)
+    if (said.includes(lastWords)) complete.resolve()
+  })
+  const over = new AbortController()
+  const exited = once(child, 'exit').then(([code, signal]) => {
+    over.abort(new Error(`the build daemon ended (${code ?? signal}): ${lastLines(said, 5)}`))
+  })
+  return {
+    pid,
+    startTime: startTimeOf(pid) ?? '',
+    ended: over.signal,
+    async stop(group) {
+      const found = (await group.processes()).filter((each) => readStat(each)?.command === 'dockerd')
+      for (const each of found) sendSignal(each, 'SIGTERM')
+      await endedOrAborted(Promise.race([exited, complete.promise]), AbortSignal.timeout(graceMs))
+      return said.includes(lastWords)
+    },
+    async kill() {
+      // The first process of the namespace ends with its parent, and takes all others along.
+      if (!over.signal.aborted) child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+/**
+ * Steps have the network of the daemon, which is for one build alone. So the daemon needs no networks of its own, and no rules of
+ * iptables.
+ */
+function daemonArguments(groupParent: string, { majorVersion, settings }: DaemonPrograms): string[] {
+  return [
+    ...['--host', `unix://${daemonPlaces.sockets}/${socketName}`, '--group', '0'],
+    ...['--data-root', daemonPlaces.data, '--exec-root', '/run/docker', '--pidfile', '/run/docker.pid'],
+    ...['--bridge', 'none', '--iptables=false', '--ip-forward=false', '--ip-masq=false', '--userland-proxy=false'],
+    ...['--cgroup-parent', groupParent, '--exec-opt', 'native.cgroupdriver=cgroupfs'],
+    ...['--log-level', 'info'],
+    ...settings,
+    // Later versions leave it as it was set.
+    ...(majorVersion < 24 ? ['--oom-score-adjust', String(outOfMemoryScores.build)] : []),
+  ]
+}
+
+async function untilReady(engine: Engine, signal: AbortSignal): Promise<void> {
+  for (const deadline = performance.now() + readyMs; ; ) {
+    signal.throwIfAborted()
+    const isReady = await engine.version().then(
+      () => true,
+      () => false,
+    )
+    if (isReady) return
+    if (performance.now() > deadline) throw new Error('the build daemon does not answer')
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/*
+ * The files of the machine that the build daemon sees: the system's programs, and folders of its own. The daemon runs as
+ * root with all capabilities, since it makes namespaces and mounts; nothing of the machine that it has no use for is there.
+ */
+
+/** A folder or file of the machine; `link` is the target of a symbolic link. */
+interface SystemFile {
+  readonly path: string
+  readonly link: string | null
+}
+
+/** The parts of this machine that programs need; found once for all daemons. */
+type SystemFiles = readonly SystemFile[]
+
+const folders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64']
+const etc = [
+  ...['group', 'hosts', 'ld.so.cache', 'nsswitch.conf', 'passwd', 'protocols', 'resolv.conf', 'services'],
+  ...['ca-certificates', 'crypto-policies', 'pki/ca-trust', 'pki/tls/certs', 'ssl/certs', 'ssl/openssl.cnf'],
+  // The certificates of the operator's registries.
+  'docker/certs.d',
+].map((name) => `/etc/${name}`)
+/** Folders that `/etc/resolv.conf` is often a link into. */
+const resolvers = ['/run/systemd/resolve', '/run/NetworkManager', '/run/resolvconf']
+
+/** Lists what this machine has of the files that programs need. */
+export async function findSystemFiles(): Promise<SystemFiles> {
+  const found = await Promise.all(
+    [...folders, ...etc, ...resolvers].map(async (path) => {
+      const info = await lstat(path).catch(() => null)
+      return info === null ? [] : [{ path, link: info.isSymbolicLink() ? await readlink(path) : null }]
+    }),
+  )
+  return found.flat()
+}
+
+export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** The places of the daemon's own folders as it sees them. */
+const daemonPlaces = { data: '/var/lib/docker', sockets: '/run/fairlead' } as const
+
+/**
+ * Returns bubblewrap's arguments for the daemon, which ends with the server and takes all of its processes along: they have a
+ * namespace of pids. No process of it gains rights by running a program (`no_new_privs`).
+ */
+function daemonView(
+  system: SystemFiles,
+  own: { readonly data: string; readonly sockets: string },
+  variables: Readonly<Record<string, string>>,
+): string[] {
+  return [
+    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'build', '--die-with-parent'],
+    ...['--cap-add', 'ALL'],
+    ...programs(system.filter(({ path }) => !path.startsWith('/run/'))),
+    ...['--dev', '/dev', '--proc', '/proc'],
+    // The daemon makes control groups for the steps.
+    ...['--ro-bind', '/sys', '/sys', '--dev-bind', '/sys/fs/cgroup', '/sys/fs/cgroup'],
+    ...['--tmpfs', '/run', '--symlink', '../run', '/var/run', '--tmpfs', '/tmp'],
+    ...programs(system.filter(({ path }) => path.startsWith('/run/'))),
+    ...['--bind', own.data, daemonPlaces.data, '--bind', own.sockets, daemonPlaces.sockets],
+    ...Object.entries({ PATH: searchPath, ...variables }).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--chdir', '/'],
+  ]
+}
+
+/** Returns bubblewrap's arguments for a program that reads one folder, which is not to be found at any other path. */
+export function readerView(system: SystemFiles, folder: string, at: string): string[] {
+  return [
+    ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--die-with-parent'],
+    ...['--cap-drop', 'ALL', '--cap-add', 'CAP_DAC_READ_SEARCH'],
+    ...programs(system.filter(({ path }) => !path.startsWith('/run/') && !path.startsWith('/etc/'))),
+    ...['--dev', '/dev', '--ro-bind', folder, at],
+    ...['--setenv', 'PATH', searchPath, '--setenv', 'LC_ALL', 'C', '--chdir', '/'],
+  ]
+}
+
+const programs = (files: SystemFiles): string[] =>
+  files.flatMap(({ path, link }) => [
+    ...foldersTo(path),
+    ...(link === null ? ['--ro-bind-try', path, path] : ['--symlink', link, path]),
+  ])
+
+/** The folders above a path are for everybody to enter: steps run as other users as well. */
+function foldersTo(path: string): string[] {
+  const parent = dirname(path)
+  return parent === '/' ? [] : [...foldersTo(parent), '--perms', '0755', '--dir', parent]
+}

@@ -1,0 +1,347 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createKeyedLock } from '../../platform/keyed-lock.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Containers } from './calls.ts'
+import { type Engine, whenBack } from './client.ts'
+import { isMissing } from './errors.ts'
+import { beginning, countFrom, type Position, passedOf, sinceOf, unknown } from './output-position.ts'
+import { type OutputFrame, readBatches } from './streams.ts'
+
+/** Writes the output of containers into logs, for as long as this server leads. */
+export interface Outputs {
+  /** Writes the output of a container into a log from now on, where an earlier server left it. The caller closes its own handle. */
+  follow(container: string, output: FileHandle): Promise<void>
+  /** Resolves for a container that has ended: to true when this server has written its output, all of it. */
+  written(container: string): Promise<boolean>
+  /** Adds a line of Fairlead's own to the log of a container whose output is being written. */
+  note(container: string, line: string): Promise<void>
+  /** Forgets how far the output of a container was written: the container is gone. */
+  forget(container: string): Promise<void>
+  /** Forgets all containers but those of a list. It is asked for second: one that is followed from now on is not forgotten. */
+  keepOnly(list: () => Promise<ReadonlySet<string>>): Promise<void>
+  /** Ends all writing, in the middle of the output. */
+  close(): Promise<void>
+}
+
+export interface OutputsParts {
+  readonly engine: Engine
+  readonly containers: Pick<Containers, 'inspect'>
+  /** A folder of their own. */
+  readonly directory: string
+  readonly fence: () => void
+  readonly logger: Pick<Logger, 'warn'>
+}
+
+/** An engine that is away for longer is asked again later. */
+const patienceMs = 3_600_000
+/** The output of a container that has ended is written within this time, or the disk is full. */
+const writtenMs = 10_000
+
+export function createOutputs(parts: OutputsParts): Outputs {
+  const { directory } = parts
+  const followed = new Map<string, Followed>()
+  const complete = new Set<string>()
+  const closing = new AbortController()
+  const oneAtATime = createKeyedLock()
+  const recordOf = (container: string) => join(directory, container)
+
+  const follow: Outputs['follow'] = async (container, output) => {
+    if (followed.has(container) || complete.has(container) || closing.signal.aborted) return
+    // Reserved before the first wait: an instance may be adopted twice at once.
+    const { promise: ended, resolve } = Promise.withResolvers<void>()
+    followed.set(container, { ended, note: async () => undefined })
+    const end = (isComplete: boolean) => {
+      followed.delete(container)
+      if (isComplete) complete.add(container)
+      resolve()
+    }
+    try {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      const begun = await begin(parts, container, output, { record: recordOf(container), closing, oneAtATime })
+      followed.set(container, { ended, note: begun.note })
+      void begun.ended.then(end)
+    } catch (error) {
+      end(false)
+      throw error
+    }
+  }
+
+  return {
+    follow,
+
+    async written(container) {
+      await inTime(followed.get(container)?.ended)
+      return complete.has(container)
+    },
+
+    note: async (container, line) => followed.get(container)?.note(line),
+
+    async forget(container) {
+      complete.delete(container)
+      await rm(recordOf(container), { force: true })
+    },
+
+    async keepOnly(list) {
+      const names = await readdir(directory).catch(() => [])
+      const containers = await list()
+      await Promise.all(
+        names.filter((name) => !containers.has(name)).map((name) => rm(join(directory, name), { force: true })),
+      )
+    },
+
+    async close() {
+      closing.abort()
+      await Promise.all([...followed.values()].map(({ ended }) => ended))
+    },
+  }
+}
+
+/** Resolves when the output of a container that has ended is written, or when that takes too long. */
+async function inTime(ended: Promise<void> | undefined): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, writtenMs)
+  await Promise.race([ended, late.promise])
+  clearTimeout(timer)
+}
+
+interface Followed {
+  readonly ended: Promise<void>
+  readonly note: (line: string) => Promise<void>
+}
+
+/** Begins to write. The end never rejects; it is true when everything was written. */
+async function begin(
+  { engine, containers, fence, logger }: OutputsParts,
+  container: string,
+  output: FileHandle,
+  {
+    record: path,
+    closing,
+    oneAtATime,
+  }: {
+    readonly record: string
+    readonly closing: AbortController
+    readonly oneAtATime: ReturnType<typeof createKeyedLock>
+  },
+): Promise<{ readonly ended: Promise<boolean>; readonly note: Followed['note'] }> {
+  const { signal } = closing
+  // The same file under a descriptor of its own, which may be read as well.
+  const log = await open(`/proc/self/fd/${output.fd}`, 'a+')
+  const { dev, ino } = await log.stat()
+  const record = await openRecord(path, log).catch(async (error: unknown) => {
+    await log.close()
+    throw error
+  })
+  // Several instances of a release share its log.
+  const inTurn = (write: () => Promise<void>): Promise<void> =>
+    oneAtATime(`${dev}:${ino}`, () => {
+      signal.throwIfAborted()
+      mayWrite(fence, closing)
+      return write()
+    })
+  const runs = async (): Promise<boolean> => {
+    const found = await whenBack(() => containers.inspect(container), patienceMs, signal)
+    return found?.State.Running === true
+  }
+  const append: OutputRecord['append'] = (piece, position) => inTurn(() => record.append(piece, position))
+  const ended = followOutput({ engine, signal, runs, append }, container, record)
+    .then(
+      () => true,
+      (error: unknown) => {
+        if (!signal.aborted && !(error instanceof OutputTakenOver))
+          logger.warn({ err: error, container }, 'the output of a container is not written any more')
+        return false
+      },
+    )
+    .finally(async () => {
+      await record.close()
+      await log.close()
+    })
+  return { ended, note: (line) => inTurn(async () => log.appendFile(`${line}\n`)) }
+}
+
+/** Another server writes from now on, also the output of all other containers. */
+function mayWrite(fence: () => void, closing: AbortController): void {
+  try {
+    fence()
+  } catch (error) {
+    closing.abort()
+    throw error
+  }
+}
+
+const pauseMs = 200
+
+/** A time, as the engine puts it before each frame: nanoseconds, and always of one length. */
+const timeBytes = '2026-01-31T12:00:00.000000000Z'.length
+const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/
+
+export interface FollowParts {
+  readonly engine: Engine
+  /** Resolves to true while the container runs; waits while the engine is away. */
+  readonly runs: (signal: AbortSignal) => Promise<boolean>
+  /** Appends to the log; rejects when another server does that from now on. */
+  readonly append: OutputRecord['append']
+  readonly signal: AbortSignal
+}
+
+/**
+ * Writes the output of a container into its log, from where the record says, until the container has ended and all of it is
+ * written, or until the signal aborts. An engine that is started again is asked again.
+ */
+async function followOutput(
+  parts: FollowParts,
+  container: string,
+  record: Pick<OutputRecord, 'position'>,
+): Promise<void> {
+  const { runs, signal } = parts
+  for (;;) {
+    // Asked before the output is read: all of an ended one is there by then.
+    const follow = await runs(signal)
+    const isRead = await readOn(parts, container, record, follow).then(
+      () => true,
+      (error: unknown) => {
+        signal.throwIfAborted()
+        if (error instanceof OutputTakenOver) throw error
+        return isMissing(error)
+      },
+    )
+    if (isRead && !follow) return
+    await sleep(pauseMs, undefined, { signal })
+  }
+}
+
+/** Reads what there is beyond the position, and with `follow` what comes until the connection or the container ends. */
+async function readOn(
+  { engine, append, signal }: FollowParts,
+  container: string,
+  { position }: Pick<OutputRecord, 'position'>,
+  follow: boolean,
+): Promise<void> {
+  const answer = await engine.open({
+    method: 'GET',
+    path: ['containers', container, 'logs'],
+    query: { stdout: true, stderr: true, timestamps: true, follow, since: sinceOf(position) },
+    signal,
+  })
+  try {
+    let counter = countFrom(position)
+    let toPass: number | null = null
+    for await (const batch of readBatches(answer)) {
+      const pieces: Buffer[] = []
+      for (const { at, text } of batch.flatMap(timed)) {
+        if (toPass === null) {
+          toPass = passedOf(position, at)
+          if (toPass === 0 && position[0]?.at !== '') counter = countFrom(unknown)
+        }
+        if (toPass > 0) {
+          toPass -= 1
+          continue
+        }
+        counter.pass(at)
+        pieces.push(text)
+      }
+      if (pieces.length > 0) await append(Buffer.concat(pieces), counter.position())
+    }
+  } finally {
+    answer.destroy()
+  }
+}
+
+/** Takes the time off a frame. The engine reports its own troubles in frames without one, which are none of the app's output. */
+function timed({ bytes }: OutputFrame): { at: string; text: Buffer }[] {
+  const at = bytes.toString('latin1', 0, timeBytes)
+  return isTime.test(at) ? [{ at, text: bytes.subarray(timeBytes + 1) }] : []
+}
+
+/**
+ * Notes how far the output of a container was written into its log. Each piece is noted before it is written, with its place in
+ * the log, so that a server that takes over from one that was killed finds out whether the last piece was written.
+ */
+interface OutputRecord {
+  /** The position from which the output has to be read. */
+  readonly position: Position
+  /** Appends a piece of output to the log, after which the position is another one. */
+  append(piece: Buffer, position: Position): Promise<void>
+  close(): Promise<void>
+}
+
+/** Thrown when another server has opened the record meanwhile, and writes the output from now on. */
+class OutputTakenOver extends Error {
+  override readonly name = 'OutputTakenOver'
+}
+
+interface Noted {
+  /** The writer that has opened the record last. */
+  readonly writer: string
+  readonly before: Position
+  readonly after: Position
+  /** The piece between the two positions; null when nothing was written yet. */
+  readonly piece: { readonly at: number; readonly bytes: number; readonly hash: string } | null
+}
+
+/** Longer than every note, so that one write replaces the whole of another. */
+const noteBytes = 1_024
+
+/**
+ * @param path of the record, which is made when it is missing
+ * @param log open for reading and appending; nothing else is appended to it during a call of `append`, but for notes of the
+ *   server, which are rare
+ */
+export async function openRecord(path: string, log: FileHandle): Promise<OutputRecord> {
+  const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  const writer = randomUUID()
+  const note = async (noted: Omit<Noted, 'writer'>): Promise<void> => {
+    const text = JSON.stringify({ writer, ...noted })
+    if (text.length > noteBytes) throw new Error('a note about output is too long')
+    const { bytesWritten } = await file.write(text.padEnd(noteBytes), 0)
+    if (bytesWritten < noteBytes) throw new Error('a note about output was not written whole')
+  }
+  let position = await positionOf(await readNote(file), log)
+  await note({ before: position, after: position, piece: null })
+  return {
+    get position() {
+      return position
+    },
+    async append(bytes, after) {
+      if ((await readNote(file))?.writer !== writer) throw new OutputTakenOver('another server writes this output')
+      const { size: at } = await log.stat()
+      await note({ before: position, after, piece: { at, bytes: bytes.length, hash: hashOf(bytes) } })
+      try {
+        // `write` may write less on a disk that becomes full, and does not fail.
+        await log.appendFile(bytes)
+      } catch (error) {
+        // It is read again, as a whole.
+        await log.truncate(at)
+        throw error
+      }
+      position = after
+    },
+    close: () => file.close(),
+  }
+}
+
+async function readNote(file: FileHandle): Promise<Noted | null> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(noteBytes), 0, noteBytes, 0)
+  try {
+    return JSON.parse(buffer.toString('utf8', 0, bytesRead)) as Noted
+  } catch {
+    // It was made, and nothing was noted yet.
+    return null
+  }
+}
+
+async function positionOf(noted: Noted | null, log: FileHandle): Promise<Position> {
+  if (noted === null) return beginning
+  if (noted.piece === null) return noted.after
+  const { at, bytes, hash } = noted.piece
+  const written = Buffer.alloc(bytes)
+  const { bytesRead } = await log.read(written, 0, bytes, at)
+  return bytesRead === bytes && hashOf(written) === hash ? noted.after : noted.before
+}
+
+const hashOf = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('base64')

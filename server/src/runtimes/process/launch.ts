@@ -1,0 +1,274 @@
+import type { ChildProcess } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Writable } from 'node:stream'
+import type { Command } from '../../platform/command.ts'
+import { type Spawned, spawnSandboxed } from '../../platform/machine/sandbox/spawn.ts'
+import { isShortage, type ProcessIdentity, ShortageError, startProcess, startTimeOf } from '../../platform/processes.ts'
+import type { OsUser } from '../../platform/users.ts'
+import { type CommandScope, commandEnvironment, searchPath } from '../environment.ts'
+import type { Entry } from './confinement/confinement.ts'
+import type { Entrance } from './enter.ts'
+import { perlCommand, perlEntrance } from './enter-perl.ts'
+import { instanceMarkVariable, markVariable, type ProcessMarks } from './marks.ts'
+import { type LocalRelease, volumeFoldersOf } from './release-folders.ts'
+import { takingTerminal } from './terminal/terminal.ts'
+import type { Programs } from './toolchain/own-programs.ts'
+import { RegistryError } from './toolchain/registry.ts'
+import type { Toolchains } from './toolchain/toolchains.ts'
+
+export interface ExitStatus {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+export type Launch =
+  | {
+      readonly ok: true
+      readonly process: ProcessIdentity
+      readonly exited: Promise<ExitStatus>
+      /** Holds the streams of the descriptors that are pipes. */
+      readonly child: Pick<ChildProcess, 'stdin' | 'stdout' | 'stderr' | 'unref'>
+    }
+  /** With the code that a shell gives: 127 for a command that does not exist, 126 for one that cannot be run. */
+  | { readonly ok: false; readonly code: 126 | 127; readonly message: string }
+
+interface LaunchOptions {
+  readonly cwd: string
+  readonly env: Record<string, string>
+  /** Folders that the command is looked up in; the server's own PATH plays no part. */
+  readonly path: readonly string[]
+  readonly user: OsUser | null
+  /** A descriptor that receives standard output and error, three pipes, or the descriptor of a terminal. */
+  readonly output: number | 'pipes' | { readonly terminal: number }
+  /** Confines the command; nothing of it runs outside. */
+  readonly entry: Entry
+  /** Node and the compiled `enter.ts`, where the user can read them. */
+  readonly enter: { readonly node: string; readonly program: string }
+  /** Called right before the process is started; nothing is started when it throws. */
+  readonly fence: () => void
+}
+
+/**
+ * Starts a command in a session of its own. With a user it runs as that user and in no further group (Node clears the
+ * supplementary groups whenever it changes the user). Never rejects because of the command itself; rejects with what the
+ * fence throws, and with a `ShortageError` when the machine cannot start it now.
+ */
+async function launch(argv: readonly [string, ...string[]], options: LaunchOptions): Promise<Launch> {
+  const [command, ...args] = argv
+  const file = await resolveCommand(command, options.path, options.cwd)
+  if (file === null) return { ok: false, code: 127, message: `${command}: command not found` }
+  const networkReady = options.entry.networkReady.catch((error: unknown) => {
+    throw new ShortageError(`${command} has no network on this machine`, { cause: error })
+  })
+  // A failure before this one is the reason to tell.
+  networkReady.catch(() => undefined)
+  if (!waitsInside(options)) await networkReady
+  options.fence()
+  try {
+    const words = typeof options.output === 'object' ? takingTerminal([file, ...args]) : ([file, ...args] as const)
+    const { child, joined } = spawnConfined(words, options)
+    const exited = new Promise<ExitStatus>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
+    if (child.pid === undefined) {
+      throw await new Promise<Error>((resolve) => child.once('error', resolve))
+    }
+    // The kernel keeps an ended child until Node has collected its exit status, which cannot happen in this turn.
+    const startTime = startTimeOf(child.pid) ?? ''
+    await joined
+    await networkReady
+    return { ok: true, process: { pid: child.pid, startTime }, exited, child }
+  } catch (error) {
+    if (isShortage(error) || !isDirect(options.entry)) {
+      throw new ShortageError(`${command} could not be started by this machine`, { cause: error })
+    }
+    return { ok: false, code: 126, message: describe(command, error) }
+  }
+}
+
+/** True when the first program that runs is the command itself. */
+const isDirect = ({ sandbox, prefix, groups, network }: Entry): boolean =>
+  sandbox === null && prefix.length + groups.length + network.length === 0
+
+/** True when the command itself begins once the network is ready, and what leads to it before. */
+const waitsInside = ({ entry, user }: LaunchOptions): boolean => entry.sandbox !== null && user !== null
+
+function stdioOf(output: LaunchOptions['output']): ['pipe' | 'ignore' | number, 'pipe' | number, 'pipe' | number] {
+  if (typeof output === 'object') return [output.terminal, output.terminal, output.terminal]
+  return output === 'pipes' ? ['pipe', 'pipe', 'pipe'] : ['ignore', output, output]
+}
+
+function spawnConfined(argv: readonly [string, ...string[]], options: LaunchOptions): Spawned {
+  const { sandbox, prefix, groups, network } = options.entry
+  if (sandbox !== null) return spawnInSandbox(sandbox, argv, options)
+  const [first = argv[0], ...rest] = [...prefix, ...argv]
+  const spawn = groups.length + network.length === 0 ? spawnDirectly : spawnEntered
+  return { child: spawn(first, rest, options), joined: Promise.resolve() }
+}
+
+/**
+ * Starts the command in bubblewrap. Where root runs bubblewrap, the user is given up inside, and Perl or `enter.ts` then sets
+ * the command's variables; otherwise bubblewrap sets them.
+ */
+function spawnInSandbox(
+  { sandbox, view }: NonNullable<Entry['sandbox']>,
+  argv: readonly [string, ...string[]],
+  { output, user, entry, enter, env }: LaunchOptions,
+): Spawned {
+  // Bubblewrap lives on for as long as a process does that the command has left behind, and carries the mark for it.
+  const marks = { [markVariable]: env[markVariable] ?? '' }
+  const common = {
+    user,
+    before: [...entry.network, ...entry.prefix],
+    // A server that is not root enters the network of an app as root of a namespace.
+    entersAsRoot: entry.network.length > 0,
+    groups: entry.groups,
+    marks,
+    detached: true,
+    outOfMemoryScore: entry.outOfMemoryScore,
+  }
+  if (user === null) {
+    const stdio = [...stdioOf(output), 'ignore'] as const
+    return spawnSandboxed(sandbox, { ...common, argv, stdio, view: { ...view, variables: env } })
+  }
+  const { perl } = sandbox
+  const stdio = [...stdioOf(output), 'pipe'] as const
+  const becoming = perl === null ? ([enter.node, ...enterOptions, enter.program] as const) : perlCommand(perl)
+  const spawned = spawnSandboxed(sandbox, { ...common, argv: becoming, stdio, view })
+  const [file, ...args] = argv
+  const entrance: Entrance = { groups: [], user: null, file, args, env }
+  const instructions = perl === null ? JSON.stringify(entrance) : perlEntrance(argv, env)
+  void entry.networkReady.then(
+    () => send(spawned.child, instructions),
+    // Without instructions it ends.
+    () => send(spawned.child, ''),
+  )
+  return spawned
+}
+
+function spawnDirectly(file: string, args: readonly string[], options: LaunchOptions): ChildProcess {
+  const { cwd, env, output, user, entry } = options
+  return startProcess(file, args, {
+    cwd,
+    env,
+    detached: true,
+    outOfMemoryScore: entry.outOfMemoryScore,
+    stdio: stdioOf(output),
+    ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
+  })
+}
+
+/**
+ * Starts `enter.ts` in the network; it joins the groups while it still has the server's rights and then becomes the
+ * command. All that runs before it has an empty environment: a variable of the app such as `LD_PRELOAD` would make a
+ * program with the server's rights run the app's code.
+ */
+function spawnEntered(file: string, args: readonly string[], options: LaunchOptions): ChildProcess {
+  const { cwd, env, output, user, entry, enter } = options
+  const [first = enter.node, ...rest] = [...entry.network, enter.node, ...enterOptions, enter.program]
+  const child = startProcess(first, rest, {
+    cwd,
+    env: {},
+    detached: true,
+    outOfMemoryScore: entry.outOfMemoryScore,
+    stdio: [...stdioOf(output), 'pipe'],
+  })
+  const entrance: Entrance = { groups: entry.groups, user, file, args, env }
+  send(child, JSON.stringify(entrance))
+  return child
+}
+
+const enterOptions = ['--disable-warning=ExperimentalWarning']
+
+/** Writes the instructions that the child reads from descriptor 3. */
+function send(child: ChildProcess, instructions: string): void {
+  if (child.pid === undefined) return
+  const pipe = child.stdio[3] as Writable | undefined
+  // The process may be killed before it has read.
+  pipe?.on('error', () => undefined)
+  pipe?.end(instructions)
+}
+
+function describe(command: string, error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT') return `${command}: cannot be run: the interpreter in its first line or its folder is missing`
+  if (code === 'EACCES') return `${command}: cannot be run: permission denied`
+  return `${command}: cannot be run: ${error instanceof Error ? error.message : String(error)}`
+}
+
+/** Starts a command of a release in its sources, with its environment and as its user. */
+export type CommandStarter = (
+  release: LocalRelease,
+  command: Command,
+  how: {
+    readonly scope: CommandScope
+    readonly entry: Entry
+    readonly output: LaunchOptions['output']
+    /** The name of the instance that the command is, or belongs to. */
+    readonly unit?: string
+  },
+) => Promise<Launch>
+
+/** @param fence called right before a process is started; nothing is started when it throws */
+export function createCommandStarter(
+  { node, enter: program }: Pick<Programs, 'node' | 'enter'>,
+  toolchains: Pick<Toolchains, 'binOf'>,
+  marks: Pick<ProcessMarks, 'markOf'>,
+  fence: () => void,
+): CommandStarter {
+  const enter = { node, program }
+  return async (release, command, { scope, entry, output, unit }) => {
+    const bin = await toolchains.binOf(release.paths).catch(missingTool)
+    if (typeof bin !== 'string') return bin
+    const [name, ...args] = command.argv
+    const place = { scope, bin, memoryBytes: entry.memoryBytes }
+    return launch([name, ...args], {
+      cwd: release.paths.source,
+      env: {
+        ...commandEnvironment({ ...release, volumeFolders: volumeFoldersOf(release) }, command, place),
+        [markVariable]: marks.markOf(release.id),
+        ...(unit === undefined ? {} : { [instanceMarkVariable]: marks.markOf(unit) }),
+      },
+      path: searchPath(release.paths, bin),
+      user: release.user,
+      output,
+      entry,
+      enter,
+      fence,
+    })
+  }
+}
+
+/** A program that the release runs with was deleted, and cannot be had again: its commands cannot be run. */
+function missingTool(error: unknown): Launch {
+  if (!(error instanceof RegistryError)) throw error
+  const message = `A program that this release runs with is not on the server any more, and the package registry could not be read (${error.message}).`
+  return { ok: false, code: 127, message }
+}
+
+/**
+ * Finds the file of a command. Returns `null` when there is none. A command that is named by its path needs only to
+ * exist: the reason why it cannot be run says more than "not found".
+ *
+ * @param path the folders that a plain name is looked up in
+ */
+async function resolveCommand(command: string, path: readonly string[], cwd: string): Promise<string | null> {
+  if (command.includes('/')) {
+    const file = resolve(cwd, command)
+    return (await isFile(file, constants.F_OK)) ? file : null
+  }
+  for (const folder of path) {
+    const file = join(folder, command)
+    if (await isFile(file, constants.X_OK)) return file
+  }
+  return null
+}
+
+async function isFile(path: string, mode: number): Promise<boolean> {
+  try {
+    await access(path, mode)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,103 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { readOptional } from '../../platform/files.ts'
+import { bootId, type Marker, startTimeOf, ticksSinceBoot, variablesOf } from '../../platform/processes.ts'
+import { RELEASE_MARKER } from '../environment.ts'
+
+/** Every process of a release carries its mark in this variable. */
+export const markVariable = 'FAIRLEAD_PROCESS_MARK'
+
+/** Every process of an instance carries the mark of the instance's name in this variable. */
+export const instanceMarkVariable = 'FAIRLEAD_INSTANCE_MARK'
+
+/**
+ * The marks by which the processes of releases are found, with a server or without one. Visitors can read the id of a
+ * release, so a mark is the id with a code that only the server can make: no other app's process can be taken for one of
+ * the release.
+ */
+export interface ProcessMarks {
+  markOf(releaseId: string): string
+  /** @param uid of the app's user; `undefined` when it is not known */
+  markerOf(releaseId: string, uid: number | undefined): Marker
+  /** As `markerOf`, for the processes of one instance alone. */
+  instanceMarkerOf(unit: string, uid: number | undefined): Marker
+  /** Returns the release that the process is marked for; `null` when it has no mark, or a false one. */
+  releaseOf(pid: number): string | null
+  /** As `releaseOf`, with the name of the instance, where it belongs to one. */
+  instanceOf(pid: number): { readonly releaseId: string; readonly unit: string | null } | null
+}
+
+/** The content of the file. */
+interface Stored {
+  /** The key of the codes, in base64. */
+  readonly key: string
+  /** The time from which all processes have marks. Those of earlier servers carry the plain id. */
+  readonly since: { readonly boot: string | null; readonly ticks: number }
+}
+
+/** Reads the marks of a data directory; `null` in `file` where no server has made them yet. */
+export async function readMarks(file: string): Promise<ProcessMarks> {
+  const text = await readOptional(file)
+  return createMarks(text === undefined ? null : (JSON.parse(text) as Stored))
+}
+
+/** Reads the marks of a data directory; the first server makes them. */
+export async function openMarks(file: string): Promise<ProcessMarks> {
+  if ((await readOptional(file)) === undefined) await make(file)
+  return createMarks(JSON.parse(await readFile(file, 'utf8')) as Stored)
+}
+
+async function make(file: string): Promise<void> {
+  const since = { boot: bootId(), ticks: ticksSinceBoot() }
+  const stored: Stored = { key: randomBytes(32).toString('base64'), since }
+  const fresh = `${file}.${randomBytes(6).toString('hex')}.new`
+  try {
+    await writeFile(fresh, JSON.stringify(stored), { mode: 0o600, flush: true })
+    // A link never replaces a file, unlike a rename.
+    await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await rm(fresh, { force: true })
+  }
+}
+
+/** @param stored `null` where only an earlier version of the server has run: its processes carry the plain id */
+function createMarks(stored: Stored | null): ProcessMarks {
+  const key = stored === null ? randomBytes(32) : Buffer.from(stored.key, 'base64')
+  const codeOf = (id: string) => createHmac('sha256', key).update(id).digest('base64url')
+  const markOf = (id: string) => `${id}.${codeOf(id)}`
+  const before = stored === null ? Number.POSITIVE_INFINITY : stored.since.boot === bootId() ? stored.since.ticks : 0
+  const idIn = (mark: string | null): string | null => {
+    const id = mark?.slice(0, mark.lastIndexOf('.')) ?? null
+    return mark !== null && id !== null && isEqual(mark, markOf(id)) ? id : null
+  }
+  const instanceOf: ProcessMarks['instanceOf'] = (pid) => {
+    const [mark = null, plain = null, unit = null] = variablesOf(pid, [
+      markVariable,
+      RELEASE_MARKER,
+      instanceMarkVariable,
+    ])
+    const id = idIn(mark)
+    if (id !== null) return { releaseId: id, unit: idIn(unit) }
+    // Read last: each of all processes of the machine is asked.
+    return plain !== null && Number(startTimeOf(pid) ?? Number.NaN) < before ? { releaseId: plain, unit: null } : null
+  }
+  return {
+    markOf,
+    markerOf: (id, uid) => ({
+      name: markVariable,
+      value: markOf(id),
+      uid,
+      or: { name: RELEASE_MARKER, value: id, uid, before },
+    }),
+    instanceMarkerOf: (unit, uid) => ({ name: instanceMarkVariable, value: markOf(unit), uid }),
+    releaseOf: (pid) => instanceOf(pid)?.releaseId ?? null,
+    instanceOf,
+  }
+}
+
+function isEqual(one: string, other: string): boolean {
+  const [first, second] = [Buffer.from(one), Buffer.from(other)]
+  return first.length === second.length && timingSafeEqual(first, second)
+}

@@ -1,0 +1,235 @@
+import { createHash } from 'node:crypto'
+import { chmod, copyFile, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
+import { assetFile, programFile } from '../../../platform/machine/own-files.ts'
+import { copyOnce, makePassableDirectory, reachableCopy } from '../../../platform/machine/reach.ts'
+import { folderRunnerName, phpServerName, pythonLockName, type ToolName } from '../../../platform/toolchain.ts'
+import type { OsUser } from '../../../platform/users.ts'
+import { CACHE_VARIABLE } from '../../environment.ts'
+
+/** The programs that builds and apps run with. All paths are absolute and readable for the users of apps. */
+export interface Programs {
+  readonly node: string
+  /** The folder that comes first on PATH. */
+  readonly bin: string
+  /** The program that becomes a command of an app; see `launch/enter.ts`. */
+  readonly enter: string
+  /** The same programs, each by itself. */
+  readonly own: OwnTools
+  /** The folder for tools that apps ask for in other versions. */
+  readonly tools: string
+  /** Those that all builds and apps run with: the first of PATH, Node and the package managers. */
+  readonly shared: readonly string[]
+  /** All that they read besides the system's files. */
+  readonly paths: readonly string[]
+}
+
+/** The compiled `launch/enter.ts`, a single file without dependencies. */
+export const enterProgram = programFile('enter')
+
+/**
+ * Prepares the server's own Node and the package managers that are installed with it. Copies them to `runtime` where `user`
+ * could not read the installed ones.
+ */
+export async function preparePrograms(options: {
+  readonly runtime: string
+  readonly bin: string
+  readonly tools: string
+  readonly user: OsUser | null
+}): Promise<Programs> {
+  const { runtime, bin, tools, user } = options
+  const packageCopy = async (name: string): Promise<{ readonly path: string; readonly version: string }> => {
+    const manifest = findPackageJSON(name, import.meta.url)
+    if (manifest === undefined) throw new Error(`${name} is not installed`)
+    const { version } = JSON.parse(await readFile(manifest, 'utf8')) as { version: string }
+    const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
+    return { path: await reachableCopy({ source: dirname(manifest), copyTo, user }), version }
+  }
+  // A copy, so that it is a module by its name wherever it is seen.
+  const enter = join(runtime, await nameByContent('enter', enterProgram))
+  const [node, npm, pnpm, yarn, modernYarn] = await Promise.all([
+    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
+    packageCopy('npm'),
+    packageCopy('pnpm'),
+    packageCopy('yarn'),
+    packageCopy('@yarnpkg/cli-dist'),
+    copyOnce({ source: enterProgram, copyTo: enter }),
+  ])
+  const own: OwnTools = {
+    node,
+    npmCli: join(npm.path, 'bin', 'npm-cli.js'),
+    pnpmCli: join(pnpm.path, 'bin', 'pnpm.cjs'),
+    yarnCli: join(yarn.path, 'bin', 'yarn.js'),
+    modernYarnCli: join(modernYarn.path, 'bin', 'yarn.js'),
+    versions: {
+      node: [process.versions.node],
+      npm: [npm.version],
+      pnpm: [pnpm.version],
+      yarn: [yarn.version, modernYarn.version],
+    },
+  }
+  await prepareBin({ ...own, directory: bin })
+  // Sandboxes show the folder, so that it must exist before the first of them.
+  await makePassableDirectory(tools)
+  const packages = [npm, pnpm, yarn, modernYarn].map(({ path }) => path)
+  const shared = [bin, node, ...packages]
+  return { node, bin, enter, own, tools, shared, paths: [...shared, tools, enter] }
+}
+
+async function nameByContent(name: string, file: string): Promise<string> {
+  const hash = createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
+  return `${name}-${hash.slice(0, 16)}.mjs`
+}
+
+/** The programs that the server has by itself. All paths are absolute. */
+export interface OwnTools {
+  readonly node: string
+  /** npm's `bin/npm-cli.js`; npx is beside it. */
+  readonly npmCli: string
+  /** pnpm's `bin/pnpm.cjs` */
+  readonly pnpmCli: string
+  /** The `bin/yarn.js` of Yarn 1. */
+  readonly yarnCli: string
+  /** The same of a later Yarn, which takes over where `FAIRLEAD_YARN` is `modern`. */
+  readonly modernYarnCli: string
+  readonly versions: Readonly<Partial<Record<ToolName, readonly string[]>>>
+}
+
+export interface PrepareBinOptions extends Omit<OwnTools, 'versions'> {
+  readonly directory: string
+  /** The programs that run package managers, by their paths; null for one that is a program itself; `node` for others. */
+  readonly runners?: Readonly<Record<string, string | null>>
+  readonly bun?: string
+  readonly deno?: string
+}
+
+/**
+ * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn`, Bun and Deno
+ * for apps that need them, `fairlead-in`, which runs a command in a folder, `fairlead-php`, which serves an app in PHP,
+ * and `fairlead-python-lock`, which installs the packages of a lock file.
+ * Replaces existing files, so that a later server installs its own versions. All paths are absolute and must be readable
+ * by the users that apps run as.
+ */
+export async function prepareBin(options: PrepareBinOptions): Promise<void> {
+  const { directory, node } = options
+  await mkdir(directory, { recursive: true })
+  await chmod(directory, 0o755)
+  await replace(join(directory, 'node'), (path) => symlink(node, path))
+  for (const [name, asset] of Object.entries(assets)) {
+    await replace(join(directory, name), (path) => copyFile(asset, path))
+    await chmod(join(directory, name), 0o644)
+  }
+  for (const [name, lines] of Object.entries(scripts(options))) {
+    await replace(join(directory, name), (path) => writeScript(path, lines))
+  }
+}
+
+const phpRouter = 'fairlead-php-router.php'
+const pythonLock = 'fairlead-python-lock.py'
+
+/** Programs for interpreters of the machine, beside the scripts that run them. */
+const assets = { [phpRouter]: assetFile('php/router.php'), [pythonLock]: assetFile('python/install-lock.py') }
+
+/** Returns the lines of each script by the name of its file. */
+function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
+  const { directory, node, npmCli, pnpmCli, yarnCli, modernYarnCli, runners = {} } = options
+  const run = (script: string, cli = script) => {
+    const runner = runners[cli] === undefined ? node : runners[cli]
+    return `exec ${runner === null ? '' : `${quote(runner)} `}${quote(script)} "$@"`
+  }
+  const npmCache = cacheVariables({ npm_config_cache: 'npm' })
+  const pnpmCache = [
+    ...cacheVariables({ npm_config_store_dir: 'pnpm', npm_config_cache_dir: 'pnpm-metadata' }),
+    // pnpm 11 and later read variables of their own name.
+    ...['registry', 'store_dir', 'cache_dir'].flatMap((name) => sameAs(`pnpm_config_${name}`, `npm_config_${name}`)),
+  ]
+  return {
+    npm: [...npmCache, run(npmCli)],
+    npx: [...npmCache, run(join(dirname(npmCli), 'npx-cli.js'), npmCli)],
+    pnpm: [...pnpmCache, run(pnpmCli)],
+    yarn: [
+      'if [ "$FAIRLEAD_YARN" = modern ]; then',
+      ...cacheVariables({ YARN_GLOBAL_FOLDER: 'yarn' }),
+      run(modernYarnCli),
+      'fi',
+      ...cacheVariables({ YARN_CACHE_FOLDER: 'yarn-1' }),
+      run(yarnCli),
+    ],
+    ...runtimes(options),
+    // The script changes the folder itself, with the app's rights: the app may have put a link there meanwhile.
+    [folderRunnerName]: [
+      'cd -- "$1" || exit 126',
+      'shift',
+      `export PATH=${quote(directory)}:"$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH:$PWD/bin"`,
+      // The shell would name this script, which nobody but the server knows.
+      'command -v -- "$1" > /dev/null || { printf "%s\\n" "$1: command not found" >&2; exit 127; }',
+      'exec "$@"',
+    ],
+    // The environment of the app's folder, and nothing of what the folder holds: -I keeps its modules out.
+    [pythonLockName]: [`exec .venv/bin/python -I ${quote(join(directory, pythonLock))} "$@"`],
+    // Workers, because one process answers one request at a time. Errors are for the log, not for visitors.
+    [phpServerName]: [
+      '[ -n "$PHP_CLI_SERVER_WORKERS" ] || export PHP_CLI_SERVER_WORKERS=4',
+      'exec php -d display_errors=0 -d log_errors=1 -d expose_php=0 -d memory_limit=128M \\',
+      `-S "0.0.0.0:$PORT" -t "$1" ${quote(join(directory, phpRouter))}`,
+    ],
+  }
+}
+
+/** Bun and Deno, told of the registry and the certificates of builds by variables of their own. */
+function runtimes({ bun, deno }: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
+  const bunCache = cacheVariables({ BUN_INSTALL_CACHE_DIR: 'bun' })
+  return {
+    ...(bun === undefined
+      ? {}
+      : {
+          bun: [...bunCache, `exec ${quote(bun)} "$@"`],
+          bunx: [...bunCache, `exec ${quote(bun)} x "$@"`],
+        }),
+    ...(deno === undefined
+      ? {}
+      : {
+          deno: [
+            ...sameAs('NPM_CONFIG_REGISTRY', 'npm_config_registry'),
+            ...sameAs('DENO_CERT', 'NODE_EXTRA_CA_CERTS'),
+            `exec ${quote(deno)} "$@"`,
+          ],
+        }),
+  }
+}
+
+/** Returns lines that give a variable the value of another, unless it is set. */
+const sameAs = (name: string, other: string): string[] => [
+  `if [ -z "$${name}" ] && [ -n "$${other}" ]; then export ${name}="$${other}"; fi`,
+]
+
+/**
+ * Returns lines that tell a package manager to keep its downloads in folders of the build's cache, by variables of its
+ * own. Apps have no cache; a variable that the app has set itself stays.
+ */
+function cacheVariables(folders: Readonly<Record<string, string>>): string[] {
+  return [
+    `if [ -n "$${CACHE_VARIABLE}" ]; then`,
+    ...Object.entries(folders).map(([name, folder]) => `export ${name}="\${${name}:-$${CACHE_VARIABLE}/${folder}}"`),
+    'fi',
+  ]
+}
+
+/** Replaces a file in one step: a running build keeps the file that it has open. */
+async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
+  const fresh = `${path}.new`
+  await rm(fresh, { force: true })
+  await make(fresh)
+  await rename(fresh, path)
+}
+
+async function writeScript(path: string, lines: readonly string[]): Promise<void> {
+  await writeFile(path, ['#!/bin/sh', ...lines, ''].join('\n'))
+  await chmod(path, 0o755)
+}
+
+/** Quotes one word for a POSIX shell (section 2.2.2, single quotes). */
+const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
