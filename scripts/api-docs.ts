@@ -1,10 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { type DashboardOperation, dashboardOperations } from '../server/src/contract/dashboard-operations.ts'
+import { type DashboardOperation, dashboardOperations } from '../server/src/contract/dashboard.ts'
 import { type Operation, operations } from '../server/src/contract/operations.ts'
-import { type Field, fieldsOf, sentences } from '../server/src/http/reference/fields.ts'
-import { schemaOf } from '../server/src/http/reference/schemas.ts'
+import { type Field, fieldsOf, schemaOf, sentences } from '../server/src/http/reference/json-schema.ts'
 
 /** Writes the operations into docs/api.md from the contract: `node scripts/api-docs.ts`. A test compares them. */
 

@@ -1,10 +1,10 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { operations } from '../server/src/contract/operations.ts'
-import { type Schema, schemaOf } from '../server/src/http/reference/schemas.ts'
+import { type Schema, schemaOf } from '../server/src/http/reference/json-schema.ts'
 
 /** The declarations of the client that name no schema of zod. They are those of the server, unchanged. */
-const plain = ['client', 'client-methods', 'errors', 'routes', 'routes/route']
+const plain = ['client', 'errors', 'routes']
 
 /**
  * Writes the types of the bundled client into a folder. Those of the contract are made of zod, which its users would have to

@@ -28597,7 +28597,7 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */   eN: () => (/* binding */ KeyError),
 /* harmony export */   rn: () => (/* binding */ foreignStatus)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
 
 /** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
@@ -28619,14 +28619,14 @@ class AddressError extends Error {
 function isTransient(error) {
     if (error instanceof KeyError)
         return isTransient(error.cause);
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return true;
     const status = foreignStatus(error) ?? error.status;
     return status >= 500 || status === 429;
 }
 /** True when Fairlead itself answers that the resource does not exist. */
 function isGone(error) {
-    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && error.code === 'not_found';
 }
 
 
@@ -28638,7 +28638,7 @@ function isGone(error) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   z: () => (/* binding */ createAttempts)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
 /* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5717);
 
 
@@ -28698,7 +28698,7 @@ const isHopeless = (error) => hopeless.test(systemCode(error));
 const failedBeforeSending = (error) => isHopeless(error) || beforeSending.test(systemCode(error));
 /** Returns the code of the innermost cause, such as `ECONNREFUSED`; empty for an answer. */
 function systemCode(error) {
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h || !(error instanceof Error))
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD || !(error instanceof Error))
         return '';
     const { code, errors } = error;
     if (error.cause instanceof Error)
@@ -28779,7 +28779,7 @@ function delayed(signal, milliseconds) {
 /* harmony export */ });
 /* unused harmony export commandToTrust */
 /* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3340);
-/* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5382);
+/* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1420);
 /* harmony import */ var _log_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(1328);
 /* harmony import */ var _states_js__WEBPACK_IMPORTED_MODULE_3__ = __nccwpck_require__(7254);
 /* harmony import */ var _answers_js__WEBPACK_IMPORTED_MODULE_4__ = __nccwpck_require__(9870);
@@ -28851,7 +28851,7 @@ async function endKeys(apiUrl, send) {
 /* harmony export */   l: () => (/* binding */ requireDeployment),
 /* harmony export */   s: () => (/* binding */ outcomeOf)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
 
 /** Returns the outcome that a deployment's state means; `undefined` while it is building. */
 function outcomeOf(deployment, commit) {
@@ -28878,7 +28878,7 @@ function requireDeployment(answer) {
     const texts = [id, status, url, created_at, commit ?? '', started_at ?? '', finished_at ?? '', ...textsOf(failure)];
     if (texts.every((part) => typeof part === 'string'))
         return answer;
-    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
+    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', 'The answer is not a deployment.', { status: 200 });
 }
 /** Returns the fields of a failure that must be text; none when there is no failure. */
 function textsOf(failure) {
@@ -28976,8 +28976,8 @@ __nccwpck_require__.d(__webpack_exports__, {
 const external_node_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
 // EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
 var core = __nccwpck_require__(3340);
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 7 modules
-var client = __nccwpck_require__(6492);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 2 modules
+var client = __nccwpck_require__(3709);
 // EXTERNAL MODULE: ./action/lib/api/key.js
 var key = __nccwpck_require__(1546);
 // EXTERNAL MODULE: ./action/lib/github/reporter.js + 3 modules
@@ -29017,8 +29017,8 @@ function createClients(access, env, attempts) {
         return response;
     };
     return {
-        api: (0,client/* createClient */.U)({ ...options, ...repetitions, fetch: watched }),
-        logs: (0,client/* createClient */.U)({ ...options, retries: 0, fetch: proxied }),
+        api: (0,client/* createClient */.UU)({ ...options, ...repetitions, fetch: watched }),
+        logs: (0,client/* createClient */.UU)({ ...options, retries: 0, fetch: proxied }),
     };
 }
 /**
@@ -29106,8 +29106,8 @@ var core = __nccwpck_require__(3340);
 var answers = __nccwpck_require__(9870);
 // EXTERNAL MODULE: ./action/lib/api/attempts.js
 var api_attempts = __nccwpck_require__(1323);
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 7 modules
-var contract_client = __nccwpck_require__(6492);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 2 modules
+var contract_client = __nccwpck_require__(3709);
 ;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
 /**
  * Error thrown when encountering an issue during parsing.
@@ -29698,7 +29698,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
             }
             catch (error) {
                 // Not requested again after a refusal, because the state of the deployment is enough to go on.
-                over ||= error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error);
+                over ||= error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error);
                 return false;
             }
             finally {
@@ -29811,7 +29811,7 @@ async function deploy(options) {
             }));
         }
         catch (error) {
-            if (!over.aborted || (error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error)))
+            if (!over.aborted || (error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error)))
                 return { kind: 'refused', error };
             const kind = options.signal.aborted ? 'cancelled' : 'timeout';
             return { kind, error: attempts.lastError, maySend: attempts.maySend };
@@ -30447,8 +30447,8 @@ function optional(name, value) {
 /* harmony export */   A3: () => (/* binding */ reasonOf),
 /* harmony export */   WE: () => (/* binding */ explain)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6492);
-/* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5382);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1420);
 /* harmony import */ var _api_answers_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9870);
 
 
@@ -30471,7 +30471,7 @@ function explain(error, apiUrl) {
         return explainNoKey(error, apiUrl);
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .AddressError */ .Hi)
         return [explainPath(apiUrl)];
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
         return [explainNoAnswer(error, apiUrl)];
     const foreign = (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
@@ -30501,7 +30501,7 @@ function explain(error, apiUrl) {
 function explainNoKey({ cause: error, message: command }, apiUrl) {
     if (error instanceof _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .NoTokenError */ .vS)
         return [`GitHub gave no token for this job: ${reasonOf(error)}`];
-    const refused = error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined && !(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .isTransient */ .dg)(error);
+    const refused = error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined && !(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .isTransient */ .dg)(error);
     if (!refused)
         return explain(error, apiUrl);
     if (error.code === 'not_found') {
@@ -30555,11 +30555,11 @@ function codeOf(error) {
         return 'no_key';
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .AddressError */ .Hi)
         return 'no_answer';
-    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined ? error.code : 'no_answer';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined ? error.code : 'no_answer';
 }
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
         return `status ${(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
@@ -34776,255 +34776,165 @@ const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCa
 
 /***/ }),
 
-/***/ 5642:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   Vh: () => (/* binding */ readJson),
-/* harmony export */   XL: () => (/* binding */ foreignAnswer),
-/* harmony export */   lS: () => (/* binding */ readError)
-/* harmony export */ });
-/* harmony import */ var _errors_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6548);
-
-/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
-function readJson(text, response) {
-    try {
-        return JSON.parse(text);
-    }
-    catch {
-        throw foreignAnswer(response);
-    }
-}
-/** Returns the `ApiError` of an error answer. */
-function readError(response, text) {
-    try {
-        const { error } = JSON.parse(text);
-        if (Object.hasOwn(_errors_js__WEBPACK_IMPORTED_MODULE_0__/* .errorStatuses */ .px, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
-            return new _errors_js__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD(error.code, error.message, error.details, requestIdOf(response));
-        }
-    }
-    catch {
-        // The answer is not from this API: a proxy's error page, or another server.
-    }
-    return foreignAnswer(response);
-}
-/** Returns the error for an answer that did not come from a Fairlead server. */
-function foreignAnswer(response) {
-    return new _errors_js__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
-}
-function isDetails(value) {
-    if (typeof value !== 'object' || value === null)
-        return false;
-    const { errors = [] } = value;
-    return Array.isArray(errors) && errors.every(isProblem);
-}
-function isProblem(value) {
-    const { field, message } = Object(value);
-    return typeof field === 'string' && typeof message === 'string';
-}
-function requestIdOf(response) {
-    return response.headers.get('x-request-id') ?? undefined;
-}
-
-
-/***/ }),
-
-/***/ 2975:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   L: () => (/* binding */ withRetries)
-/* harmony export */ });
-/** The longest wait that an answer may ask for. When `Retry-After` is longer, the client does not retry. */
-const longestRetryAfterMs = 60_000;
-/** The longest wait that the client chooses. */
-const longestBackOffMs = 15_000;
-const firstWaitMs = 500;
-/**
- * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after all repetitions. Waits for
- * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
- */
-async function withRetries({ most, onRetry }, attempt, signal) {
-    for (let made = 0;; made++) {
-        const last = made >= most;
-        const answered = await attempt().catch((error) => {
-            // No answer: repeat, unless the caller aborted.
-            if (last || signal?.aborted)
-                throw error;
-            onRetry?.({ error });
-            return undefined;
-        });
-        if (answered !== undefined && (last || !isTemporary(answered.response.status)))
-            return answered;
-        const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
-        if (answered !== undefined && wait !== undefined && wait > longestRetryAfterMs)
-            return answered;
-        if (answered !== undefined)
-            onRetry?.(answered);
-        await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
-    }
-}
-function backOffMs(made) {
-    return Math.random() * Math.min(longestBackOffMs, firstWaitMs * 2 ** made);
-}
-function isTemporary(status) {
-    return status === 429 || status >= 500;
-}
-/** RFC 9110 §10.2.3: seconds, or a date. */
-function retryAfterMs(value) {
-    if (value === null)
-        return undefined;
-    if (/^\d+$/.test(value))
-        return Number(value) * 1000;
-    const at = Date.parse(value);
-    return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
-}
-function pause(ms, signal) {
-    return new Promise((resolve, reject) => {
-        const stop = () => {
-            clearTimeout(timer);
-            reject(signal?.reason);
-        };
-        const timer = setTimeout(() => {
-            signal?.removeEventListener('abort', stop);
-            resolve();
-        }, ms);
-        if (signal?.aborted)
-            stop();
-        else
-            signal?.addEventListener('abort', stop, { once: true });
-    });
-}
-
-
-/***/ }),
-
-/***/ 6492:
+/***/ 3709:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  h: () => (/* reexport */ errors/* ApiError */.hD),
-  U: () => (/* binding */ createClient)
+  hD: () => (/* reexport */ ApiError),
+  UU: () => (/* binding */ createClient),
+  XL: () => (/* binding */ foreignAnswer),
+  lS: () => (/* binding */ readError),
+  Vh: () => (/* binding */ readJson),
+  LH: () => (/* binding */ withRetries)
 });
 
-// EXTERNAL MODULE: ./server/dist/contract/client-answers.js
-var client_answers = __nccwpck_require__(5642);
-// EXTERNAL MODULE: ./server/dist/contract/client-retries.js
-var client_retries = __nccwpck_require__(2975);
-;// CONCATENATED MODULE: ./server/dist/contract/client-methods.js
+// UNUSED EXPORTS: createMethods
 
-
-/** As the server does. */
-const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
-/** Creates one method for each route of a table, by group and verb. The caller adds their types. */
-function createMethods(table, options) {
-    const baseUrl = options.baseUrl.replace(/\/+$/, '');
-    const send = options.fetch ?? fetch;
-    const retries = options.retries ?? 3;
-    const request = async (route, url, input) => {
-        const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
-        let uncertain = false;
-        // Aborted when there is no key: whoever gives it has tried often enough.
-        const withoutKey = new AbortController();
-        const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
-        const attempt = async () => {
-            const before = uncertain;
-            const apiKey = await keyOf(options, input.signal).catch((error) => {
-                withoutKey.abort();
-                throw error;
-            });
-            uncertain = true;
-            const response = await send(url, requestInit(route, input, apiKey, key));
-            const text = route.text && response.ok ? undefined : await response.text();
-            uncertain = before || response.status >= 500;
-            return { response, text };
-        };
-        // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
-        const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : (0,client_answers/* readError */.lS)(failed.response, failed.text ?? ''));
-        const answered = await (0,client_retries/* withRetries */.L)({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
-        const { response, text = '' } = answered;
-        // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
-        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
-        if (!response.ok && !deleted)
-            throw (0,client_answers/* readError */.lS)(response, text);
-        return answered;
-    };
-    const methodFor = (route) => {
-        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
-        if (!route.list)
-            return call;
-        const pages = async function* (input = {}) {
-            let url = baseUrl + target(route, input);
-            while (url !== undefined) {
-                const answered = await request(route, url, input);
-                yield read(route, answered);
-                url = nextPage(answered.response, url);
-            }
-        };
-        return Object.assign(call, { pages });
-    };
-    const client = {};
-    for (const [name, route] of Object.entries(table)) {
-        const [group, verb] = name.split('.');
-        client[group] ??= {};
-        client[group][verb] = methodFor(route);
+;// CONCATENATED MODULE: ./server/dist/contract/errors.js
+/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
+const errorStatuses = {
+    invalid_request: 400,
+    unauthorized: 401,
+    forbidden: 403,
+    not_found: 404,
+    rate_limit_exceeded: 429,
+    server_error: 500,
+};
+/** The error of the API. Both the server's features and the typed client throw it. */
+class ApiError extends Error {
+    name = 'ApiError';
+    code;
+    status;
+    details;
+    /** The `X-Request-Id` of the answer. Only the client sets it. */
+    requestId;
+    constructor(code, message, details = {}, requestId) {
+        super(message);
+        this.code = code;
+        this.status = errorStatuses[code];
+        this.details = details;
+        this.requestId = requestId;
     }
-    return client;
+    toBody() {
+        return { error: { code: this.code, message: this.message, details: this.details } };
+    }
 }
-/** Returns the value of an answer; the response itself where its text is a stream. */
-function read(route, { response, text }) {
-    if (text === undefined)
-        return response;
-    return route.status === 204 ? undefined : (0,client_answers/* readJson */.Vh)(text, response);
-}
-async function keyOf({ apiKey }, signal) {
-    return typeof apiKey === 'function' ? await apiKey(signal) : apiKey;
-}
-function requestInit(route, input, apiKey, key) {
-    const type = input.body === undefined ? undefined : (route.upload ?? 'application/json');
-    const json = type === 'application/json';
-    const headers = new Headers(input.headers);
-    if (apiKey !== undefined)
-        headers.set('authorization', `Bearer ${apiKey}`);
-    if (key !== undefined)
-        headers.set('idempotency-key', key);
-    // The type of a form names its boundary, which `fetch` chooses.
-    if (type !== undefined && type !== 'multipart/form-data')
-        headers.set('content-type', type);
-    return {
-        method: route.method,
-        headers,
-        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
-        ...(input.signal === undefined ? {} : { signal: input.signal }),
-        // The API never redirects. Following one could send the key to another host or turn a POST into a GET.
-        redirect: 'manual',
-    };
-}
-/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
-function target(route, { params = {}, query = {} }) {
-    const path = route.path.replace(/:(\w+)/g, (_, name) => {
-        const value = params[name] ?? '';
-        if (/^\.{0,2}$/.test(value))
-            throw new TypeError(`params.${name} must be an identifier`);
-        return encodeURIComponent(value);
+/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
+function invalidRequest(first, ...others) {
+    return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
+        field: first.field,
+        errors: [first, ...others],
     });
-    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
-    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
-/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
-function nextPage(response, current) {
-    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
-    if (link === undefined)
-        return undefined;
-    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
-    return current.replace(/\?.*$/, '') + query;
+/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
+function notFound() {
+    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
 }
 
-;// CONCATENATED MODULE: ./server/dist/contract/routes/apps.js
-/** The routes of apps, and of what belongs to them. */
-const appRoutes = {
+;// CONCATENATED MODULE: ./server/dist/contract/routes.js
+/** The resources that permissions to read and to write are given for. */
+const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'];
+/** All permissions. */
+const scopes = [
+    ...scopeResources.flatMap((resource) => [`${resource}:read`, `${resource}:write`]),
+    'runs:write',
+];
+const routes = {
+    'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
+    'projects.create': {
+        method: 'POST',
+        path: '/projects',
+        access: 'projects:write',
+        status: 201,
+        wholeAccount: true,
+    },
+    'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
+    'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
+    'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },
+    'projects.usage': { method: 'GET', path: '/usage', access: 'projects:read', status: 200, list: true },
+    'projects.traffic': { method: 'GET', path: '/projects/:project_id/traffic', access: 'projects:read', status: 200 },
+    'trust.list': { method: 'GET', path: '/projects/:project_id/trust', access: 'user', status: 200, list: true },
+    'trust.create': { method: 'POST', path: '/projects/:project_id/trust', access: 'user', status: 201 },
+    'trust.delete': { method: 'DELETE', path: '/projects/:project_id/trust/:id', access: 'user', status: 204 },
+    'deployments.list': {
+        method: 'GET',
+        path: '/projects/:project_id/deployments',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'deployments.create': {
+        method: 'POST',
+        path: '/projects/:project_id/deployments',
+        access: 'deployments:write',
+        status: 201,
+    },
+    'deployments.get': {
+        method: 'GET',
+        path: '/projects/:project_id/deployments/:id',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'deployments.delete': {
+        method: 'DELETE',
+        path: '/projects/:project_id/deployments/:id',
+        access: 'deployments:write',
+        status: 204,
+    },
+    'deployments.cancel': {
+        method: 'POST',
+        path: '/projects/:project_id/deployments/:id/cancel',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'deployments.rollback': {
+        method: 'POST',
+        path: '/projects/:project_id/deployments/:id/rollback',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'deployments.stop': {
+        method: 'POST',
+        path: '/projects/:project_id/deployments/:id/stop',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'deployments.restart': {
+        method: 'POST',
+        path: '/projects/:project_id/deployments/:id/restart',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'deployments.logs': {
+        method: 'GET',
+        path: '/projects/:project_id/deployments/:id/logs',
+        access: 'deployments:read',
+        status: 200,
+        text: true,
+    },
+    'logs.read': {
+        method: 'GET',
+        path: '/projects/:project_id/apps/:app_id/logs',
+        access: 'deployments:read',
+        status: 200,
+        text: true,
+    },
+    'logs.follow': { method: 'GET', path: '/logs', access: 'user', status: 200, text: true },
+    'activity.list': {
+        method: 'GET',
+        path: '/projects/:project_id/activity',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'activity.outcomes': {
+        method: 'GET',
+        path: '/projects/:project_id/activity/outcomes',
+        access: 'deployments:read',
+        status: 200,
+    },
     'apps.list': {
         method: 'GET',
         path: '/projects/:project_id/apps',
@@ -35134,49 +35044,6 @@ const appRoutes = {
         status: 200,
         list: true,
     },
-};
-
-;// CONCATENATED MODULE: ./server/dist/contract/routes/certificates.js
-/** The routes of certificates, a part of `contract/routes.ts`. */
-const certificateRoutes = {
-    'certificates.list': {
-        method: 'GET',
-        path: '/certificates',
-        access: 'deployments:read',
-        status: 200,
-        list: true,
-    },
-    'certificates.problems': {
-        method: 'GET',
-        path: '/projects/:project_id/certificate-problems',
-        access: 'deployments:read',
-        status: 200,
-    },
-    'certificates.get': { method: 'GET', path: '/certificates/:id', access: 'deployments:read', status: 200 },
-    'certificates.create': { method: 'POST', path: '/certificates', access: 'deployments:write', status: 201 },
-    'certificates.renew': {
-        method: 'POST',
-        path: '/certificates/:id/renew',
-        access: 'deployments:write',
-        status: 200,
-    },
-    'certificates.revoke': {
-        method: 'POST',
-        path: '/certificates/:id/revoke',
-        access: 'deployments:write',
-        status: 200,
-    },
-    'certificates.delete': {
-        method: 'DELETE',
-        path: '/certificates/:id',
-        access: 'deployments:write',
-        status: 204,
-    },
-};
-
-;// CONCATENATED MODULE: ./server/dist/contract/routes/domains.js
-/** The routes of the domains of apps, a part of `contract/routes.ts`. */
-const domainRoutes = {
     'domains.list': {
         method: 'GET',
         path: '/projects/:project_id/apps/:app_id/domains',
@@ -35215,11 +35082,39 @@ const domainRoutes = {
         status: 200,
         waits: true,
     },
-};
-
-;// CONCATENATED MODULE: ./server/dist/contract/routes/runs.js
-/** The routes of commands of apps and their schedules, a part of `contract/routes.ts`. */
-const runRoutes = {
+    'certificates.list': {
+        method: 'GET',
+        path: '/certificates',
+        access: 'deployments:read',
+        status: 200,
+        list: true,
+    },
+    'certificates.problems': {
+        method: 'GET',
+        path: '/projects/:project_id/certificate-problems',
+        access: 'deployments:read',
+        status: 200,
+    },
+    'certificates.get': { method: 'GET', path: '/certificates/:id', access: 'deployments:read', status: 200 },
+    'certificates.create': { method: 'POST', path: '/certificates', access: 'deployments:write', status: 201 },
+    'certificates.renew': {
+        method: 'POST',
+        path: '/certificates/:id/renew',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'certificates.revoke': {
+        method: 'POST',
+        path: '/certificates/:id/revoke',
+        access: 'deployments:write',
+        status: 200,
+    },
+    'certificates.delete': {
+        method: 'DELETE',
+        path: '/certificates/:id',
+        access: 'deployments:write',
+        status: 204,
+    },
     'runs.list': {
         method: 'GET',
         path: '/projects/:project_id/apps/:app_id/runs',
@@ -35276,121 +35171,6 @@ const runRoutes = {
         access: 'runs:write',
         status: 204,
     },
-};
-
-;// CONCATENATED MODULE: ./server/dist/contract/routes/route.js
-/** The resources that permissions to read and to write are given for. */
-const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'];
-/** All permissions. */
-const scopes = [
-    ...scopeResources.flatMap((resource) => [`${resource}:read`, `${resource}:write`]),
-    'runs:write',
-];
-
-;// CONCATENATED MODULE: ./server/dist/contract/routes.js
-
-
-
-
-
-const routes = {
-    'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
-    'projects.create': {
-        method: 'POST',
-        path: '/projects',
-        access: 'projects:write',
-        status: 201,
-        wholeAccount: true,
-    },
-    'projects.get': { method: 'GET', path: '/projects/:project_id', access: 'projects:read', status: 200 },
-    'projects.update': { method: 'PATCH', path: '/projects/:project_id', access: 'projects:write', status: 200 },
-    'projects.delete': { method: 'DELETE', path: '/projects/:project_id', access: 'projects:write', status: 204 },
-    'projects.usage': { method: 'GET', path: '/usage', access: 'projects:read', status: 200, list: true },
-    'projects.traffic': { method: 'GET', path: '/projects/:project_id/traffic', access: 'projects:read', status: 200 },
-    'trust.list': { method: 'GET', path: '/projects/:project_id/trust', access: 'user', status: 200, list: true },
-    'trust.create': { method: 'POST', path: '/projects/:project_id/trust', access: 'user', status: 201 },
-    'trust.delete': { method: 'DELETE', path: '/projects/:project_id/trust/:id', access: 'user', status: 204 },
-    'deployments.list': {
-        method: 'GET',
-        path: '/projects/:project_id/deployments',
-        access: 'deployments:read',
-        status: 200,
-        list: true,
-    },
-    'deployments.create': {
-        method: 'POST',
-        path: '/projects/:project_id/deployments',
-        access: 'deployments:write',
-        status: 201,
-    },
-    'deployments.get': {
-        method: 'GET',
-        path: '/projects/:project_id/deployments/:id',
-        access: 'deployments:read',
-        status: 200,
-    },
-    'deployments.delete': {
-        method: 'DELETE',
-        path: '/projects/:project_id/deployments/:id',
-        access: 'deployments:write',
-        status: 204,
-    },
-    'deployments.cancel': {
-        method: 'POST',
-        path: '/projects/:project_id/deployments/:id/cancel',
-        access: 'deployments:write',
-        status: 200,
-    },
-    'deployments.rollback': {
-        method: 'POST',
-        path: '/projects/:project_id/deployments/:id/rollback',
-        access: 'deployments:write',
-        status: 200,
-    },
-    'deployments.stop': {
-        method: 'POST',
-        path: '/projects/:project_id/deployments/:id/stop',
-        access: 'deployments:write',
-        status: 200,
-    },
-    'deployments.restart': {
-        method: 'POST',
-        path: '/projects/:project_id/deployments/:id/restart',
-        access: 'deployments:write',
-        status: 200,
-    },
-    'deployments.logs': {
-        method: 'GET',
-        path: '/projects/:project_id/deployments/:id/logs',
-        access: 'deployments:read',
-        status: 200,
-        text: true,
-    },
-    'logs.read': {
-        method: 'GET',
-        path: '/projects/:project_id/apps/:app_id/logs',
-        access: 'deployments:read',
-        status: 200,
-        text: true,
-    },
-    'logs.follow': { method: 'GET', path: '/logs', access: 'user', status: 200, text: true },
-    'activity.list': {
-        method: 'GET',
-        path: '/projects/:project_id/activity',
-        access: 'deployments:read',
-        status: 200,
-        list: true,
-    },
-    'activity.outcomes': {
-        method: 'GET',
-        path: '/projects/:project_id/activity/outcomes',
-        access: 'deployments:read',
-        status: 200,
-    },
-    ...appRoutes,
-    ...domainRoutes,
-    ...certificateRoutes,
-    ...runRoutes,
     'sources.create': {
         method: 'POST',
         path: '/projects/:project_id/sources',
@@ -35559,9 +35339,20 @@ const routes = {
     'apiKeys.rotate': { method: 'POST', path: '/api-keys/:id/rotate', access: 'user', status: 200 },
     'auditLog.list': { method: 'GET', path: '/audit-log', access: 'user', status: 200, list: true },
 };
+const dashboardRoutes = {
+    'setup.check': { method: 'POST', path: '/setup/check', access: 'open', status: 200 },
+    'setup.complete': { method: 'POST', path: '/setup', access: 'open', status: 200 },
+    'session.create': { method: 'POST', path: '/session', access: 'open', status: 200 },
+    'session.get': { method: 'GET', path: '/session', access: 'user', status: 200 },
+    'session.delete': { method: 'DELETE', path: '/session', access: 'user', status: 204 },
+    'password.change': { method: 'POST', path: '/password', access: 'user', status: 204 },
+    'sessions.list': { method: 'GET', path: '/sessions', access: 'user', status: 200 },
+    'device.check': { method: 'POST', path: '/device/check', access: 'user', status: 200 },
+    'device.approve': { method: 'POST', path: '/device/approve', access: 'user', status: 204 },
+    'device.deny': { method: 'POST', path: '/device/deny', access: 'user', status: 204 },
+    'sessions.revoke': { method: 'DELETE', path: '/sessions/:id', access: 'user', status: 204 },
+};
 
-// EXTERNAL MODULE: ./server/dist/contract/errors.js
-var errors = __nccwpck_require__(6548);
 ;// CONCATENATED MODULE: ./server/dist/contract/client.js
 
 
@@ -35573,62 +35364,215 @@ var errors = __nccwpck_require__(6548);
 function createClient(options) {
     return createMethods(routes, options);
 }
-
-
-/***/ }),
-
-/***/ 6548:
-/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
-
-/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
-/* harmony export */   hD: () => (/* binding */ ApiError),
-/* harmony export */   px: () => (/* binding */ errorStatuses)
-/* harmony export */ });
-/* unused harmony exports invalidRequest, notFound */
-/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
-const errorStatuses = {
-    invalid_request: 400,
-    unauthorized: 401,
-    forbidden: 403,
-    not_found: 404,
-    rate_limit_exceeded: 429,
-    server_error: 500,
-};
-/** The error of the API. Both the server's features and the typed client throw it. */
-class ApiError extends Error {
-    name = 'ApiError';
-    code;
-    status;
-    details;
-    /** The `X-Request-Id` of the answer. Only the client sets it. */
-    requestId;
-    constructor(code, message, details = {}, requestId) {
-        super(message);
-        this.code = code;
-        this.status = errorStatuses[code];
-        this.details = details;
-        this.requestId = requestId;
+/** As the server does. */
+const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
+/** Creates one method for each route of a table, by group and verb. The caller adds their types. */
+function createMethods(table, options) {
+    const baseUrl = options.baseUrl.replace(/\/+$/, '');
+    const send = options.fetch ?? fetch;
+    const retries = options.retries ?? 3;
+    const request = async (route, url, input) => {
+        const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
+        let uncertain = false;
+        // Aborted when there is no key: whoever gives it has tried often enough.
+        const withoutKey = new AbortController();
+        const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
+        const attempt = async () => {
+            const before = uncertain;
+            const apiKey = await keyOf(options, input.signal).catch((error) => {
+                withoutKey.abort();
+                throw error;
+            });
+            uncertain = true;
+            const response = await send(url, requestInit(route, input, apiKey, key));
+            const text = route.text && response.ok ? undefined : await response.text();
+            uncertain = before || response.status >= 500;
+            return { response, text };
+        };
+        // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
+        const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''));
+        const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
+        const { response, text = '' } = answered;
+        // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
+        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
+        if (!response.ok && !deleted)
+            throw readError(response, text);
+        return answered;
+    };
+    const methodFor = (route) => {
+        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
+        if (!route.list)
+            return call;
+        const pages = async function* (input = {}) {
+            let url = baseUrl + target(route, input);
+            while (url !== undefined) {
+                const answered = await request(route, url, input);
+                yield read(route, answered);
+                url = nextPage(answered.response, url);
+            }
+        };
+        return Object.assign(call, { pages });
+    };
+    const client = {};
+    for (const [name, route] of Object.entries(table)) {
+        const [group, verb] = name.split('.');
+        client[group] ??= {};
+        client[group][verb] = methodFor(route);
     }
-    toBody() {
-        return { error: { code: this.code, message: this.message, details: this.details } };
+    return client;
+}
+/** Returns the value of an answer; the response itself where its text is a stream. */
+function read(route, { response, text }) {
+    if (text === undefined)
+        return response;
+    return route.status === 204 ? undefined : readJson(text, response);
+}
+async function keyOf({ apiKey }, signal) {
+    return typeof apiKey === 'function' ? await apiKey(signal) : apiKey;
+}
+function requestInit(route, input, apiKey, key) {
+    const type = input.body === undefined ? undefined : (route.upload ?? 'application/json');
+    const json = type === 'application/json';
+    const headers = new Headers(input.headers);
+    if (apiKey !== undefined)
+        headers.set('authorization', `Bearer ${apiKey}`);
+    if (key !== undefined)
+        headers.set('idempotency-key', key);
+    // The type of a form names its boundary, which `fetch` chooses.
+    if (type !== undefined && type !== 'multipart/form-data')
+        headers.set('content-type', type);
+    return {
+        method: route.method,
+        headers,
+        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
+        ...(input.signal === undefined ? {} : { signal: input.signal }),
+        // The API never redirects. Following one could send the key to another host or turn a POST into a GET.
+        redirect: 'manual',
+    };
+}
+/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
+function target(route, { params = {}, query = {} }) {
+    const path = route.path.replace(/:(\w+)/g, (_, name) => {
+        const value = params[name] ?? '';
+        if (/^\.{0,2}$/.test(value))
+            throw new TypeError(`params.${name} must be an identifier`);
+        return encodeURIComponent(value);
+    });
+    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
+    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+}
+/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
+function nextPage(response, current) {
+    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
+    if (link === undefined)
+        return undefined;
+    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
+    return current.replace(/\?.*$/, '') + query;
+}
+/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
+function readJson(text, response) {
+    try {
+        return JSON.parse(text);
+    }
+    catch {
+        throw foreignAnswer(response);
     }
 }
-/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
-function invalidRequest(first, ...others) {
-    return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
-        field: first.field,
-        errors: [first, ...others],
+/** Returns the `ApiError` of an error answer. */
+function readError(response, text) {
+    try {
+        const { error } = JSON.parse(text);
+        if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
+            return new ApiError(error.code, error.message, error.details, requestIdOf(response));
+        }
+    }
+    catch {
+        // The answer is not from this API: a proxy's error page, or another server.
+    }
+    return foreignAnswer(response);
+}
+/** Returns the error for an answer that did not come from a Fairlead server. */
+function foreignAnswer(response) {
+    return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
+}
+function isDetails(value) {
+    if (typeof value !== 'object' || value === null)
+        return false;
+    const { errors = [] } = value;
+    return Array.isArray(errors) && errors.every(isProblem);
+}
+function isProblem(value) {
+    const { field, message } = Object(value);
+    return typeof field === 'string' && typeof message === 'string';
+}
+function requestIdOf(response) {
+    return response.headers.get('x-request-id') ?? undefined;
+}
+/** The longest wait that an answer may ask for. When `Retry-After` is longer, the client does not retry. */
+const longestRetryAfterMs = 60_000;
+/** The longest wait that the client chooses. */
+const longestBackOffMs = 15_000;
+const firstWaitMs = 500;
+/**
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after all repetitions. Waits for
+ * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
+ */
+async function withRetries({ most, onRetry }, attempt, signal) {
+    for (let made = 0;; made++) {
+        const last = made >= most;
+        const answered = await attempt().catch((error) => {
+            // No answer: repeat, unless the caller aborted.
+            if (last || signal?.aborted)
+                throw error;
+            onRetry?.({ error });
+            return undefined;
+        });
+        if (answered !== undefined && (last || !isTemporary(answered.response.status)))
+            return answered;
+        const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
+        if (answered !== undefined && wait !== undefined && wait > longestRetryAfterMs)
+            return answered;
+        if (answered !== undefined)
+            onRetry?.(answered);
+        await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
+    }
+}
+function backOffMs(made) {
+    return Math.random() * Math.min(longestBackOffMs, firstWaitMs * 2 ** made);
+}
+function isTemporary(status) {
+    return status === 429 || status >= 500;
+}
+/** RFC 9110 §10.2.3: seconds, or a date. */
+function retryAfterMs(value) {
+    if (value === null)
+        return undefined;
+    if (/^\d+$/.test(value))
+        return Number(value) * 1000;
+    const at = Date.parse(value);
+    return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
+}
+function pause(ms, signal) {
+    return new Promise((resolve, reject) => {
+        const stop = () => {
+            clearTimeout(timer);
+            reject(signal?.reason);
+        };
+        const timer = setTimeout(() => {
+            signal?.removeEventListener('abort', stop);
+            resolve();
+        }, ms);
+        if (signal?.aborted)
+            stop();
+        else
+            signal?.addEventListener('abort', stop, { once: true });
     });
 }
-/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
-function notFound() {
-    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
-}
 
 
 /***/ }),
 
-/***/ 5382:
+/***/ 1420:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
@@ -35636,9 +35580,7 @@ function notFound() {
 /* harmony export */   nr: () => (/* binding */ endKey),
 /* harmony export */   vS: () => (/* binding */ NoTokenError)
 /* harmony export */ });
-/* harmony import */ var _client_answers_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(5642);
-/* harmony import */ var _client_retries_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(2975);
-
+/* harmony import */ var _client_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
 
 /** The CI gave no token. The cause says why. */
 class NoTokenError extends Error {
@@ -35698,7 +35640,7 @@ async function endKey(options) {
     const response = await send(targetOf(address), { method: 'DELETE', headers, redirect: 'manual', signal });
     const text = await response.text();
     if (!response.ok && response.status !== 401)
-        throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
+        throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
 }
 async function exchange({ address, projectId, requestToken, retries = usualRetries, onRetry, fetch: send = fetch }, signal) {
     const withoutToken = new AbortController();
@@ -35721,15 +35663,15 @@ async function exchange({ address, projectId, requestToken, retries = usualRetri
     };
     const repetitions = {
         most: signal === undefined ? Math.min(retries, usualRetries) : retries,
-        onRetry: (failed) => onRetry?.('error' in failed ? failed.error : (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(failed.response, failed.text ?? '')),
+        onRetry: (failed) => onRetry?.('error' in failed ? failed.error : (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(failed.response, failed.text ?? '')),
     };
     const over = signal === undefined ? withoutToken.signal : AbortSignal.any([withoutToken.signal, signal]);
-    const { response, text = '' } = await (0,_client_retries_js__WEBPACK_IMPORTED_MODULE_1__/* .withRetries */ .L)(repetitions, attempt, over);
+    const { response, text = '' } = await (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .withRetries */ .LH)(repetitions, attempt, over);
     if (!response.ok)
-        throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
-    const { api_key: apiKey, expires_at: expiresAt } = Object((0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .readJson */ .Vh)(text, response));
+        throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
+    const { api_key: apiKey, expires_at: expiresAt } = Object((0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readJson */ .Vh)(text, response));
     if (typeof apiKey !== 'string' || typeof expiresAt !== 'string')
-        throw (0,_client_answers_js__WEBPACK_IMPORTED_MODULE_0__/* .foreignAnswer */ .XL)(response);
+        throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .foreignAnswer */ .XL)(response);
     return { apiKey, expiresAt, since, lifeMs: lifeOf(expiresAt, response) };
 }
 /** Returns the life of a key in milliseconds by the server's clock, since this machine's may be wrong. */

@@ -49,15 +49,6 @@ export const serverRooms: readonly Room[] = [
 
 /** Folders within rooms, where they are more than one; a folder may import its siblings of this list. */
 export const innerRooms: readonly Room[] = [
-  { path: 'contract/routes', imports: [] },
-  { path: 'contract/resources', imports: [] },
-  { path: 'contract/resources/git', imports: [] },
-  { path: 'contract/resources/hosts', imports: [] },
-  { path: 'contract/resources/images', imports: [] },
-  { path: 'http/operations', imports: [] },
-  { path: 'http/dashboard', imports: [] },
-  { path: 'http/reference', imports: ['http/operations'] },
-  { path: 'http/application', imports: ['http/operations', 'http/dashboard', 'http/reference'] },
   { path: 'platform/machine', imports: [] },
   { path: 'platform/database', imports: [] },
   { path: 'platform/leadership', imports: ['platform/database'] },

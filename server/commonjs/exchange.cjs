@@ -1,1 +1,1 @@
-module.exports = require('../dist/contract/exchange.js')
+module.exports = require('../dist/contract/key-exchange.js')

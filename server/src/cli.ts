@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { run } from './commands/client/run.ts'
+import { run } from './commands/client/main.ts'
 import { addLazily } from './commands/lazy-program.ts'
 import { commands } from './commands/table.ts'
 import { nameSourceLines } from './platform/machine/source-lines.ts'

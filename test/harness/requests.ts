@@ -1,8 +1,6 @@
-import type { IdKind } from '../../server/src/contract/ids.ts'
+import { type IdKind, kindOf, paramKind, paramNames } from '../../server/src/contract/ids.ts'
 import type { Operation } from '../../server/src/contract/operations.ts'
-import { kindOf, paramKind, paramNames } from '../../server/src/contract/path-parameters.ts'
-import { exampleOf } from '../../server/src/http/reference/examples.ts'
-import { schemaOf } from '../../server/src/http/reference/schemas.ts'
+import { exampleOf, schemaOf } from '../../server/src/http/reference/json-schema.ts'
 
 /** Addresses that fail at once, for resources that a test creates only as a side effect. */
 const nowhere: Readonly<Record<string, string>> = { git_url: 'https://127.0.0.1:1/a.git', url: 'http://127.0.0.1:1/' }

@@ -2,19 +2,18 @@ import { randomInt } from 'node:crypto'
 import type { Context, Middleware } from 'koa'
 import { type Selectable, sql } from 'kysely'
 import type { z } from 'zod'
-import { ApiError, notFound } from '../contract/errors.ts'
 import {
   type DeviceReason,
   deviceCodeAnswer,
   deviceCodeRequest,
   deviceTokenAnswer,
   deviceTokenRequest,
-} from '../contract/resources/device.ts'
-import { answerJson } from '../http/answer-json.ts'
-import type { Audit } from '../http/audit.ts'
-import { jsonBody } from '../http/body.ts'
+} from '../contract/device-login.ts'
+import { ApiError, notFound } from '../contract/errors.ts'
+import { answerJson, jsonBody } from '../http/bodies.ts'
+import type { Audit } from '../http/call.ts'
 import { networkOf } from '../http/client-address.ts'
-import type { DashboardHandlers } from '../http/dashboard/call.ts'
+import type { DashboardHandlers } from '../http/dashboard.ts'
 import { parseBody } from '../http/validation.ts'
 import { type AttemptLimiter, createAttemptLimiter, rememberRefusals } from '../platform/attempts.ts'
 import type { Database, Transaction } from '../platform/database.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { CountRequest, RateLimit } from '../http/rate-limit.ts'
+import type { CountRequest, RateLimit } from '../http/authentication.ts'
 import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 

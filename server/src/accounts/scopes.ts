@@ -1,7 +1,7 @@
-import type { Preset } from '../contract/resources/accounts.ts'
+import type { Preset } from '../contract/accounts.ts'
 import { type Scope, scopes } from '../contract/routes.ts'
 
-export type { Preset } from '../contract/resources/accounts.ts'
+export type { Preset } from '../contract/accounts.ts'
 
 /** All scopes. */
 export const allScopes = scopes

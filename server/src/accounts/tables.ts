@@ -1,6 +1,6 @@
 import type { ColumnType, Generated, JSONColumnType } from 'kysely'
-import type { WorkflowRun } from '../contract/resources/trust.ts'
 import type { Scope } from '../contract/routes.ts'
+import type { WorkflowRun } from '../contract/trust.ts'
 import type { Tier } from '../platform/plans.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null | undefined, string | null>

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { slugOf } from '../contract/resources/hosts/slug.ts'
+import { slugOf } from '../contract/fields.ts'
 import type { PublicAddress } from '../gateway/client.ts'
 import type { AppsConfig, Range } from '../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../platform/database.ts'

@@ -1,6 +1,6 @@
 import { createPrivateKey } from 'node:crypto'
 import { sql } from 'kysely'
-import type { CertificateFailure } from '../contract/resources/hosts/certificates.ts'
+import type { CertificateFailure } from '../contract/certificates.ts'
 import { type Database, databaseNow, type Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { SecretBox } from '../platform/secrets/secret-box.ts'

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { CertificateFailure } from '../contract/resources/hosts/certificates.ts'
+import type { CertificateFailure } from '../contract/certificates.ts'
 import type { Database } from '../platform/database.ts'
 import type { PauseScope } from './acme/errors.ts'
 import { type AuthorityLimits, mayOrder, registeredDomain } from './renewal.ts'

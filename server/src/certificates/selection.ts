@@ -1,4 +1,4 @@
-import type { CertificateSource } from '../contract/resources/hosts/certificates.ts'
+import type { CertificateSource } from '../contract/certificates.ts'
 import { covers, wildcardAbove } from './pem.ts'
 
 /** A name that is served here, and whose it is. The server's own names belong to the operator's account, and to no app. */

@@ -1,4 +1,4 @@
-import type { CertificateFailure } from '../contract/resources/hosts/certificates.ts'
+import type { CertificateFailure } from '../contract/certificates.ts'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import { type Repeated, startRepeated } from '../platform/periodic.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import type { CertificateStatus } from '../contract/certificates.ts'
 import type { ResponseBody } from '../contract/operations.ts'
-import type { CertificateStatus } from '../contract/resources/hosts/certificates.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import { wildcardAbove } from './pem.ts'

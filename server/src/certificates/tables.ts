@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
-import type { CertificateFailure, CertificateSource } from '../contract/resources/hosts/certificates.ts'
+import type { CertificateFailure, CertificateSource } from '../contract/certificates.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 
 export type CertificateTables = {

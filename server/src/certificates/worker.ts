@@ -1,5 +1,5 @@
 import { type RawBuilder, sql, type UpdateObject } from 'kysely'
-import type { CertificateFailure } from '../contract/resources/hosts/certificates.ts'
+import type { CertificateFailure } from '../contract/certificates.ts'
 import type { EdgeGateway } from '../gateway/edge-client.ts'
 import { type Database, databaseNow, fromNow } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'

@@ -1,12 +1,14 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
+import { isatty } from 'node:tty'
 import { Command, Option } from 'commander'
 import { finishTransfersMs } from '../composition/composition.ts'
 import { sayAlive } from '../platform/alive.ts'
-import { loadConfig } from '../platform/config.ts'
+import { type Config, loadConfig } from '../platform/config.ts'
+import { handOver, type Successor } from '../platform/handover/hand-over.ts'
 import { successorOption } from '../platform/handover/protocol.ts'
 import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
 import { type Logger, openLog } from '../platform/logger.ts'
@@ -14,12 +16,11 @@ import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
-import { currentLink, programOf, versionAt } from '../platform/versions/installed.ts'
+import { describeVersion } from '../platform/versions/description.ts'
+import { currentLink, type InstalledVersion, programOf, versionAt } from '../platform/versions/installed.ts'
 import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
 import type { FairleadServer } from '../server.ts'
-import { createHandover, type Handover } from './handover.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
-import { handleSignals } from './signals.ts'
 
 interface ServeFlags extends StateFlags {
   readonly host?: string
@@ -164,4 +165,128 @@ async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promis
     { version: ownVersion, current: current.version },
     `this is version ${ownVersion}, and the data directory was updated to ${current.version}: start it with node ${programOf(link)} serve`,
   )
+}
+
+/** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */
+const sameSignalMs = 1_000
+
+/**
+ * Stops at the first SIGINT or SIGTERM, or when the terminal of the server is closed. Another such signal, at least
+ * `sameSignalMs` later, ends the process at once. Any other SIGHUP asks for a handover.
+ *
+ * @param options.onStop what SIGTERM stops
+ */
+export function handleSignals(options: {
+  readonly stop: AbortController
+  readonly onStop: StopScope
+  readonly handOver: () => void
+  readonly logger: Logger
+}): void {
+  const { stop, onStop, handOver, logger } = options
+  let stoppedAt = 0
+  const stopFor = (signal: string, scope: StopScope) => {
+    if (!stop.signal.aborted) {
+      stoppedAt = performance.now()
+      stop.abort(new StopRequest(scope, `stopped by ${signal}`))
+      logger.info({ scope }, `${signal}: stopping`)
+    } else if (performance.now() - stoppedAt > sameSignalMs) {
+      logger.fatal(
+        `${signal} again: exiting before everything has stopped; the next start takes over or cleans up the rest`,
+      )
+      process.exit(130)
+    }
+  }
+  process.on('SIGINT', () => stopFor('SIGINT', 'all'))
+  process.on('SIGTERM', () => stopFor('SIGTERM', onStop))
+  // Its output may go to a pipe or a file. With nohup, no stream is the terminal, and the server outlives it.
+  const ownsTerminal = [0, 1, 2].some(isatty) && hasTerminal()
+  process.on('SIGHUP', () => {
+    // Nobody could press Ctrl+C any more.
+    if (ownsTerminal && !hasTerminal()) stopFor('closed terminal', 'all')
+    else if (!stop.signal.aborted) handOver()
+  })
+}
+
+/** Tells whether a terminal controls this process, whose Ctrl+C reaches it. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Replaces this server by another one at the same address. */
+export interface Handover {
+  /**
+   * Starts a server of the current version, which may be the same. Resolves when it answers; this one then finishes what it
+   * has accepted, and ends. Rejects with the reason when the new one does not become ready; this one goes on. Calls during a
+   * handover share it.
+   */
+  request(): Promise<Successor>
+}
+
+export interface HandoverOptions {
+  readonly server: Pick<FairleadServer, 'listener' | 'retire'>
+  readonly config: Config
+  readonly logger: Logger
+  readonly signal: AbortSignal
+  /** Tells a service manager how it goes. */
+  readonly report?: {
+    begun(): Promise<void>
+    failed(error: unknown): Promise<void>
+    /** The successor speaks for the service from now on. */
+    replaced(): void
+  }
+  /** Called when the last request has been finished, and this server can end. */
+  readonly finished: () => void
+}
+
+export function createHandover({ server, config, logger, signal, report, finished }: HandoverOptions): Handover {
+  let underway: Promise<Successor> | undefined
+  const replace = async (): Promise<Successor> => {
+    await report?.begun()
+    try {
+      const current = (await versionAt(currentLink(config.dataDirectory))) ?? { version: ownVersion, root: ownRoot }
+      logger.info({ version: current.version }, 'handing over to a new server')
+      await assertStarts(current, config.dataDirectory)
+      const program = programFor(current)
+      const deadlineMs = config.handover.readyMs
+      return await handOver({ listener: server.listener, program, deadlineMs, logger, signal })
+    } catch (error) {
+      underway = undefined
+      logger.error({ err: error }, 'the handover failed; this server goes on')
+      await report?.failed(error)
+      throw error
+    }
+  }
+  const replaceAndRetire = async (): Promise<Successor> => {
+    const successor = await replace()
+    report?.replaced()
+    server
+      .retire(config.handover.finishMs)
+      .catch((error: unknown) => logger.error({ err: error }, 'not all requests were finished'))
+      .finally(finished)
+    return successor
+  }
+  return {
+    request() {
+      underway ??= replaceAndRetire()
+      return underway
+    },
+  }
+}
+
+/** A version that cannot even load itself says so only on its standard error, which is read here. */
+async function assertStarts(version: InstalledVersion, dataDirectory: string): Promise<void> {
+  if (version.root === ownRoot) return
+  const { problems } = await describeVersion(version, dataDirectory)
+  if (problems.length > 0) throw new Error(`Version ${version.version} cannot start here:\n${problems.join('\n')}`)
+}
+
+/** The successor gets the flags of Node and the options that this server was started with. */
+function programFor({ root }: InstalledVersion): [string, ...string[]] {
+  const given = process.argv.slice(2).filter((arg) => arg !== successorOption)
+  return [process.execPath, ...process.execArgv, programOf(root), ...given, successorOption]
 }

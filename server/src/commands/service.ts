@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { InstallFlags } from './service/install.ts'
+import type { InstallFlags } from './systemd-service.ts'
 
 /** `fairlead service install|uninstall|status`. Each is imported when it is called, as few users need them. */
 export function serviceCommand(): Command {
@@ -9,12 +9,12 @@ export function serviceCommand(): Command {
     .addCommand(
       new Command('uninstall')
         .description('stop the service with everything that it runs, and remove it; all data is kept')
-        .action(async () => (await import('./service/uninstall.ts')).uninstall()),
+        .action(async () => (await import('./systemd-service.ts')).uninstall()),
     )
     .addCommand(
       new Command('status')
         .description('explain whether the service is installed, runs, and is as this version would install it')
-        .action(async () => (await import('./service/status.ts')).status()),
+        .action(async () => (await import('./systemd-service.ts')).status()),
     )
 }
 
@@ -26,5 +26,5 @@ function installCommand(): Command {
     .option('--without-isolation', 'go on where builds and apps cannot be kept apart from the machine')
     .option('--dry-run', 'print what would be written, and change nothing')
     .option('--force', 'replace units that differ')
-    .action(async (flags: InstallFlags) => (await import('./service/install.ts')).install(flags))
+    .action(async (flags: InstallFlags) => (await import('./systemd-service.ts')).install(flags))
 }

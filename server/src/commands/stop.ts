@@ -27,7 +27,7 @@ export function stopCommand(): Command {
     .action(async (flags: StopFlags) => {
       const dataDirectory = await chosenDirectory(flags.dataDir)
       const { stopEverything } = await import('../running/stop.ts')
-      const { stopService, unitOf } = await import('./service/stop-service.ts')
+      const { stopService, unitOf } = await import('./systemd-service.ts')
       let stopped = 0
       const report = (line: string) => {
         stopped += 1

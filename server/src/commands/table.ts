@@ -37,57 +37,57 @@ export const commands: readonly LazyCommand[] = [
   {
     usage: 'metrics [options] <app>',
     description: 'print the requests, response times, CPU and memory of an app',
-    load: async () => (await import('./client/of-apps/metrics.ts')).metricsCommand(await local()),
+    load: async () => (await import('./client/metrics.ts')).metricsCommand(await local()),
   },
   {
     usage: 'git',
     description: "store an app's credentials for its private repository",
-    load: async () => (await import('./client/of-apps/git.ts')).gitCommand(await local()),
+    load: async () => (await import('./client/git.ts')).gitCommand(await local()),
   },
   {
     usage: 'links',
     description: 'link databases to an app: a variable of its releases has the connection string',
-    load: async () => (await import('./client/of-apps/links.ts')).linksCommand(await local()),
+    load: async () => (await import('./client/links.ts')).linksCommand(await local()),
   },
   {
     usage: 'volumes',
     description: 'the folders that an app keeps over its releases',
-    load: async () => (await import('./client/of-apps/volumes.ts')).volumesCommand(await local()),
+    load: async () => (await import('./client/volumes.ts')).volumesCommand(await local()),
   },
   {
     usage: 'domains',
     description: 'serve an app at domains of your own',
-    load: async () => (await import('./client/of-apps/domains.ts')).domainsCommand(await local()),
+    load: async () => (await import('./client/domains.ts')).domainsCommand(await local()),
   },
   {
     usage: 'certificates',
     description: 'the certificates of your apps, and your own ones',
-    load: async () => (await import('./client/of-accounts/certificates.ts')).certificatesCommand(await local()),
+    load: async () => (await import('./client/certificates.ts')).certificatesCommand(await local()),
   },
   {
     usage: 'registries',
     description: "store a project's credentials for registries of container images",
-    load: async () => (await import('./client/of-projects/registries.ts')).registriesCommand(await local()),
+    load: async () => (await import('./client/registries.ts')).registriesCommand(await local()),
   },
   {
     usage: 'promote [options] <app>',
     description: 'release what serves an app in another app, without another build',
-    load: async () => (await import('./client/of-apps/promote.ts')).promoteCommand(await local()),
+    load: async () => (await import('./client/deploy.ts')).promoteCommand(await local()),
   },
   {
     usage: 'run [options] <app> <command...>',
     description: 'run a command beside an app, with its files, variables and limits, and end with its status',
-    load: async () => (await import('./client/one-off/run.ts')).runCommand(await local()),
+    load: async () => (await import('./client/run.ts')).runCommand(await local()),
   },
   {
     usage: 'runs',
     description: 'list the commands that ran beside an app, see what they printed, and end those that run',
-    load: async () => (await import('./client/one-off/runs.ts')).runsCommand(await local()),
+    load: async () => (await import('./client/schedules.ts')).runsCommand(await local()),
   },
   {
     usage: 'schedules',
     description: 'run commands of an app at times, and see how they went',
-    load: async () => (await import('./client/one-off/schedules.ts')).schedulesCommand(await local()),
+    load: async () => (await import('./client/schedules.ts')).schedulesCommand(await local()),
   },
   {
     usage: 'import',
@@ -102,7 +102,7 @@ export const commands: readonly LazyCommand[] = [
   {
     usage: 'api',
     description: 'call an operation of the API, on this server or another one',
-    load: async () => (await import('./client/api/api.ts')).apiCommand(),
+    load: async () => (await import('./client/api.ts')).apiCommand(),
   },
   {
     usage: 'serve [options]',
@@ -167,7 +167,7 @@ export const commands: readonly LazyCommand[] = [
   {
     usage: 'self-check [options]',
     description: 'print what this version needs, as JSON',
-    load: async () => (await import('./self-check.ts')).selfCheckCommand(),
+    load: async () => (await import('./update.ts')).selfCheckCommand(),
     isHidden: true,
   },
 ]

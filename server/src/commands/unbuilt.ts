@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { run } from './client/run.ts'
+import { run } from './client/main.ts'
 import { doctorCommand } from './doctor.ts'
 
 /*

@@ -14,7 +14,7 @@ import { createAttempts, createDevices, createRecorder } from '../accounts/sign-
 import { createTrustRules, forgetWorkflowKeys } from '../accounts/trust/rules.ts'
 import { forgetUsedTokens } from '../accounts/trust/token-exchange.ts'
 import { createUsers } from '../accounts/users.ts'
-import type { Api } from '../http/application/application.ts'
+import type { Api } from '../http/application.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { createTotals, type Totals } from '../platform/plans/totals.ts'
 import { accountLimits, type Tier } from '../platform/plans.ts'

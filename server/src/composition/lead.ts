@@ -1,5 +1,5 @@
 import { createTraffic } from '../apps/traffic.ts'
-import { forgetIdempotencyKeys } from '../http/operations/idempotency-keys.ts'
+import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'

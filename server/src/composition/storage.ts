@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Api } from '../http/application/application.ts'
+import type { Api } from '../http/application.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { createBackground } from '../platform/background.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'

@@ -1,9 +1,8 @@
-import { type ClientOptions, createMethods } from './client-methods.ts'
-import type { DashboardBodyInput, DashboardResponse } from './dashboard-operations.ts'
-import { type DashboardParam, type DashboardRouteName, dashboardRoutes } from './dashboard-routes.ts'
-import type { Route } from './routes.ts'
+import { type ClientOptions, createMethods } from './client.ts'
+import type { DashboardBodyInput, DashboardResponse } from './dashboard.ts'
+import { type DashboardParam, type DashboardRouteName, dashboardRoutes, type Route } from './routes.ts'
 
-export type { DashboardResponse } from './dashboard-operations.ts'
+export type { DashboardResponse } from './dashboard.ts'
 export { channels, type RunEnd, type RunRequest, readMessage, runProtocol } from './run-protocol.ts'
 
 type Part<Name extends string, Value> = [Value] extends [never | undefined]

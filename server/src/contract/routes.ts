@@ -1,10 +1,48 @@
-import { appRoutes } from './routes/apps.ts'
-import { certificateRoutes } from './routes/certificates.ts'
-import { domainRoutes } from './routes/domains.ts'
-import type { Route } from './routes/route.ts'
-import { runRoutes } from './routes/runs.ts'
+/**
+ * The route of an operation of /v1: plain data without zod, so that the typed client stays small. Its schemas are in
+ * the file of its resource, under the same name.
+ */
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** Relative to the base address, in the specification's notation (`/projects/:project_id`). */
+  readonly path: `/${string}`
+  readonly access: Access
+  /** The success status: 200 for reads and actions, 201 for creations, 204 for deletions. */
+  readonly status: 200 | 201 | 204
+  /** Accepts `limit` and `cursor`, and links the next page in a `Link` header. */
+  readonly list?: true
+  /** Answers with something other than JSON. */
+  readonly text?: true
+  /**
+   * The media type of the stream of bytes that it accepts instead of a JSON body. A stream takes too long to hold a
+   * transaction meanwhile.
+   */
+  readonly upload?: 'multipart/form-data' | 'application/x-git-bundle'
+  /**
+   * Waits for other machines, which takes too long to hold a transaction meanwhile. It makes its changes in transactions of
+   * its own.
+   */
+  readonly waits?: true
+  /** Refuses keys that are bound to projects. */
+  readonly wholeAccount?: true
+}
 
-export { type Access, type Route, type Scope, scopeResources, scopes } from './routes/route.ts'
+/** The resources that permissions to read and to write are given for. */
+export const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
+/**
+ * `runs:write` is apart: a command sees the secret variables of its app, which no other permission shows. Who reads deployments
+ * reads runs.
+ */
+export type Scope = `${(typeof scopeResources)[number]}:${'read' | 'write'}` | 'runs:write'
+
+/** All permissions. */
+export const scopes: readonly Scope[] = [
+  ...scopeResources.flatMap((resource): Scope[] => [`${resource}:read`, `${resource}:write`]),
+  'runs:write',
+]
+
+/** The scope that a key must have; `any` for every valid key; `user` for signed-in users only. */
+export type Access = Scope | 'any' | 'user'
 
 export const routes = {
   'projects.list': { method: 'GET', path: '/projects', access: 'projects:read', status: 200, list: true },
@@ -105,13 +143,254 @@ export const routes = {
     status: 200,
   },
 
-  ...appRoutes,
+  'apps.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'apps.get': { method: 'GET', path: '/projects/:project_id/apps/:id', access: 'deployments:read', status: 200 },
+  'apps.update': { method: 'PATCH', path: '/projects/:project_id/apps/:id', access: 'deployments:write', status: 200 },
+  'apps.delete': { method: 'DELETE', path: '/projects/:project_id/apps/:id', access: 'deployments:write', status: 204 },
+  'apps.apply': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:id/apply',
+    access: 'deployments:write',
+    status: 200,
+  },
 
-  ...domainRoutes,
+  'variables.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/variables',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'variables.update': {
+    method: 'PATCH',
+    path: '/projects/:project_id/apps/:app_id/variables',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'variables.copy': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/variables/copy',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'variables.adopt': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/variables/adopt',
+    access: 'deployments:write',
+    status: 200,
+  },
 
-  ...certificateRoutes,
+  'links.list': { method: 'GET', path: '/projects/:project_id/links', access: 'deployments:read', status: 200 },
+  'links.create': { method: 'POST', path: '/projects/:project_id/links', access: 'deployments:write', status: 201 },
+  'links.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/links/:id',
+    access: 'deployments:write',
+    status: 204,
+  },
 
-  ...runRoutes,
+  'gitCredentials.get': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/git-credentials',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'gitCredentials.set': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/git-credentials',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'gitCredentials.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/apps/:app_id/git-credentials',
+    access: 'deployments:write',
+    status: 204,
+  },
+  'gitCredentials.forgetHosts': {
+    method: 'DELETE',
+    path: '/projects/:project_id/apps/:app_id/git-credentials/known-hosts',
+    access: 'deployments:write',
+    status: 204,
+  },
+
+  'processes.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/processes',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'processes.update': {
+    method: 'PATCH',
+    path: '/projects/:project_id/apps/:app_id/processes',
+    access: 'deployments:write',
+    status: 200,
+  },
+
+  'volumes.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/volumes',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'volumes.update': {
+    method: 'PATCH',
+    path: '/projects/:project_id/apps/:app_id/volumes',
+    access: 'deployments:write',
+    status: 200,
+  },
+
+  'metrics.get': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/metrics',
+    access: 'deployments:read',
+    status: 200,
+  },
+
+  'releases.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/releases',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+
+  'domains.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/domains',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'domains.create': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/domains',
+    access: 'deployments:write',
+    status: 201,
+  },
+  'domains.get': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/domains/:id',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'domains.update': {
+    method: 'PATCH',
+    path: '/projects/:project_id/apps/:app_id/domains/:id',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'domains.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/apps/:app_id/domains/:id',
+    access: 'deployments:write',
+    status: 204,
+  },
+  'domains.check': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/domains/:id/check',
+    access: 'deployments:write',
+    status: 200,
+    waits: true,
+  },
+
+  'certificates.list': {
+    method: 'GET',
+    path: '/certificates',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'certificates.problems': {
+    method: 'GET',
+    path: '/projects/:project_id/certificate-problems',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'certificates.get': { method: 'GET', path: '/certificates/:id', access: 'deployments:read', status: 200 },
+  'certificates.create': { method: 'POST', path: '/certificates', access: 'deployments:write', status: 201 },
+  'certificates.renew': {
+    method: 'POST',
+    path: '/certificates/:id/renew',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'certificates.revoke': {
+    method: 'POST',
+    path: '/certificates/:id/revoke',
+    access: 'deployments:write',
+    status: 200,
+  },
+  'certificates.delete': {
+    method: 'DELETE',
+    path: '/certificates/:id',
+    access: 'deployments:write',
+    status: 204,
+  },
+
+  'runs.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/runs',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'runs.create': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/runs',
+    access: 'runs:write',
+    status: 201,
+  },
+  'runs.get': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/runs/:id',
+    access: 'deployments:read',
+    status: 200,
+  },
+
+  'runs.cancel': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/runs/:id/cancel',
+    access: 'runs:write',
+    status: 200,
+  },
+
+  'schedules.list': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/schedules',
+    access: 'deployments:read',
+    status: 200,
+    list: true,
+  },
+  'schedules.create': {
+    method: 'POST',
+    path: '/projects/:project_id/apps/:app_id/schedules',
+    access: 'runs:write',
+    status: 201,
+  },
+  'schedules.get': {
+    method: 'GET',
+    path: '/projects/:project_id/apps/:app_id/schedules/:id',
+    access: 'deployments:read',
+    status: 200,
+  },
+  'schedules.update': {
+    method: 'PATCH',
+    path: '/projects/:project_id/apps/:app_id/schedules/:id',
+    access: 'runs:write',
+    status: 200,
+  },
+  'schedules.delete': {
+    method: 'DELETE',
+    path: '/projects/:project_id/apps/:app_id/schedules/:id',
+    access: 'runs:write',
+    status: 204,
+  },
 
   'sources.create': {
     method: 'POST',
@@ -297,7 +576,7 @@ export type OperationName = keyof typeof routes
 export type Group = OperationName extends infer Name ? (Name extends `${infer G}.${string}` ? G : never) : never
 
 /** The names of the parameters in a path. */
-export type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
+type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Tail}`
     ? Name | ParamsOf<Tail>
     : Rest
@@ -310,3 +589,31 @@ export type PathParam<Name extends OperationName> = ParamsOf<(typeof routes)[Nam
 export type ListName = {
   [Name in OperationName]: (typeof routes)[Name] extends { list: true } ? Name : never
 }[OperationName]
+
+/**
+ * The dashboard's own routes for setup, sign-in, password and sessions, mounted under `/dashboard/api` beside the
+ * operations of /v1. Plain data without zod, as the routes above. The schemas are in `dashboard.ts`.
+ */
+export interface DashboardRoute extends Pick<Route, 'method' | 'path' | 'status'> {
+  /** `open` to everybody, or `user` for signed-in users only. */
+  readonly access: 'open' | 'user'
+}
+
+export const dashboardRoutes = {
+  'setup.check': { method: 'POST', path: '/setup/check', access: 'open', status: 200 },
+  'setup.complete': { method: 'POST', path: '/setup', access: 'open', status: 200 },
+  'session.create': { method: 'POST', path: '/session', access: 'open', status: 200 },
+  'session.get': { method: 'GET', path: '/session', access: 'user', status: 200 },
+  'session.delete': { method: 'DELETE', path: '/session', access: 'user', status: 204 },
+  'password.change': { method: 'POST', path: '/password', access: 'user', status: 204 },
+  'sessions.list': { method: 'GET', path: '/sessions', access: 'user', status: 200 },
+  'device.check': { method: 'POST', path: '/device/check', access: 'user', status: 200 },
+  'device.approve': { method: 'POST', path: '/device/approve', access: 'user', status: 204 },
+  'device.deny': { method: 'POST', path: '/device/deny', access: 'user', status: 204 },
+  'sessions.revoke': { method: 'DELETE', path: '/sessions/:id', access: 'user', status: 204 },
+} as const satisfies Record<string, DashboardRoute>
+
+export type DashboardRouteName = keyof typeof dashboardRoutes
+
+/** The names of the path parameters of a route. */
+export type DashboardParam<Name extends DashboardRouteName> = ParamsOf<(typeof dashboardRoutes)[Name]['path']>

@@ -1,4 +1,4 @@
-import type { DatabaseFailure } from '../contract/resources/databases.ts'
+import type { DatabaseFailure } from '../contract/databases.ts'
 import type { Transaction } from '../platform/database.ts'
 
 /** A change of a database that is announced to the project's account. */

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, Selectable } from 'kysely'
-import type { DatabaseFailure, DatabaseStatus, SnapshotStatus } from '../contract/resources/databases.ts'
+import type { DatabaseFailure, DatabaseStatus, SnapshotStatus } from '../contract/databases.ts'
 
 type Json<T> = ColumnType<T, string, string>
 

@@ -1,4 +1,4 @@
-import type { DomainStatus } from '../contract/resources/hosts/domains.ts'
+import type { DomainStatus } from '../contract/domains.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs

@@ -1,6 +1,6 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+import type { DomainStatus } from '../contract/domains.ts'
 import type { ResponseBody } from '../contract/operations.ts'
-import type { DomainStatus } from '../contract/resources/hosts/domains.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 
 type View = ResponseBody<'domains.get'>

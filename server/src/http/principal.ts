@@ -1,6 +1,6 @@
 import { ApiError } from '../contract/errors.ts'
-import type { WorkflowRun } from '../contract/resources/trust.ts'
 import type { Route, Scope } from '../contract/routes.ts'
+import type { WorkflowRun } from '../contract/trust.ts'
 
 /** The authenticated caller: an API key of an account, or a signed-in user. */
 export interface Principal {

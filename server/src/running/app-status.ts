@@ -1,4 +1,4 @@
-import type { DeploymentStatus } from '../contract/resources/deployments.ts'
+import type { DeploymentStatus } from '../contract/deployments.ts'
 import { dateOf, type ProcessStat, readStat } from '../platform/processes.ts'
 import { memoryOf } from '../runtimes/process/confinement/memory-watch.ts'
 import { fromHandle, runtimeName } from '../runtimes/process/handle.ts'

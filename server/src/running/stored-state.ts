@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { PoolConfig } from 'pg'
-import type { DeploymentStatus } from '../contract/resources/deployments.ts'
+import type { DeploymentStatus } from '../contract/deployments.ts'
 import type { Config } from '../platform/config.ts'
 import { connectionTo } from '../platform/database/hosts.ts'
 import { type Database, openDatabase } from '../platform/database.ts'

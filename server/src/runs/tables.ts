@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, JSONColumnType, RawBuilder, Selectable } from 'kysely'
-import type { RunStatus } from '../contract/resources/runs.ts'
+import type { RunStatus } from '../contract/tasks.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 
 export interface TerminalSize {

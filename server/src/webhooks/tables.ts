@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import type { DisabledReason } from '../contract/resources/webhooks.ts'
+import type { DisabledReason } from '../contract/webhooks.ts'
 
 /** The tables of this feature. */
 export type WebhooksTables = {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { followLog } from '../../../server/src/commands/client/follow.ts'
+import { followLog } from '../../../server/src/commands/client/logs.ts'
 import { deployAndSettle, settled } from '../../harness/deployments.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { deploymentStatuses } from '../../../server/src/contract/resources/deployments.ts'
+import { deploymentStatuses } from '../../../server/src/contract/deployments.ts'
 import { createRequestTransitions } from '../../../server/src/deployments/state/request-transitions.ts'
 import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
 import type { DatabaseHandle, Transaction } from '../../../server/src/platform/database.ts'

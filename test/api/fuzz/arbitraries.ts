@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { type IdKind, idPrefixes } from '../../../server/src/contract/ids.ts'
-import type { Schema } from '../../../server/src/http/reference/schemas.ts'
+import type { Schema } from '../../../server/src/http/reference/json-schema.ts'
 
 /** Generates values that fit a JSON Schema. Supports the keywords that the contract uses. */
 export function fitting(schema: Schema): fc.Arbitrary<unknown> {

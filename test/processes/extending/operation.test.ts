@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { apiCommand } from '../../../server/src/commands/client/api/api.ts'
+import { apiCommand } from '../../../server/src/commands/client/api.ts'
 import { createClient } from '../../../server/src/contract/client.ts'
 import { openApiDocument } from '../../../server/src/http/reference/openapi.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
@@ -13,7 +13,7 @@ vi.mock('../../../server/src/contract/routes.ts', async (original) => {
   const module = await original<Module>()
   return { ...module, routes: { ...module['routes'], ...(await import('./greeting.ts')).route } }
 })
-vi.mock('../../../server/src/contract/resources/projects.ts', async (original) => {
+vi.mock('../../../server/src/contract/projects.ts', async (original) => {
   const module = await original<Module>()
   const { declaration } = await import('./greeting.ts')
   return { ...module, projectOperations: { ...module['projectOperations'], ...declaration } }

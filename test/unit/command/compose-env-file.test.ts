@@ -2,8 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { readEnvFile } from '../../../server/src/commands/client/compose/env-file.ts'
-import { readComposeFile } from '../../../server/src/commands/client/compose/file.ts'
+import { readComposeFile, readEnvFile } from '../../../server/src/commands/client/compose/file.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>

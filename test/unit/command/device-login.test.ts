@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { keyByApproval } from '../../../server/src/commands/client/device-login.ts'
+import { keyByApproval } from '../../../server/src/commands/client/login.ts'
 
 const code = {
   device_code: 'secret',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Domain, type DomainOfApp, untilServed } from '../../../server/src/commands/client/of-apps/domain-check.ts'
+import { type Domain, type DomainOfApp, untilServed } from '../../../server/src/commands/client/domains.ts'
 import { ApiError } from '../../../server/src/contract/errors.ts'
 
 /** Waits for a domain that the server answers for with `check`; resolves to undefined when it is not served in time. */

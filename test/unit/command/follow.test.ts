@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { followDeployment, followLog } from '../../../server/src/commands/client/follow.ts'
+import { followDeployment, followLog } from '../../../server/src/commands/client/logs.ts'
 import { createClient } from '../../../server/src/contract/client.ts'
 
 const servers: Server[] = []

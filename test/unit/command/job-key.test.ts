@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { withJobKey } from '../../../server/src/commands/client/ci/job-key.ts'
+import { withJobKey } from '../../../server/src/commands/client/job-key.ts'
 
 it('a job gets another key before the first one expires, and ends all of them', async () => {
   const made: string[] = []

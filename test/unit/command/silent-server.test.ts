@@ -1,10 +1,9 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { afterEach, expect, it, vi } from 'vitest'
 import { WebSocketServer } from 'ws'
-import { connectRun } from '../../../server/src/commands/client/one-off/connect.ts'
+import { connectRun } from '../../../server/src/commands/client/run.ts'
 
 afterEach(() => void vi.useRealTimers())
 

@@ -1,6 +1,6 @@
 import { Help } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { clientProgram } from '../../../server/src/commands/client/commands.ts'
+import { clientProgram } from '../../../server/src/commands/client/program.ts'
 import { commands } from '../../../server/src/commands/table.ts'
 
 describe.each(commands)('the list of commands', ({ usage, description, load }) => {

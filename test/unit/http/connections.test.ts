@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { limitConnections } from '../../../server/src/http/application/connections.ts'
+import { limitConnections } from '../../../server/src/http/connections.ts'
 
 const stacks: AsyncDisposableStack[] = []
 afterEach(async () => {

@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { limitConnections } from '../../../server/src/http/application/connections.ts'
-import { createEdgeListener } from '../../../server/src/http/application/edge-listener.ts'
-import { createRetirement } from '../../../server/src/http/application/retirement.ts'
 import { clientAddress, clientHost, isSecure } from '../../../server/src/http/client-address.ts'
+import { limitConnections } from '../../../server/src/http/connections.ts'
+import { createEdgeListener } from '../../../server/src/http/edge-listener.ts'
+import { createRetirement } from '../../../server/src/http/retirement.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void

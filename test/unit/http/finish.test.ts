@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { createRetirement } from '../../../server/src/http/application/retirement.ts'
+import { createRetirement } from '../../../server/src/http/retirement.ts'
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
 

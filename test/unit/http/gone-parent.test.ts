@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg'
 import { expect, it } from 'vitest'
-import { isParentGone } from '../../../server/src/http/operations/gone-parent.ts'
+import { isParentGone } from '../../../server/src/http/operations.ts'
 
 const errorOf = (code: string, constraint?: string) =>
   Object.assign(new DatabaseError('violated', 1, 'error'), { code, constraint })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { jsonTextProblem } from '../../../server/src/http/json-text.ts'
+import { jsonTextProblem } from '../../../server/src/http/bodies.ts'
 
 /** Values without the one name that is refused. */
 const values = (maxDepth: number) =>

@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import Koa from 'koa'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { answerBrokenRequests } from '../../../server/src/http/application/broken-requests.ts'
-import { lingerMs, unreadBodies } from '../../../server/src/http/application/unread-bodies.ts'
+import { answerBrokenRequests, lingerMs, unreadBodies } from '../../../server/src/http/connections.ts'
 import { createServer, JoinedMessage } from '../../../server/src/platform/machine/http.ts'
 
 let cleanup = new AsyncDisposableStack()

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { invalidRequest, notFound } from '../../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
-import { mostTrustRules } from '../../contract/resources/trust.ts'
+import { mostTrustRules } from '../../contract/trust.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'

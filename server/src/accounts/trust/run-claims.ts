@@ -1,5 +1,5 @@
 import type { JWTPayload } from 'jose'
-import { type IssuerKind, issuerKind } from '../../contract/issuers.ts'
+import { type IssuerKind, issuerKind } from '../../contract/trust.ts'
 import { type RefusalReason, TokenRefused } from './token.ts'
 import { claimOfWrongType } from './verify.ts'
 

@@ -1,4 +1,4 @@
-import type { CertificateFailure } from '../../contract/resources/hosts/certificates.ts'
+import type { CertificateFailure } from '../../contract/certificates.ts'
 
 /** The certificates that must wait when one has failed: those of the same names, of the same registered domain, or all of the authority. */
 export type PauseScope = 'names' | 'domain' | 'all'

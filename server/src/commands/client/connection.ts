@@ -1,12 +1,16 @@
+import { chmod, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Command, Option } from 'commander'
+import { z } from 'zod'
 import { type Client, createClient } from '../../contract/client.ts'
 import { ApiError } from '../../contract/errors.ts'
 import type { CiJob } from '../../platform/config/ci.ts'
-import { type ClientConfig, loadClientSettings } from '../../platform/config/client.ts'
-import { withJobKey } from './ci/job-key.ts'
+import { type ClientConfig, loadClientSettings, readClientConfig } from '../../platform/config/client.ts'
+import { readOptional } from '../../platform/files.ts'
+import { withCleanUp } from './clean-up.ts'
 import { CommandError } from './command-error.ts'
 import { explain } from './errors.ts'
-import type { LocalServer } from './local.ts'
-import { readLogin, storeLogin } from './login-file.ts'
+import { withJobKey } from './job-key.ts'
 import { say, telling } from './wait.ts'
 
 /** A server as the commands of users reach it. */
@@ -118,3 +122,58 @@ const noServer = (local: LocalServer | undefined): CommandError =>
       'FAIRLEAD_URL and FAIRLEAD_API_KEY name a server for one command.',
     ].join('\n'),
   )
+
+const login = z.object({ url: z.string(), api_key: z.string() })
+
+/** Reads the server of `fairlead login`. Throws a `CommandError` when other users may read its key. */
+async function readLogin(path: string): Promise<ClientConfig | undefined> {
+  const text = await readOptional(path)
+  if (text === undefined) return undefined
+  if (((await stat(path)).mode & 0o077) !== 0) {
+    throw new CommandError(`other users may read ${path}, which holds an API key. Run chmod 600 ${path}`)
+  }
+  try {
+    const { url, api_key } = login.parse(JSON.parse(text))
+    return readClientConfig(url, api_key)
+  } catch {
+    throw new CommandError(`${path} cannot be read. Run fairlead login again.`)
+  }
+}
+
+/** Keeps the address and the key of a server for this user alone. Returns the path of the file. */
+export async function storeLogin({ baseUrl, apiKey }: ClientConfig): Promise<string> {
+  const { loginFile: path } = loadClientSettings()
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const temporary = `${path}.${process.pid}`
+  const content = { url: baseUrl.replace(/\/v1$/, ''), api_key: apiKey }
+  return withCleanUp(
+    () => rm(temporary, { force: true }),
+    async () => {
+      await writeFile(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
+      await chmod(temporary, 0o600)
+      await rename(temporary, path)
+      return path
+    },
+  )
+}
+
+/** The server of this machine, which only the server's own command knows: the command of the package has none. */
+export interface LocalServer {
+  /** Returns the option that names its data directory. */
+  readonly option: () => Option
+  /**
+   * Finds a server that runs on this machine, of a server that this user runs, and makes and keeps a key of it, unless the kept
+   * one is of that server. Resolves to `undefined` when there is none. Of commands that do so at once, one makes the key.
+   */
+  readonly logIn: (given: {
+    readonly dataDir: string | undefined
+    readonly hasDataDirectory: boolean
+    readonly kept: () => Promise<ClientConfig | undefined>
+    readonly keep: (config: ClientConfig) => Promise<unknown>
+  }) => Promise<ClientConfig | undefined>
+}
+
+/** Adds the option that names a server of this machine, where there can be one. */
+export function withLocalOption(command: Command, local: LocalServer | undefined): Command {
+  return local === undefined ? command : command.addOption(local.option())
+}

@@ -1,12 +1,11 @@
 import { Command } from 'commander'
 import type { BodyInput, ResponseBody } from '../../contract/client.ts'
-import { variables as variablesSchema } from '../../contract/variable-values.ts'
-import { type AppParams, findAppParams, type Project } from './apps.ts'
+import { variables as variablesSchema } from '../../contract/variables.ts'
 import { CommandError } from './command-error.ts'
-import { type Connection, withServer } from './connection.ts'
-import { type LocalServer, withLocalOption } from './local.ts'
-import { type DeploymentFlags, followToEnd } from './run-deployment.ts'
-import { readVariables } from './variables.ts'
+import { type Connection, type LocalServer, withLocalOption, withServer } from './connection.ts'
+import { type DeploymentFlags, followToEnd } from './deploy.ts'
+import { type AppParams, findAppParams, type Project } from './find-app.ts'
+import { readVariables } from './input.ts'
 
 interface EnvFlags extends DeploymentFlags {
   readonly app?: string

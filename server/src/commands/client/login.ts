@@ -1,12 +1,17 @@
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { createClient } from '../../contract/client.ts'
+import type { z } from 'zod'
+import { createClient, readError, readJson } from '../../contract/client.ts'
+import { type DeviceReason, deviceCodeAnswer, deviceReasons, deviceTokenAnswer } from '../../contract/device-login.ts'
+import type { ApiError } from '../../contract/errors.ts'
 import { type ClientConfig, readAddress, readClientConfig } from '../../platform/config/client.ts'
 import { CommandError } from './command-error.ts'
-import { keyByApproval } from './device-login.ts'
+import { type LocalServer, storeLogin, withLocalOption } from './connection.ts'
 import { explain } from './errors.ts'
 import { textOfInput } from './input.ts'
-import { type LocalServer, withLocalOption } from './local.ts'
-import { storeLogin } from './login-file.ts'
+import { printable } from './logs.ts'
+import { openBrowser } from './open.ts'
 
 /** `fairlead login [URL]`: keeps the address and a key of a server for the other commands of this user. */
 export function loginCommand(local?: LocalServer): Command {
@@ -54,3 +59,100 @@ async function logIn(url: string): Promise<ClientConfig> {
   })
   return { baseUrl, apiKey }
 }
+
+const requestMs = 30_000
+/** Seconds that are added to the interval when the server asks for it (RFC 8628 §3.5). */
+const slowDown = 5
+
+/**
+ * Lets a person approve this machine in the dashboard. Resolves to the key that the server then makes.
+ *
+ * @param pause waits for milliseconds
+ */
+export async function keyByApproval(baseUrl: string, pause: (ms: number) => Promise<unknown> = sleep): Promise<string> {
+  const begun = await begin(baseUrl)
+  const page = printable(begun.verification_uri_complete)
+  const minutes = Math.ceil(begun.expires_in / 60)
+  process.stderr.write(
+    `Open this page in a browser, sign in, and approve the login if it shows the code ${printable(begun.user_code)}:\n` +
+      `  ${page}\n` +
+      `Waiting, for at most ${minutes} min …\n`,
+  )
+  if (process.stdin.isTTY && /^https?:\/\//.test(page)) await openBrowser(page)
+  const until = performance.now() + begun.expires_in * 1000
+  let { interval } = begun
+  let isAnswerLost = false
+  while (performance.now() < until) {
+    await pause(interval * 1000)
+    const outcome = await ask(baseUrl, begun.device_code)
+    if (typeof outcome === 'object') return outcome.api_key
+    if (outcome === 'access_denied') throw new CommandError('the login was refused in the dashboard.')
+    // The server gives a key once.
+    if (outcome === 'expired_token' && isAnswerLost) throw lostKey()
+    if (outcome === 'expired_token') break
+    if (outcome === 'no answer') isAnswerLost = true
+    if (outcome === 'no answer' || outcome === 'slow_down') interval += slowDown
+  }
+  throw new CommandError('nobody approved the login in time. Run fairlead login again.')
+}
+
+const lostKey = (): CommandError =>
+  new CommandError(
+    `an answer of the server was lost. If the login was approved, its key was in that answer: revoke "fairlead login on ${machineName()}" in the ` +
+      'dashboard, and run fairlead login again.',
+  )
+
+const machineName = (): string => printable(hostname()).slice(0, 100) || 'a machine'
+
+async function begin(baseUrl: string): Promise<z.output<typeof deviceCodeAnswer>> {
+  const response = await post(baseUrl, '/device/code', { name: machineName() })
+  const text = await response.text()
+  if (response.ok) return parse(deviceCodeAnswer, readJson(text, response))
+  const error = readError(response, text)
+  if (error.code !== 'not_found') throw error
+  throw new CommandError(
+    'this server is too old for a login in the dashboard. Make an API key there, and give it on standard input:\n' +
+      `  fairlead login ${baseUrl.replace(/\/v1$/, '')} < file-with-the-key`,
+  )
+}
+
+/** Asks once. A server that gives no answer, a cut one or not now, is asked again. */
+async function ask(
+  baseUrl: string,
+  device_code: string,
+): Promise<z.output<typeof deviceTokenAnswer> | DeviceReason | 'no answer'> {
+  const answered = await post(baseUrl, '/device/token', { device_code })
+    .then(async (response) => ({ response, text: await response.text() }))
+    .catch(() => undefined)
+  if (answered === undefined) return 'no answer'
+  const { response, text } = answered
+  if (response.ok) return parse(deviceTokenAnswer, readJson(text, response))
+  const error = readError(response, text)
+  const reason = reasonOf(error)
+  if (reason !== undefined) return reason
+  if (error.status >= 500) return 'no answer'
+  if (error.status === 429) return 'slow_down'
+  throw error
+}
+
+function reasonOf({ details }: ApiError): DeviceReason | undefined {
+  const { reason } = details as { readonly reason?: unknown }
+  return deviceReasons.find((known) => known === reason)
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, answer: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new CommandError(
+    'the server answered with something else than a code. Is this the address of a Fairlead server?',
+  )
+}
+
+const post = (baseUrl: string, path: string, body: object): Promise<Response> =>
+  fetch(baseUrl.replace(/\/v1$/, path), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify(body),
+    redirect: 'error',
+    signal: AbortSignal.timeout(requestMs),
+  })

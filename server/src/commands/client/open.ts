@@ -1,8 +1,8 @@
+import { once } from 'node:events'
 import { Command } from 'commander'
-import { findApp } from './apps.ts'
-import { openBrowser } from './browser.ts'
-import { withServer } from './connection.ts'
-import { type LocalServer, withLocalOption } from './local.ts'
+import { startProcess } from '../../platform/processes/spawn.ts'
+import { type LocalServer, withLocalOption, withServer } from './connection.ts'
+import { findApp } from './find-app.ts'
 
 interface OpenFlags {
   readonly project?: string
@@ -22,4 +22,11 @@ export function openCommand(local?: LocalServer): Command {
       if (/^https?:\/\//.test(latest.url)) await openBrowser(latest.url)
     }),
   )
+}
+
+/** Starts the browser of the desktop, if there is one. */
+export async function openBrowser(url: string): Promise<void> {
+  const child = startProcess('xdg-open', [url], { stdio: 'ignore', detached: true })
+  await Promise.race([once(child, 'spawn'), once(child, 'error')]).catch(() => undefined)
+  child.unref()
 }

@@ -1,9 +1,8 @@
 import { Command } from 'commander'
 import type { ResponseBody } from '../../contract/client.ts'
-import { type AppParams, findAppParams } from './apps.ts'
 import { CommandError } from './command-error.ts'
-import { type Connection, withServer } from './connection.ts'
-import { type LocalServer, withLocalOption } from './local.ts'
+import { type Connection, type LocalServer, withLocalOption, withServer } from './connection.ts'
+import { type AppParams, findAppParams } from './find-app.ts'
 
 interface ProcessFlags {
   readonly project?: string

@@ -1,48 +1,175 @@
-import type { Command } from 'commander'
-import { exit } from './clean-up.ts'
-import { Ended } from './command-error.ts'
+import { spawnSync } from 'node:child_process'
+import { constants } from 'node:os'
+import type { ReadStream, WriteStream } from 'node:tty'
+import { Command } from 'commander'
+import { WebSocket } from 'ws'
+import { channels, type RunEnd, type RunRequest, readMessage, runProtocol } from '../../contract/run-protocol.ts'
+import { CommandError, Ended } from './command-error.ts'
+import { type LocalServer, withLocalOption, withServer } from './connection.ts'
+import { findAppParams } from './find-app.ts'
 
-/** Runs the program with the arguments of this process; an error becomes a line and the exit status 1. */
-export async function run(program: Command): Promise<void> {
-  // The reader of a pipe has ended, such as `head`, and wants no more.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    void exit()
-  })
-  // Nobody reads what the command says beside its result, which may still be on the way.
-  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-  })
+interface RunFlags {
+  readonly tty?: boolean
+  readonly project?: string
+  readonly dataDir?: string
+}
+
+/** The status of a command that Ctrl+C has ended. */
+const interrupted = 130
+
+/** `fairlead run APP [--tty] -- COMMAND…` */
+export function runCommand(local?: LocalServer): Command {
+  const command = new Command('run')
+    .description('run a command beside an app, with its files, variables and limits, and end with its status')
+    .argument('<app>', 'the name of the app')
+    .argument('<command...>', 'the program and its arguments, after --')
+    .option('-t, --tty', 'give it this terminal, for shells and other interactive programs')
+    .option('--project <name>', 'the name or the id of the project')
+    .addHelpText('after', '\nExamples:\n  fairlead run shop -- npm run migrate\n  fairlead run shop --tty -- bash')
+  return withLocalOption(command, local).action((app: string, words: readonly string[], flags: RunFlags) =>
+    withServer(local, flags, async (connection) => {
+      const terminal = flags.tty === true ? ownTerminal() : null
+      const { params } = await findAppParams(connection, { app, project: flags.project, folder: '.' })
+      const body = { command: [...words], terminal: terminal === null ? null : sizeOf(terminal.screen) }
+      const { connect } = await connection.client.runs.create({ params, body })
+      const address = new URL(connect.path, connection.baseUrl.replace(/^http/, 'ws'))
+      const streams = { input: process.stdin, output: process.stdout, errors: process.stderr }
+      const run = connectRun(String(address), connect.ticket, streams)
+      const end = terminal === null ? await untilEnd(run) : await inTerminal(run, terminal)
+      if (end.problem !== null) process.stderr.write(`fairlead: ${end.problem}\n`)
+      throw new Ended(statusOf(end))
+    }),
+  )
+}
+
+/** Waits for the end; Ctrl+C, and the end of this terminal, end the command. */
+async function untilEnd(run: ConnectedRun): Promise<RunEnd> {
+  const asked = Promise.withResolvers<RunEnd>()
+  const stop = () => {
+    run.close()
+    asked.resolve({ type: 'exit', code: interrupted, signal: null, problem: null })
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  for (const signal of signals) process.once(signal, stop)
   try {
-    await program.parseAsync()
-  } catch (error) {
-    const status = reportError(error)
-    if (error instanceof Ended) {
-      // A pipe takes what is written at the pace of its reader. Who presses Ctrl+C does not wait for that.
-      if (status !== 130) await Promise.all([process.stdout, process.stderr].map(written))
-      // Standard input and connections would keep the process.
-      process.exit(status)
-    }
-    process.exitCode = status
-    // Nobody may read the message.
-    setTimeout(() => process.exit(), 2_000).unref()
+    return await Promise.race([run.ended, asked.promise])
+  } finally {
+    for (const signal of signals) process.off(signal, stop)
   }
 }
 
-/** Prints why a command has ended, unless it has said so itself. Returns the exit status. */
-export function reportError(error: unknown): number {
-  if (error instanceof Ended) return error.status
-  process.stderr.write(`fairlead: ${textOf(error)}\n`)
-  return 1
+interface Terminal {
+  readonly keyboard: ReadStream
+  readonly screen: WriteStream
 }
 
-function textOf(error: unknown): string {
-  const { code, path } = Object(error) as Partial<NodeJS.ErrnoException>
-  if (code === 'EACCES' && path !== undefined) {
-    return `this user may not open ${path}. What belongs to a server can be opened by the user of the server, and by root.`
+function ownTerminal(): Terminal {
+  const { stdin, stdout } = process
+  if (stdin.isTTY && stdout.isTTY) return { keyboard: stdin, screen: stdout }
+  throw new CommandError('--tty needs a terminal for standard input and output; leave it out in scripts.')
+}
+
+const sizeOf = ({ columns, rows }: WriteStream) => ({ columns: Math.max(1, columns), rows: Math.max(1, rows) })
+
+/** Passes every key to the command, Ctrl+C included, and each new size of the window. */
+async function inTerminal(run: ConnectedRun, { keyboard, screen }: Terminal): Promise<RunEnd> {
+  const resize = () => run.send({ type: 'resize', ...sizeOf(screen) })
+  keyboard.setRawMode(true)
+  // Node leaves line ends to be changed, which the command's own terminal has done already.
+  spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] })
+  screen.on('resize', resize)
+  try {
+    return await untilEnd(run)
+  } finally {
+    screen.off('resize', resize)
+    keyboard.setRawMode(false)
   }
-  return error instanceof Error ? error.message : String(error)
 }
 
-/** Resolves when all that was written to a stream has been taken. */
-const written = (stream: NodeJS.WriteStream): Promise<void> => new Promise((done) => stream.write('', () => done()))
+/** Returns the status that a shell gives: 128 and the number of the signal for a command that a signal ended. */
+function statusOf({ code, signal, problem }: RunEnd): number {
+  if (code !== null) return code
+  if (signal !== null) return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)
+  return problem === null ? 0 : 1
+}
+
+/** Less than the time in which the server expects an answer to its ping. */
+const lifeMs = 10_000
+
+/** The server pings three times in this time. */
+const silenceMs = 60_000
+
+/** The streams of this machine that a command of an app is connected with. */
+export interface OwnStreams {
+  readonly input: NodeJS.ReadableStream
+  readonly output: NodeJS.WritableStream
+  readonly errors: NodeJS.WritableStream
+}
+
+/** A command of an app, with this machine's streams as its own. */
+export interface ConnectedRun {
+  /** Resolves with its end. Rejects when the connection is lost, which ends the command, too. */
+  readonly ended: Promise<RunEnd>
+  send(request: RunRequest): void
+  /** Ends the command. */
+  close(): void
+}
+
+/** @param address the WebSocket's address, such as `wss://fairlead.example.com/runs/connect` */
+export function connectRun(address: string, ticket: string, streams: OwnStreams): ConnectedRun {
+  const socket = new WebSocket(address, [runProtocol, ticket], { handshakeTimeout: silenceMs })
+  const send = (request: RunRequest) => {
+    if (socket.readyState === socket.OPEN) socket.send(JSON.stringify(request))
+  }
+  const { promise: ended, resolve, reject } = Promise.withResolvers<RunEnd>()
+  socket.once('open', () => passInput(socket, streams.input, () => send({ type: 'end' })))
+  socket.on('message', (data: Buffer, isBinary: boolean) => {
+    if (isBinary) return passOutput(socket, data, streams)
+    const message = readMessage(data.toString())
+    if (message?.type === 'exit') resolve(message as unknown as RunEnd)
+  })
+  // A connection that closes after the end is lost to nobody: the promise has settled.
+  const lost = (why: string) => () => reject(new CommandError(why))
+  socket.once('unexpected-response', lost('the server refused the connection to the command'))
+  socket.once('error', lost('the connection to the server was lost, and the command was ended'))
+  socket.once('close', lost('the connection to the server was lost, and the command was ended'))
+  showLife(socket)
+  endWithServer(socket)
+  return { ended, send, close: () => socket.terminate() }
+}
+
+/** Tells the server that this client lives, also while it reads nothing and answers no ping: a pager may not read for long. */
+function showLife(socket: WebSocket): void {
+  const timer = setInterval(() => {
+    if (socket.readyState === socket.OPEN) socket.pong()
+  }, lifeMs)
+  timer.unref()
+  socket.once('close', () => clearInterval(timer))
+}
+
+/** Closes the connection when the server shows no life. While nothing is read here, nothing can be seen of it. */
+function endWithServer(socket: WebSocket): void {
+  const timer = setTimeout(() => (socket.isPaused ? timer.refresh() : socket.terminate()), silenceMs)
+  timer.unref()
+  const alive = () => void timer.refresh()
+  socket.on('ping', alive).on('message', alive)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** Sends what is read, at the pace of the command. */
+function passInput(socket: WebSocket, input: NodeJS.ReadableStream, end: () => void): void {
+  input.on('data', (chunk: Buffer) => {
+    input.pause()
+    socket.send(Buffer.concat([Buffer.of(channels.input), chunk]), { binary: true }, () => input.resume())
+  })
+  input.once('end', end)
+  socket.once('close', () => input.pause())
+}
+
+/** Writes what the command prints. The server sends no more while a stream takes nothing. */
+function passOutput(socket: WebSocket, data: Buffer, { output, errors }: OwnStreams): void {
+  const stream = data[0] === channels.errors ? errors : output
+  if (stream.write(data.subarray(1))) return
+  socket.pause()
+  stream.once('drain', () => socket.resume())
+}

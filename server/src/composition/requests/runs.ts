@@ -1,4 +1,4 @@
-import type { ConnectRun } from '../../http/application/upgrades.ts'
+import type { ConnectRun } from '../../http/application.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import { controlsOf } from '../../platform/control/client.ts'
 import { createConnectRun, createRunConnections, type RunConnections } from '../../runs/connections.ts'

@@ -1,4 +1,4 @@
-import type { DatabaseFailure } from '../../contract/resources/databases.ts'
+import type { DatabaseFailure } from '../../contract/databases.ts'
 import { EngineError } from '../engines/engine.ts'
 
 /** How long errors are retried before a database or snapshot has failed. */

@@ -1,4 +1,4 @@
-import type { DatabaseFailure } from '../../contract/resources/databases.ts'
+import type { DatabaseFailure } from '../../contract/databases.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'

@@ -1,7 +1,7 @@
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
-import { mostVariables } from '../../contract/variable-values.ts'
+import { mostVariables } from '../../contract/variables.ts'
 import { isAuthorized, type Principal, type TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'

@@ -1,7 +1,7 @@
 import { type FieldProblem, invalidRequest, notFound } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
-import { mostVariables } from '../../contract/variable-values.ts'
+import { mostVariables } from '../../contract/variables.ts'
 import { isAuthorized, mayUseProject, type Principal, type TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { OwnedApps } from '../state/apps.ts'

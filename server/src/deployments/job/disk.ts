@@ -1,4 +1,4 @@
-import type { DeploymentStage } from '../../contract/resources/deployments.ts'
+import type { DeploymentStage } from '../../contract/deployments.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
 import { DeploymentError } from '../state/failure.ts'

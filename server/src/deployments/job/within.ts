@@ -1,4 +1,4 @@
-import type { DeploymentStage } from '../../contract/resources/deployments.ts'
+import type { DeploymentStage } from '../../contract/deployments.ts'
 import { DeploymentError } from '../state/failure.ts'
 
 /** Runs a step with a deadline. Rejects with a `DeploymentError` of the code `timeout` when it passes. */

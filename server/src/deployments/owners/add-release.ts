@@ -1,4 +1,4 @@
-import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
+import type { DeploymentTrigger } from '../../contract/deployments.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'

@@ -1,5 +1,5 @@
+import type { DeploymentTrigger } from '../../contract/deployments.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
-import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import type { Principal, TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { Totals } from '../../platform/plans/totals.ts'

@@ -1,5 +1,5 @@
+import type { DeploymentTrigger } from '../../contract/deployments.ts'
 import { invalidRequest } from '../../contract/errors.ts'
-import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { NewDeployment } from '../state/request-transitions.ts'
 import { sourceOf } from '../state/source/source-of.ts'

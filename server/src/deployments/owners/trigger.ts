@@ -1,4 +1,4 @@
-import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
+import type { DeploymentTrigger } from '../../contract/deployments.ts'
 import type { Principal } from '../../http/principal.ts'
 
 /** Returns who creates a deployment, as it is kept with it: keys and users may be gone later. */

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
+import type { DeploymentStage, Suggestion } from '../../contract/deployments.ts'
 import { withVisible } from '../../contract/invisible.ts'
-import type { DeploymentStage, Suggestion } from '../../contract/resources/deployments.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { ExceededLimit } from '../../runtimes/limits.ts'
 import { limitInOutput, limitMessage } from './limit-messages.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { BuildPlan } from '../../builds/build-plan.ts'
-import type { StepTimes } from '../../contract/resources/deployments.ts'
+import type { StepTimes } from '../../contract/deployments.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Handle } from '../../runtimes/runtime.ts'
 import type { AppRows } from './apps.ts'

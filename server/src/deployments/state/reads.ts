@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { DeploymentStatus } from '../../contract/resources/deployments.ts'
+import type { DeploymentStatus } from '../../contract/deployments.ts'
 import { type PageRequest, readPage } from '../../http/page.ts'
 import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
 import type { Database, Transaction } from '../../platform/database.ts'

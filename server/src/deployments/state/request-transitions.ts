@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { DeploymentTrigger } from '../../contract/resources/deployments.ts'
+import type { DeploymentTrigger } from '../../contract/deployments.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { AppRows } from './apps.ts'
 import { atRest, lockDeployment, restingStatuses } from './rows.ts'

@@ -1,4 +1,4 @@
-import type { DeploymentStep, StepTimes } from '../../contract/resources/deployments.ts'
+import type { DeploymentStep, StepTimes } from '../../contract/deployments.ts'
 import type { DeploymentRow } from './tables.ts'
 
 type Row = Pick<

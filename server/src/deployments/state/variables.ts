@@ -1,6 +1,5 @@
 import { type FieldProblem, invalidRequest } from '../../contract/errors.ts'
-import type { VariableKind } from '../../contract/resources/variables.ts'
-import { variablesProblem } from '../../contract/variable-values.ts'
+import { type VariableKind, variablesProblem } from '../../contract/variables.ts'
 import { isRepository } from './source/source-of.ts'
 
 export type Variables = Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Writable } from 'node:stream'
 import { ApiError, invalidRequest } from '../../contract/errors.ts'
-import { watchBody } from '../../http/watch-body.ts'
+import { watchBody } from '../../http/bodies.ts'
 import { type Bundle, BundleError, createBundleReader } from '../../sources/bundle.ts'
 import type { PackWriter } from './files.ts'
 

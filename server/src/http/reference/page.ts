@@ -1,10 +1,5 @@
-import { curlOf } from './curl.ts'
-import { exampleOf } from './examples.ts'
-import { fieldsOf } from './fields.ts'
-import { type Html, html, nothing, prose } from './html.ts'
+import { exampleOf, fieldsOf, type Schema } from './json-schema.ts'
 import { type OpenApi, type OperationObject, type Parameter, type Response, titleOf } from './openapi.ts'
-import { originMark } from './origin.ts'
-import type { Schema } from './schemas.ts'
 
 interface Entry {
   readonly method: string
@@ -161,3 +156,74 @@ function resolve<T>(value: unknown, document: OpenApi): T {
   const steps = target.split('/').slice(1)
   return steps.reduce<unknown>((found, step) => (found as Record<string, unknown>)[step], document) as T
 }
+
+/** A string of HTML, which is not escaped again. */
+export interface Html {
+  readonly html: string
+}
+
+type Part = string | number | Html | readonly Html[]
+
+/** A template tag for HTML. Escapes every value that is not HTML itself. */
+export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return { html: String.raw({ raw: strings }, ...parts.map(render)) }
+}
+
+export const nothing: Html = { html: '' }
+
+function render(part: Part): string {
+  if (typeof part === 'string' || typeof part === 'number') return escapeText(String(part))
+  return 'html' in part ? part.html : part.map((each) => each.html).join('')
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character)
+}
+
+/** Returns escaped text with everything between backticks set as code. */
+export function prose(text: string): Html {
+  const pieces = text.split('`').map((piece, at) => (at % 2 === 1 ? html`<code>${piece}</code>` : html`${piece}`))
+  return html`${pieces}`
+}
+
+/** Returns the request as a curl command for a POSIX shell, with the variables `$API` and `$KEY`. */
+export function curlOf(
+  method: string,
+  path: string,
+  operation: OperationObject,
+  parameters: readonly Parameter[],
+): string {
+  const ids = new Map(parameters.map(({ name, schema }) => [name, String(schema.examples?.[0] ?? '')]))
+  const address = path.replace(/\{(\w+)\}/g, (_, name: string) => ids.get(name) ?? '')
+  const lines = [
+    `curl ${method === 'GET' || method === 'POST' ? '' : `-X ${method} `}"$API${address}"`,
+    '  -H "Authorization: Bearer $KEY"',
+  ]
+  const content = operation.requestBody?.content
+  if (content?.['application/json'] !== undefined) {
+    lines.push(`  -H 'Content-Type: application/json'`, `  -d '${quoted(content['application/json'].example)}'`)
+  } else if (content?.['multipart/form-data'] !== undefined) {
+    lines.push('  -F file=@picture.png')
+  } else if (content?.['application/x-git-bundle'] !== undefined) {
+    lines.push(`  -H 'Content-Type: application/x-git-bundle'`, '  --data-binary @app.bundle')
+  } else if (method === 'POST') {
+    lines[0] = `curl -X POST "$API${address}"`
+  }
+  return lines.join(' \\\n')
+}
+
+/** Returns JSON that can stand between single quotes. */
+function quoted(example: unknown): string {
+  return JSON.stringify(example, null, 2).replaceAll("'", `'\\''`).replaceAll('\n', '\n  ')
+}
+
+/** Stands in the page for the address of the server: each reader has reached it by one. */
+export const originMark = 'https://fairlead.invalid'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Middleware } from 'koa'
 import { assetFile } from '../../platform/machine/own-files.ts'
 import { clientOrigin, type IsTrustedProxy } from '../client-address.ts'
-import { originMark } from './origin.ts'
+import { originMark } from './page.ts'
 
 /** Allows nothing from other hosts, nothing inline, and no framing. */
 const pagePolicy =

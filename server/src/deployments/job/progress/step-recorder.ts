@@ -1,4 +1,4 @@
-import type { DeploymentStep } from '../../../contract/resources/deployments.ts'
+import type { DeploymentStep } from '../../../contract/deployments.ts'
 import type { JobTransitions } from '../../state/job-transitions.ts'
 import { queuedSteps, withStep } from '../../state/steps.ts'
 import type { DeploymentRow } from '../../state/tables.ts'

@@ -1,4 +1,4 @@
-import type { DeploymentStatus } from '../../../contract/resources/deployments.ts'
+import type { DeploymentStatus } from '../../../contract/deployments.ts'
 import type { RequestFacts } from '../../../http/call.ts'
 import type { LogStream } from '../../../logs/log-store.ts'
 import { sleepUntilAborted } from '../../../platform/abort.ts'

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { notFound } from '../../../contract/errors.ts'
+import { mostLogLines } from '../../../contract/logs.ts'
 import type { QueryOutput } from '../../../contract/operations.ts'
-import { mostLogLines } from '../../../contract/resources/logs.ts'
 import type { TextAnswer } from '../../../http/call.ts'
 import type { TenantProject } from '../../../http/principal.ts'
 import type { LogStore } from '../../../logs/log-store.ts'

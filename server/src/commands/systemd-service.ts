@@ -1,0 +1,355 @@
+import { execFile } from 'node:child_process'
+import { chown, mkdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { readDotenv } from '../contract/dotenv.ts'
+import { type Config, loadConfig, publicOrigin } from '../platform/config.ts'
+import { controlsOf } from '../platform/control/client.ts'
+import { readOptional } from '../platform/files.ts'
+import { installEverything } from '../platform/machine/debian-packages.ts'
+import { listenAndClose } from '../platform/machine/port.ts'
+import { assertReachable } from '../platform/machine/reach.ts'
+import { sendSignal } from '../platform/processes.ts'
+import {
+  installedSettings,
+  linkCurrentVersion,
+  unitDrift,
+  writeOnce,
+  writeUnits,
+} from '../platform/service-manager/installation.ts'
+import {
+  hasSystemd,
+  lastErrors,
+  processesOfUnit,
+  propertiesOf,
+  run,
+  systemctl,
+  unitIn,
+} from '../platform/service-manager/systemctl.ts'
+import {
+  appsUnitName,
+  buildsUnitName,
+  environmentFile,
+  serverUnitName,
+  type UnitSettings,
+  unitFolder,
+  unitsFor,
+} from '../platform/service-manager/units.ts'
+import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
+import { clusterUser, isRoot } from '../platform/startup/state.ts'
+import type { OsUser } from '../platform/users.ts'
+import { currentLink, versionAt } from '../platform/versions/installed.ts'
+import { ownRoot } from '../platform/versions/own-package.ts'
+import { telling } from './client/wait.ts'
+import { CommandError } from './shared.ts'
+
+export interface InstallFlags {
+  readonly dataDir: string
+  readonly user?: string
+  readonly withoutIsolation?: true
+  readonly dryRun?: true
+  readonly force?: true
+}
+
+/** As long as the unit's own TimeoutStartSec=, and a little. */
+const startTimeoutMs = 16 * 60_000
+
+/** Installs and starts the service, after all that can be wrong has been checked. */
+export async function install(flags: InstallFlags): Promise<void> {
+  const settings = await settingsFor(flags)
+  const units = unitsFor(settings)
+  if (flags.dryRun === true) {
+    for (const [name, text] of Object.entries(units)) print(`# ${unitFolder}/${name}`, text)
+    return print(`# ${environmentFile}, unless it exists`, firstEnvironment)
+  }
+  const config = await checked(settings)
+  if (flags.withoutIsolation !== true) await assertIsolation(config, settings)
+  const user = settings.user === null ? null : await userNamed(settings.user)
+  const isNew = (await installedSettings(serverUnitName)) === undefined
+  const drift = isNew ? {} : await unitDrift(settings)
+  if (Object.keys(drift).length > 0 && flags.force !== true) throw differs(drift)
+  if (user !== null) await ownDirectory(settings.dataDirectory, user)
+  const version = await linkCurrentVersion(settings.dataDirectory, ownRoot)
+  const madeFile = await writeOnce(environmentFile, firstEnvironment)
+  await writeUnits(settings)
+  await systemctl(['daemon-reload'])
+  print(`The service runs the version in ${version}. Starting it …`)
+  await telling('starting the service', start)
+  report(config, settings, madeFile, Object.keys(drift).length > 0)
+}
+
+async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSettings> {
+  const dataDirectory = resolve(dataDir)
+  // `checked` reports mistakes in the settings before anything is written. With --dry-run they may be unreadable for the user.
+  const config = await serviceConfig(dataDirectory).catch(() => null)
+  const ports = config?.edge ? [config.edge.httpPort, config.edge.httpsPort] : []
+  const isRootService = user === undefined || user === 'root'
+  return {
+    node: process.execPath,
+    dataDirectory,
+    user: isRootService ? null : user,
+    hasLowPorts: !isRootService && ports.some((port) => port < 1024),
+  }
+}
+
+/** Checks that the service can run here, and returns the configuration that it will have. */
+async function checked(settings: UnitSettings): Promise<Config> {
+  if (!(await hasSystemd())) {
+    throw new CommandError(
+      'systemd does not run this machine. Run "fairlead serve" under the service manager that does.',
+    )
+  }
+  if (!isRoot()) {
+    throw new CommandError(
+      'Only root may install a service: sudo fairlead service install. With --user NAME the server then runs as that user.',
+    )
+  }
+  if ((await run('systemd-notify', ['--version'])).code !== 0) {
+    throw new CommandError('systemd-notify is missing, by which the server tells systemd that it is ready. Install it.')
+  }
+  const config = await serviceConfig(settings.dataDirectory)
+  const user = settings.user === null ? clusterUser(config) : await userNamed(settings.user)
+  await assertReachable(settings.dataDirectory, user)
+  const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
+  if (ActiveState !== 'active') await assertFree(config.host, config.port)
+  return config
+}
+
+/** Checks that this machine isolates builds and apps. Networks that a setting turns off are not missing. */
+async function assertIsolation(config: Config, { user }: UnitSettings): Promise<void> {
+  const { isolationFindings } = await import('../doctor.ts')
+  const found = await isolationFindings(config, user === null)
+  const gaps = found.filter(
+    ({ subject, state }) => state !== 'ok' && (subject !== 'networks' || config.appNetwork !== null),
+  )
+  if (gaps.length === 0) return
+  const lines = gaps.map(({ subject, found, cost }) => `  ${subject}: ${found}; ${cost}\n`).join('')
+  throw new CommandError(
+    `Nothing was installed, because builds and apps would not be isolated:\n${lines}` +
+      `On Debian, this installs all programs that a server uses:\n  ${installEverything()}\n` +
+      'To go on all the same, add --without-isolation to the command.',
+  )
+}
+
+/** Loads the configuration from the file of the service. The environment of this command is not the service's. */
+async function serviceConfig(dataDirectory: string): Promise<Config> {
+  const { variables, problems } = readDotenv((await readOptional(environmentFile)) ?? '')
+  const [problem] = problems
+  if (problem !== undefined) throw new CommandError(`${environmentFile}, line ${problem.line}: ${problem.message}`)
+  return loadConfig({ dataDir: dataDirectory }, variables)
+}
+
+async function userNamed(name: string): Promise<OsUser> {
+  const id = async (flag: string) => Number((await promisify(execFile)('id', [flag, '--', name])).stdout)
+  try {
+    return { uid: await id('-u'), gid: await id('-g') }
+  } catch {
+    throw new CommandError(`There is no user ${name}: useradd --system --create-home ${name}`)
+  }
+}
+
+/** The user of the server must own its data directory. An existing directory is not handed to another user. */
+async function ownDirectory(path: string, user: OsUser): Promise<void> {
+  const made = await mkdir(path, { recursive: true, mode: 0o711 })
+  if (made !== undefined) await chown(path, user.uid, user.gid)
+}
+
+async function assertFree(host: string, port: number): Promise<void> {
+  const error = await listenAndClose(port, host)
+  if (error === null) return
+  throw new CommandError(
+    `${host}:${port}: ${error.message}. Stop the program that listens there, or set FAIRLEAD_PORT in ${environmentFile}.`,
+  )
+}
+
+function differs(drift: Readonly<Record<string, readonly string[]>>): CommandError {
+  const changes = Object.entries(drift).flatMap(([name, lines]) => [`${unitFolder}/${name}:`, ...lines])
+  return new CommandError(
+    `The installed unit differs from the one that this version writes, and was kept:\n${changes.join('\n')}\n` +
+      'Put changes of your own into "systemctl edit fairlead", and replace the unit with --force.',
+  )
+}
+
+/** Returns when the server is ready, because the unit has Type=notify. */
+async function start(): Promise<void> {
+  const { code, stderr } = await run('systemctl', ['enable', '--now', serverUnitName], startTimeoutMs)
+  if (code === 0) return
+  const errors = await lastErrors(serverUnitName)
+  throw new CommandError(
+    `The service is installed, but did not start, and systemd keeps trying:\n${[...errors, stderr.trim()].join('\n')}\n` +
+      'See: fairlead service status, and journalctl -u fairlead',
+  )
+}
+
+function report(config: Config, { dataDirectory, user }: UnitSettings, madeFile: boolean, changed: boolean): void {
+  print(
+    `Fairlead runs on ${publicOrigin(config, config.port)}, and starts with this machine.`,
+    `  first user:   the link in: journalctl -u fairlead -o cat | grep setup`,
+    `  API key:      ${user === null ? '' : `sudo -u ${user} `}fairlead keys create --name me --data-dir ${dataDirectory}`,
+    `  settings:     ${environmentFile}${madeFile ? ' (new, all commented out)' : ''}; then: systemctl restart fairlead`,
+    '  state:        fairlead service status, fairlead doctor',
+    ...(changed ? ['The unit was replaced; the running server has it after: systemctl restart fairlead'] : []),
+  )
+}
+
+const print = (...lines: readonly string[]): void => void process.stdout.write(`${lines.join('\n')}\n`)
+
+/** The first content of the service's file of settings: nothing is set, all that most servers need is named. */
+export const firstEnvironment = `# The settings of Fairlead's service. Each is explained in docs/configuration.md.
+# After a change: systemctl restart fairlead
+
+# The address to listen on; 0.0.0.0 lets other machines in.
+#FAIRLEAD_HOST=127.0.0.1
+#FAIRLEAD_PORT=3000
+
+# HTTPS under a domain of your own: the dashboard at fairlead.<domain>, apps at names below it. Point <domain> and *.<domain>
+# at this machine, and install Caddy.
+#FAIRLEAD_DOMAIN=example.com
+#FAIRLEAD_ACME_EMAIL=you@example.com
+
+# Instead, with a proxy of your own: the address by which others reach the server, and the domain of apps.
+#FAIRLEAD_PUBLIC_URL=https://fairlead.example.com
+#FAIRLEAD_APPS_DOMAIN=apps.example.com
+#FAIRLEAD_TRUSTED_PROXIES=127.0.0.1
+
+# A PostgreSQL server of your own instead of the embedded one.
+#DATABASE_URL=postgresql://fairlead:PASSWORD@db.example.com:5432/fairlead
+
+# How builds reach a package registry.
+#FAIRLEAD_BUILD_ENV={"npm_config_registry":"https://npm.example.com"}
+`
+
+/** Explains the state of the service. The exit status is that of `systemctl status`: 0 when it runs, 3 when not, 4 without it. */
+export async function status(): Promise<void> {
+  const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
+  if (settings === undefined) {
+    process.exitCode = 4
+    return printLines('installed:  no. Install the service with: fairlead service install')
+  }
+  const properties = await propertiesOf(serverUnitName, [
+    'ActiveState',
+    'SubState',
+    'ActiveEnterTimestamp',
+    'UnitFileState',
+    'MainPID',
+    'NRestarts',
+    'StatusText',
+    'Result',
+  ])
+  if (properties['ActiveState'] !== 'active') process.exitCode = 3
+  printLines(`installed:  ${unitFolder}/${serverUnitName}`, `enabled:    ${properties['UnitFileState'] ?? 'unknown'}`)
+  printLines(`active:     ${activity(properties)}`, `status:     ${properties['StatusText'] || '-'}`)
+  printLines(...(await versionLines(settings)), ...(await driftLines(settings)))
+  const errors = await lastErrors(serverUnitName)
+  if (errors.length > 0) printLines('last errors (journalctl -u fairlead):', ...errors.map((line) => `  ${line}`))
+}
+
+function activity(properties: Readonly<Record<string, string>>): string {
+  const { ActiveState, SubState, ActiveEnterTimestamp, MainPID, NRestarts, Result } = properties
+  const restarts = NRestarts === '0' ? '' : `, restarted ${NRestarts} times by systemd`
+  if (ActiveState === 'active') return `${SubState} since ${ActiveEnterTimestamp}, pid ${MainPID}${restarts}`
+  return `${ActiveState} (${SubState}, ${Result})${restarts}`
+}
+
+async function versionLines(settings: UnitSettings | null): Promise<string[]> {
+  if (settings === null) return []
+  const link = currentLink(settings.dataDirectory)
+  const linked = await versionAt(link)
+  if (linked !== null) return [`version:    ${linked.version} in ${linked.root}`]
+  return [`version:    none: ${link} leads to no version. Run: fairlead service install`]
+}
+
+async function driftLines(settings: UnitSettings | null): Promise<string[]> {
+  if (settings === null) return ['unit:       starts something else than fairlead service install writes']
+  const drift = Object.entries(await unitDrift(settings))
+  if (drift.length === 0) return ['unit:       as this version writes it']
+  return [
+    'unit:       differs from what this version writes (- installed, + this version):',
+    ...drift.flatMap(([name, lines]) => [`  ${name}`, ...lines.map((line) => `    ${line}`)]),
+    '            Replace it with: fairlead service install --force',
+  ]
+}
+
+const printLines = (...lines: readonly string[]): void =>
+  void (lines.length > 0 && process.stdout.write(`${lines.join('\n')}\n`))
+
+/** Returns the unit of systemd that runs the server of a data directory, and would start it again after another end. */
+export async function unitOf(dataDirectory: string): Promise<string | null> {
+  if (!(await hasSystemd())) return null
+  const settings = await installedSettings(serverUnitName)
+  if (settings != null && settings.dataDirectory === dataDirectory) {
+    const { ActiveState } = await propertiesOf(serverUnitName, ['ActiveState'])
+    if (ActiveState !== 'inactive' && ActiveState !== 'failed') return serverUnitName
+  }
+  for (const { record } of await controlsOf(dataDirectoryAt(dataDirectory).run)) {
+    const unit = unitIn(await readFile(`/proc/${record.pid}/cgroup`, 'utf8').catch(() => ''))
+    // A server that was started by hand may be in the unit of another program, such as cron.
+    if (unit !== null && (await propertiesOf(unit, ['MainPID']))['MainPID'] === String(record.pid)) return unit
+  }
+  return null
+}
+
+/** Lets systemd stop the server by SIGINT, at which it also stops apps, gateway and databases; after `timeoutMs` by force. */
+export async function stopService(unit: string, verb: readonly string[], timeoutMs: number): Promise<void> {
+  // Settings of a unit in /run are gone after a reboot.
+  const folder = `/run/systemd/system/${unit}.d`
+  const file = join(folder, '99-stop-everything.conf')
+  const seconds = Math.ceil(timeoutMs / 1000) + 30
+  // If these ended the command, the setting would stay, and the next restart of the service would stop all apps.
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const goOn = () => undefined
+  for (const signal of signals) process.on(signal, goOn)
+  try {
+    await mkdir(folder, { recursive: true })
+    await writeFile(file, `[Service]\nKillSignal=SIGINT\nTimeoutStopSec=${seconds}\n`)
+    await systemctl(['daemon-reload'])
+    const stopped = await run('systemctl', [...verb, '--', unit], timeoutMs)
+    if (stopped.code === 0) return
+    await run('systemctl', ['kill', '--kill-who=main', '--signal=SIGKILL', '--', unit])
+    await systemctl([...verb, '--', unit])
+  } finally {
+    await rm(file, { force: true })
+    // An operator may have settings of this kind, too.
+    await rmdir(folder).catch(() => undefined)
+    await systemctl(['daemon-reload'])
+    for (const signal of signals) process.off(signal, goOn)
+  }
+}
+
+/** Longer than the unit's own TimeoutStopSec=. */
+const stopTimeoutMs = 120_000
+const leftoverTimeoutMs = 30_000
+const pollMs = 100
+/** The units with the control groups of apps and of builds. An older version has installed the first one alone. */
+const groupUnits = [appsUnitName, buildsUnitName]
+
+/** Stops the service with everything that it started, and removes its units. Data and settings are kept. */
+export async function uninstall(): Promise<void> {
+  if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
+  if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')
+  const settings = await installedSettings(serverUnitName)
+  if (settings === undefined) throw new CommandError(`There is no ${unitFolder}/${serverUnitName}.`)
+  await stopEverything()
+  for (const unit of [serverUnitName, ...groupUnits]) await rm(join(unitFolder, unit), { force: true })
+  await systemctl(['daemon-reload'])
+  await run('systemctl', ['reset-failed', serverUnitName, ...groupUnits])
+  const data = settings === null ? 'The data directory' : settings.dataDirectory
+  process.stdout.write(
+    `The service is stopped and removed. Kept: ${data} with all data, and ${environmentFile} with the settings.\n`,
+  )
+}
+
+async function stopEverything(): Promise<void> {
+  await telling('stopping the service', () => stopService(serverUnitName, ['disable', '--now'], stopTimeoutMs))
+  await run('systemctl', ['stop', ...groupUnits], stopTimeoutMs)
+  await endLeftovers()
+}
+
+/** Ends what a server that was not running, or did not end in order, left behind. SIGINT is a fast shutdown for PostgreSQL. */
+async function endLeftovers(): Promise<void> {
+  const until = performance.now() + leftoverTimeoutMs
+  for (const pid of await processesOfUnit(serverUnitName)) sendSignal(pid, 'SIGINT')
+  while ((await processesOfUnit(serverUnitName)).length > 0 && performance.now() < until) await sleep(pollMs)
+  for (const pid of await processesOfUnit(serverUnitName)) sendSignal(pid, 'SIGKILL')
+}

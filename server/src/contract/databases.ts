@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import type { Declarations } from './declaration.ts'
+import { name, slug, timestamp } from './fields.ts'
+import { linkOfDatabase } from './links.ts'
+
+export const databaseStatuses = ['provisioning', 'available', 'failed', 'deleting'] as const
+export type DatabaseStatus = (typeof databaseStatuses)[number]
+
+const identity = z.object({
+  id: z.string().describe('`db_…`.'),
+  name: z.string(),
+  type: z.enum(['postgresql']),
+  version: z.string().describe('The major version of the engine.'),
+})
+
+/** Exactly the fields of the specification. Only this answer and that of the rotation contain the password. */
+const databaseCreated = identity.extend({
+  connection_string: z
+    .string()
+    .describe('`postgresql://<user>:<password>@<host>:<port>/<database>`. Final at once, and not shown again.'),
+  status: z.enum(databaseStatuses),
+})
+
+export const database = identity.extend({
+  plan: z.string(),
+  status: z.enum(databaseStatuses),
+  created_at: timestamp,
+})
+
+const databaseFailure = z.object({
+  code: z.string().describe('Stable and machine-readable, such as `engine_unavailable`.'),
+  message: z.string().describe('The cause and the remedy, for people.'),
+})
+export type DatabaseFailure = z.infer<typeof databaseFailure>
+
+/** One database, read by its id. */
+const databaseDetail = database.extend({
+  project_id: z.string(),
+  access: z
+    .enum(['local', 'network'])
+    .describe("`local` when it can be reached only from the server's machine, where the apps run."),
+  size_bytes: z.int().nonnegative().nullable().describe('`null` while the engine cannot be reached.'),
+  max_size_bytes: z.int().nonnegative(),
+  connections: z.int().nonnegative().nullable().describe('`null` while the engine cannot be reached.'),
+  max_connections: z.int().nonnegative(),
+  read_only: z.boolean().describe('True while it is larger than its plan allows: it accepts no writes.'),
+  failure: databaseFailure.nullable(),
+  restorable_until: timestamp.nullable().describe('The time until which a deleted database can be restored.'),
+})
+
+const snapshotStatuses = ['creating', 'available', 'failed'] as const
+export type SnapshotStatus = (typeof snapshotStatuses)[number]
+
+export const snapshot = z.object({
+  id: z.string().describe('`snap_…`.'),
+  database_id: z.string(),
+  status: z.enum(snapshotStatuses),
+  size_bytes: z.int().nonnegative().nullable(),
+  failure: databaseFailure.nullable(),
+  created_at: timestamp,
+})
+
+export const databaseOperations = {
+  'databases.list': {
+    summary: 'List databases',
+    description: 'All databases of the project, newest first, including deleted ones that can still be restored.',
+    response: z.object({ databases: z.array(database) }),
+  },
+  'databases.create': {
+    summary: 'Create a database',
+    description:
+      'Creates a PostgreSQL database with its own role. The `connection_string` works when `status` is `available`. A ' +
+      "database in the server's own engine can be reached only from the server's machine, one in an external engine also " +
+      'over the network.',
+    body: z.object({
+      name: name,
+      type: z.enum(['postgresql'], { error: 'must be postgresql' }).optional(),
+      version: z
+        .string({ error: 'must be a string, such as "18"' })
+        .optional()
+        .describe(
+          'The major version. Defaults to the newest available; the error for any other lists the available ones.',
+        ),
+      plan: slug.optional().describe('Defaults to `starter`; as far as the plan of the account allows.'),
+      snapshot_id: z
+        .string({ error: 'must be a string' })
+        .optional()
+        .describe('A snapshot of the same project and version, whose content the new database starts with.'),
+      link: linkOfDatabase.optional().describe('Links it to an app at once, as `links.create` does.'),
+    }),
+    response: databaseCreated,
+  },
+  'databases.get': {
+    summary: 'Read a database',
+    description: 'One database with its size, its connections and, when it failed, the reason.',
+    response: databaseDetail,
+  },
+  'databases.delete': {
+    summary: 'Delete a database',
+    description:
+      'Refuses all logins at once. The data is kept until `restorable_until`; until then the database can be restored.',
+  },
+  'databases.restore': {
+    summary: 'Restore a deleted database',
+    description: 'Restores a deleted database with the same connection string, until `restorable_until`.',
+    response: databaseDetail,
+  },
+  'databases.rotatePassword': {
+    summary: 'Rotate the password of a database',
+    description:
+      'Sets a new password and answers with the new connection string. The old password stops working at once; open ' +
+      'connections stay open. The instances of linked apps are replaced, each when its successor is healthy. While one of them changes the role in an open transaction, the rotation is refused (400).',
+    response: databaseCreated,
+  },
+} as const satisfies Declarations<'databases'>
+
+export const snapshotOperations = {
+  'snapshots.list': {
+    summary: 'List snapshots',
+    description: 'All snapshots of the database, newest first.',
+    response: z.object({ snapshots: z.array(snapshot) }),
+  },
+  'snapshots.create': {
+    summary: 'Take a snapshot',
+    description:
+      'Copies the database inside its engine. Its connections are ended, and new ones refused, while the copy is made. ' +
+      'The oldest snapshots are removed when there are more than are kept.',
+    response: snapshot,
+  },
+  'snapshots.get': {
+    summary: 'Read a snapshot',
+    description: 'One snapshot with its size and, when it failed, the reason.',
+    response: snapshot,
+  },
+  'snapshots.delete': {
+    summary: 'Delete a snapshot',
+    description: 'Removes the snapshot and frees its space.',
+  },
+  'snapshots.restore': {
+    summary: 'Restore a snapshot',
+    description:
+      'Replaces the content of the database by that of the snapshot; everything written since is lost. The connection ' +
+      'string stays the same. To restore into a new database, create one with `snapshot_id`.',
+    response: databaseDetail,
+  },
+} as const satisfies Declarations<'snapshots'>

@@ -1,0 +1,167 @@
+import { type Answered, foreignAnswer, type Retries, readError, readJson, withRetries } from './client.ts'
+
+/** A key that lives for some minutes and may deploy to one project. */
+export interface ShortLivedKey {
+  readonly apiKey: string
+  /** RFC 3339. */
+  readonly expiresAt: string
+}
+
+/** The CI gave no token. The cause says why. */
+export class NoTokenError extends Error {
+  override readonly name = 'NoTokenError'
+}
+
+export interface ExchangeOptions {
+  /** The server's address without `/v1`. */
+  readonly address: string
+  readonly projectId: string
+  /** Asks the CI for a token with this audience. Called for every attempt, because a token counts once. */
+  readonly requestToken: (audience: string) => Promise<string>
+  /** Called with every key before it is used. */
+  readonly onKey?: (key: ShortLivedKey) => void
+  /** The repetitions while the caller waits for a key, when there is no answer, or a status of 429 or 5xx. Defaults to 6. */
+  readonly retries?: number
+  /** Called before each repetition with the error. When it throws, there is none. */
+  readonly onRetry?: (error: unknown) => void
+  readonly fetch?: typeof fetch
+}
+
+export interface KeyExchange {
+  /**
+   * Resolves to a key of which at most two thirds of its life have gone, or to one that has not expired when there is no other
+   * one. Rejects with `NoTokenError`, with `ApiError` when
+   * the server refuses the token, with the error of `fetch`, or with the signal's reason.
+   */
+  key(signal?: AbortSignal): Promise<string>
+  /** Asks for no further key. Resolves when no exchange is under way any more, so that `onKey` has been called with each key. */
+  end(): Promise<void>
+}
+
+/** Time limit for a token and for an answer, in milliseconds. */
+const answerTimeout = 30_000
+/** With growing pauses, they take about half a minute. */
+const usualRetries = 6
+
+/**
+ * Exchanges tokens of a CI for keys. The first key is asked for when it is needed, and the next ones at half of the life
+ * of the one before, until `end`. A failure of that is tried again when the next key is needed.
+ */
+export function createKeyExchange(options: ExchangeOptions): KeyExchange {
+  let current: Key | undefined
+  let pending: Promise<Key> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let isOver = false
+
+  const renew = (signal?: AbortSignal): Promise<Key> => {
+    pending ??= exchange(options, signal)
+      .then((key) => {
+        options.onKey?.(key)
+        current = key
+        clearTimeout(timer)
+        if (!isOver) timer = setTimeout(() => void renew().catch(() => undefined), key.lifeMs / 2).unref()
+        return key
+      })
+      .finally(() => {
+        pending = undefined
+      })
+    return pending
+  }
+
+  return {
+    async key(signal) {
+      if (current !== undefined && performance.now() - current.since < (current.lifeMs * 2) / 3) return current.apiKey
+      const alive = current
+      return unlessAborted(renew(signal), signal).then(
+        ({ apiKey }) => apiKey,
+        (error: unknown) => {
+          // Some CIs give a job one token: its key serves until it expires.
+          if (signal?.aborted !== true && alive !== undefined && isAlive(alive)) return alive.apiKey
+          throw error
+        },
+      )
+    },
+    async end() {
+      isOver = true
+      clearTimeout(timer)
+      await pending?.catch(() => undefined)
+    },
+  }
+}
+
+/** Ends a key before it expires. One that has ended before is no error. */
+export async function endKey(options: {
+  readonly address: string
+  readonly apiKey: string
+  readonly fetch?: typeof fetch
+  readonly signal?: AbortSignal
+}): Promise<void> {
+  const { address, apiKey, fetch: send = fetch, signal = AbortSignal.timeout(answerTimeout) } = options
+  const headers = { authorization: `Bearer ${apiKey}` }
+  const response = await send(targetOf(address), { method: 'DELETE', headers, redirect: 'manual', signal })
+  const text = await response.text()
+  if (!response.ok && response.status !== 401) throw readError(response, text)
+}
+
+interface Key extends ShortLivedKey {
+  /** By the clock of `performance.now()`. */
+  readonly since: number
+  readonly lifeMs: number
+}
+
+async function exchange(
+  { address, projectId, requestToken, retries = usualRetries, onRetry, fetch: send = fetch }: ExchangeOptions,
+  signal: AbortSignal | undefined,
+): Promise<Key> {
+  const withoutToken = new AbortController()
+  let since = 0
+  const attempt = async (): Promise<Answered> => {
+    const asked = requestToken(new URL(address).origin)
+    const token = await unlessAborted(asked, AbortSignal.timeout(answerTimeout)).catch((cause: unknown) => {
+      withoutToken.abort()
+      throw new NoTokenError('There is no token to exchange.', { cause })
+    })
+    since = performance.now()
+    const response = await send(targetOf(address), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token, project_id: projectId }),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerTimeout),
+    })
+    return { response, text: await response.text() }
+  }
+  const repetitions: Retries = {
+    most: signal === undefined ? Math.min(retries, usualRetries) : retries,
+    onRetry: (failed) => onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? '')),
+  }
+  const over = signal === undefined ? withoutToken.signal : AbortSignal.any([withoutToken.signal, signal])
+  const { response, text = '' } = await withRetries(repetitions, attempt, over)
+  if (!response.ok) throw readError(response, text)
+  const { api_key: apiKey, expires_at: expiresAt } = Object(readJson(text, response)) as Record<string, unknown>
+  if (typeof apiKey !== 'string' || typeof expiresAt !== 'string') throw foreignAnswer(response)
+  return { apiKey, expiresAt, since, lifeMs: lifeOf(expiresAt, response) }
+}
+
+/** Returns the life of a key in milliseconds by the server's clock, since this machine's may be wrong. */
+function lifeOf(expiresAt: string, response: Response): number {
+  const answered = Date.parse(response.headers.get('date') ?? '')
+  // The header has whole seconds, so the answer may be up to a second younger than it says.
+  const life = Date.parse(expiresAt) - (Number.isNaN(answered) ? Date.now() : answered + 1000)
+  return Math.max(0, life) || 0
+}
+
+const isAlive = ({ since, lifeMs }: Key): boolean => performance.now() - since < lifeMs
+
+const targetOf = (address: string) => `${address}/oidc/token`
+
+/** Resolves or rejects like the promise, or rejects with the signal's reason when that comes first. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason as Error)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import type { Declarations } from './declaration.ts'
+import { printable, required, timestamp } from './fields.ts'
+import { parseRegistry } from './image-reference.ts'
+
+const registryCredentials = z.object({
+  id: z.string().describe('`reg_…`.'),
+  registry: z.string().describe('The host with its port, such as `registry.example.com`.'),
+  username: z.string(),
+  created_at: timestamp.describe('The time when they were stored last.'),
+})
+
+/** A text that goes into the header of a request, where control characters would be read as its end. */
+const word = z
+  .string(required('a string'))
+  .min(1, 'must not be empty')
+  .refine((value) => value.isWellFormed() && printable.test(value), 'must not contain control characters')
+
+const newCredentials = z.object({
+  registry: z
+    .string(required('a string'))
+    .max(255, 'must be at most 255 characters')
+    .transform((text, context) => {
+      const registry = parseRegistry(text)
+      if (registry !== null) return registry
+      context.addIssue({
+        code: 'custom',
+        message: 'must be the host of a registry and its port, if any, such as registry.example.com or docker.io',
+      })
+      return z.NEVER
+    })
+    .describe('The host of the registry with its port, as the names of its images begin: `docker.io` for Docker Hub.'),
+  username: word
+    .max(255, 'must be at most 255 characters')
+    .refine((value) => !value.includes(':'), 'must not contain a colon'),
+  password: word
+    .max(10_000, 'must be at most 10000 characters')
+    .describe('A password, or better a token that may only pull. Stored encrypted, and never returned.'),
+})
+
+export const registryOperations = {
+  'registries.list': {
+    summary: 'List credentials for registries',
+    description: 'The registries that the project has credentials for, without the passwords. Newest first.',
+    response: z.object({ registries: z.array(registryCredentials) }),
+  },
+  'registries.set': {
+    summary: 'Store credentials for a registry',
+    description:
+      'Stores the name and password with which images are pulled from one registry, and replaces those that the project has ' +
+      'for it. They are sent to this registry and to the address at which it gives tokens, for deployments of an `image` and for ' +
+      'images that Dockerfiles name. Every app of the project may pull with them.',
+    body: newCredentials.meta({
+      examples: [{ registry: 'registry.example.com', username: 'deploy', password: 'a token that may pull' }],
+    }),
+    response: registryCredentials,
+  },
+  'registries.delete': {
+    summary: 'Delete credentials for a registry',
+    description: 'Further deployments do without. Releases stay as they are, and can be rolled back to.',
+  },
+} as const satisfies Declarations<'registries'>

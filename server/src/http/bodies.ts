@@ -1,0 +1,254 @@
+import type { IncomingMessage } from 'node:http'
+import type { Context, Middleware, Request } from 'koa'
+import koaBody from 'koa-body'
+import { ApiError, invalidRequest } from '../contract/errors.ts'
+import { TooManyPieces } from '../platform/machine/http.ts'
+import { ownTurn } from '../platform/turns.ts'
+
+const limitBytes = 1024 * 1024
+/** A body must have arrived completely by then. */
+const deadlineMs = 20_000
+
+/** Reads the JSON body into `ctx.request.body`, or `{}` when there is none. Throws `invalid_request`. */
+export function jsonBody(): Middleware {
+  const parse = koaBody({
+    // Parsed below, once it is known that this takes no longer than for other texts of its size.
+    text: true,
+    textTypes: ['application/json'],
+    json: false,
+    multipart: false,
+    urlencoded: false,
+    textLimit: limitBytes,
+    // Latin-1 keeps every byte, so that invalid UTF-8 is reported below instead of silently replaced.
+    encoding: 'binary',
+    onError: (error, ctx) => {
+      throw describe(ctx.req.errored ?? error)
+    },
+  })
+  return async (ctx, next) => {
+    if (!hasBody(ctx.req)) {
+      // Treat a missing body as an empty object, so that the error names the required fields.
+      ctx.request.body = {}
+      return next()
+    }
+    checkHeaders(ctx)
+    await withDeadline(parse(ctx, async () => undefined))
+    if (String(ctx.request.body ?? '').length > smallBytes) await ownTurn()
+    ctx.request.body = readJson(Buffer.from(String(ctx.request.body ?? ''), 'latin1'))
+    return next()
+  }
+}
+
+/** Bodies below this size take no time that anybody notices. Larger ones are parsed one after the other. */
+const smallBytes = 16 * 1024
+
+async function withDeadline(reading: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new ApiError('invalid_request', 'The body took too long to arrive.', { field: 'body' })),
+    deadlineMs,
+  )
+  try {
+    await Promise.race([reading, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function hasBody(request: IncomingMessage): boolean {
+  return request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0
+}
+
+function checkHeaders(ctx: Context): void {
+  if (!ctx.is('application/json')) {
+    throw new ApiError('invalid_request', 'Send the body as JSON with Content-Type: application/json.', {
+      field: 'content-type',
+    })
+  }
+  if (!/^(utf-8)?$/i.test(ctx.request.charset)) {
+    throw invalidRequest({ field: 'content-type', message: 'must not name a charset other than utf-8' })
+  }
+  if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
+    throw invalidRequest({ field: 'content-encoding', message: 'must not be set: compressed bodies are not accepted' })
+  }
+}
+
+function readJson(bytes: Buffer): NonNullable<Request['body']> {
+  if (bytes.length === 0) return {}
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw new ApiError('invalid_request', 'The body is not valid UTF-8.', { field: 'body' })
+  }
+  const problem = jsonTextProblem(text)
+  if (problem !== undefined) throw invalidRequest(problem)
+  try {
+    return objectIn(JSON.parse(text))
+  } catch (error) {
+    throw describe(error as Error)
+  }
+}
+
+function objectIn(value: NonNullable<Request['body']> | null): NonNullable<Request['body']> {
+  if (typeof value !== 'object' || value === null) throw new SyntaxError('neither an object nor an array')
+  return value
+}
+
+function describe(error: Error & { type?: string; code?: string }): ApiError {
+  if (error.type === 'entity.too.large') {
+    return new ApiError('invalid_request', `The body is larger than ${limitBytes} bytes.`, {
+      field: 'body',
+      max_bytes: limitBytes,
+    })
+  }
+  if (error instanceof TooManyPieces) return invalidRequest({ field: 'body', message: error.message })
+  if (error instanceof SyntaxError) {
+    return new ApiError('invalid_request', 'The body is not valid JSON; it must be a JSON object.', { field: 'body' })
+  }
+  return new ApiError('invalid_request', 'The body could not be read.', { field: 'body' })
+}
+
+/** The API's own bodies are a few levels deep. The limit stops bodies made to exhaust the stack. */
+const maxDepth = 32
+/** The API's own bodies have hundreds of values. Each takes time to parse and to validate, in which nobody else is answered. */
+const maxValues = 2_000
+/** The longest text of the API is a dotenv file. A text counts as it is written, with its escapes. */
+const maxTextLength = 200_000
+
+/** A reason to refuse a JSON text. `field` is the path of the member, or `body`. */
+export interface JsonTextProblem {
+  readonly field: string
+  readonly message: string
+}
+
+interface Level {
+  /** The keys of the object so far; `undefined` in an array. */
+  readonly keys: Set<string> | undefined
+  /** The key or array index of the value that is being read. */
+  at: string | number
+  /** True when the next string is a key. */
+  keyNext: boolean
+}
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c]
+const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
+
+/**
+ * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the other value
+ * (RFC 8259 §4), `__proto__`, excessive nesting, too many values, or a text that is too long. What it returns for a text that is no JSON says nothing.
+ */
+export function jsonTextProblem(text: string): JsonTextProblem | undefined {
+  const levels: Level[] = []
+  let values = 1
+  for (let at = 0; at < text.length; at++) {
+    const level = levels.at(-1)
+    switch (text.charCodeAt(at)) {
+      case quote: {
+        const end = stringEnd(text, at)
+        if (end - at > maxTextLength) {
+          return { field: 'body', message: `must have no text of more than ${maxTextLength} characters` }
+        }
+        if (level?.keys !== undefined && level.keyNext) {
+          const key = stringIn(text.slice(at, end + 1))
+          if (key === undefined) return undefined
+          level.at = key
+          level.keyNext = false
+          if (level.keys.has(key)) return { field: pathOf(levels), message: 'must be given once' }
+          if (key === '__proto__') return { field: 'body', message: 'must not have a member named __proto__' }
+          level.keys.add(key)
+        }
+        at = end
+        break
+      }
+      case openBrace:
+        levels.push({ keys: new Set(), at: '', keyNext: true })
+        values++
+        break
+      case openBracket:
+        levels.push({ keys: undefined, at: 0, keyNext: false })
+        values++
+        break
+      case closeBrace:
+      case closeBracket:
+        levels.pop()
+        break
+      case comma:
+        values++
+        if (level !== undefined) {
+          if (level.keys === undefined) level.at = Number(level.at) + 1
+          else level.keyNext = true
+        }
+        break
+    }
+    if (levels.length > maxDepth) return { field: 'body', message: `must be nested at most ${maxDepth} levels deep` }
+    if (values > maxValues) return { field: 'body', message: `must have at most ${maxValues} values` }
+  }
+  return undefined
+}
+
+function pathOf(levels: readonly Level[]): string {
+  return levels.map((level) => String(level.at)).join('.')
+}
+
+/** Returns the index of the closing quote of the string that begins at `start`. */
+function stringEnd(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    const character = text.charCodeAt(at)
+    if (character === quote) return at
+    if (character === backslash) at++
+  }
+  return text.length
+}
+
+function stringIn(text: string): string | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export interface BodyWatch {
+  /** The longest pause between bytes, in milliseconds. */
+  readonly idleTimeoutMs: number
+  /** Called with the number of bytes of each part that arrives. */
+  readonly onBytes?: (count: number) => void
+  /** Called when the body cannot become whole any more, with the problem in words. */
+  readonly fail: (problem: string) => void
+}
+
+/**
+ * Watches a body that is taken as it arrives: fails when it stalls, or when its connection is closed before its end. Returns
+ * a function that stops watching.
+ */
+export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fail }: BodyWatch): () => void {
+  const idle = setTimeout(() => fail(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
+  const onData = (chunk: Buffer) => {
+    idle.refresh()
+    onBytes?.(chunk.length)
+  }
+  const onGone = () => {
+    if (message.errored instanceof TooManyPieces) fail(message.errored.message)
+    else if (!message.readableEnded) fail('the connection was closed before the upload was complete')
+  }
+  message.on('data', onData)
+  // Stays registered: a connection may break at any time, and an error without a listener would end the process.
+  message.on('error', onGone)
+  message.on('close', onGone)
+  if (message.destroyed) onGone()
+  return () => {
+    clearTimeout(idle)
+    message.off('data', onData)
+    message.off('close', onGone)
+  }
+}
+
+/**
+ * Answers with JSON. It is given to Koa as a text, because Koa compares any other body with `Response`, and reading that name
+ * loads Node's whole client for the web, see `platform/machine/http.ts`.
+ */
+export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
+  ctx.type = 'json'
+  ctx.body = JSON.stringify(value)
+}

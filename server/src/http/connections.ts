@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Middleware } from 'koa'
+import { ApiError } from '../contract/errors.ts'
+import { discardAll, isPaused } from '../platform/machine/http.ts'
+import { createGates, type Gate } from '../platform/slots/gates.ts'
+import { clientAddress, type IsTrustedProxy, isFromEdge, networkOf, peerAddress } from './client-address.ts'
+import { apiHeaders } from './middleware.ts'
+
+/** An answer of which the client reads nothing for this long is given up. */
+const stalledMs = 60_000
+
+/** The requests of a connection that are not answered yet, oldest first; none on an idle one. */
+type UnderWay = Set<Pick<IncomingMessage, 'complete'>>
+
+/** The unit that connections are counted by. */
+interface Sender {
+  readonly name: string
+  /** True for one that stands for many clients. */
+  readonly shared: boolean
+}
+
+interface Peer {
+  readonly gate: Gate
+  /** Oldest first. */
+  readonly connections: Map<Socket, UnderWay>
+}
+
+/**
+ * Limits the connections of a server to `most`, of which one peer gets at most half, so that none can shut out the others.
+ * Trusted proxies stand for many clients and may use all. Of the edge, each client counts by itself, once its request has
+ * begun. A peer that has its share, and opens one more connection, loses its oldest one that is idle, or else the oldest one
+ * that is still sending its request: whoever shares an address with a flood is served in between.
+ *
+ * Connections are also closed when their headers take too long, after a pause between requests (both by Node), and when the
+ * client stops reading its answer.
+ */
+export function limitConnections(
+  server: Server,
+  { most, isTrustedProxy }: { readonly most: number; readonly isTrustedProxy: IsTrustedProxy },
+): void {
+  const peers = createPeers(most)
+  const underWay = new WeakMap<Socket, UnderWay>()
+
+  server.on('connection', (socket: Socket) => {
+    const requests: UnderWay = new Set()
+    underWay.set(socket, requests)
+    peers.join(socket, senderOf(socket, isTrustedProxy), requests)
+    socket.once('close', () => peers.leave(socket))
+  })
+  /** The edge opens a connection for each request, which says whose it is: from then on that client has it. */
+  const begin = (request: IncomingMessage, requests: UnderWay): void => {
+    const { socket } = request
+    if (!isFromEdge(socket)) return
+    peers.leave(socket)
+    peers.join(socket, { name: networkOf(clientAddress(request, isTrustedProxy)), shared: false }, requests)
+  }
+  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    const requests = underWay.get(request.socket)
+    if (requests === undefined) return
+    begin(request, requests)
+    requests.add(request)
+    response.once('close', () => requests.delete(request))
+  })
+  server.prependListener('upgrade', (request: IncomingMessage) => {
+    const requests = underWay.get(request.socket)
+    if (requests === undefined) return
+    begin(request, requests)
+    // A connection to a command is a request that is answered for as long as it lasts.
+    requests.add({ complete: true })
+  })
+  closeStalled(server, (socket) => (underWay.get(socket)?.size ?? 0) > 0)
+}
+
+function createPeers(most: number) {
+  const newGate = createGates(most)
+  const peers = new Map<string, Peer>()
+  const names = new WeakMap<Socket, string>()
+
+  const peerOf = ({ name, shared }: Sender): Peer => {
+    const known = peers.get(name)
+    if (known !== undefined) return known
+    const peer = { gate: newGate({ shared }), connections: new Map<Socket, UnderWay>() }
+    peers.set(name, peer)
+    return peer
+  }
+  const leave = (socket: Socket): void => {
+    const name = names.get(socket) ?? ''
+    const peer = peers.get(name)
+    if (peer?.connections.delete(socket) === true) peer.gate.leave()
+    if (peer?.connections.size === 0) peers.delete(name)
+  }
+  return {
+    leave,
+    /** Counts a connection, or closes it where its sender has its share and none of the others can make room. */
+    join(socket: Socket, sender: Sender, requests: UnderWay): void {
+      const peer = peerOf(sender)
+      names.set(socket, sender.name)
+      if (!peer.gate.enter()) {
+        const replaced = oldestToClose(peer)
+        if (replaced === undefined) {
+          leave(socket)
+          socket.destroy()
+          return
+        }
+        // The new connection takes its place.
+        peer.connections.delete(replaced)
+        replaced.destroy()
+      }
+      peer.connections.set(socket, requests)
+    },
+  }
+}
+
+/** Returns the sender of a connection that has said nothing yet. */
+function senderOf(socket: Socket, isTrustedProxy: IsTrustedProxy): Sender {
+  if (isFromEdge(socket)) return { name: 'edge', shared: true }
+  const address = peerAddress(socket)
+  const shared = address !== '' && isTrustedProxy(address)
+  return { name: shared ? address : networkOf(address), shared }
+}
+
+function oldestToClose({ connections }: Peer): Socket | undefined {
+  for (const [socket, requests] of connections) if (requests.size === 0) return socket
+  for (const [socket, requests] of connections) {
+    if ([...requests].every(({ complete }) => !complete)) return socket
+  }
+  return undefined
+}
+
+/** Closes connections on which nothing happens, unless it is the server that has not answered yet, or has nothing to say. */
+function closeStalled(server: Server, isAnswering: (socket: Socket) => boolean): void {
+  server.timeout = stalledMs
+  server.on('timeout', (socket: Socket) => {
+    if (isAnswering(socket) && socket.writableLength === 0) socket.setTimeout(stalledMs)
+    else socket.destroy()
+  })
+}
+
+/**
+ * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
+ * of the specification.
+ */
+export function answerBrokenRequests(server: Server): void {
+  const answering = new WeakMap<Duplex, ServerResponse>()
+  server.on('request', (request, response) => answering.set(request.socket, response))
+
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    const response = answering.get(socket)
+    const isAnswered = response === undefined || response.writableFinished || response.closed
+    if (isPaused(error)) {
+      discardAll(socket)
+      // Otherwise the readers of the body answer.
+      if (isAnswered) endSlowly(socket)
+      return
+    }
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy()
+      return
+    }
+    if (isAnswered) {
+      end(socket, describe(error.code))
+    } else if (response.req.complete) {
+      // The malformed bytes follow a complete request: let its answer go out first.
+      response.once('close', () => socket.destroy())
+    } else {
+      // The body is malformed: destroy the request so that its reader gets an error.
+      if (!response.headersSent) end(socket, describe(error.code))
+      response.req.destroy()
+    }
+  })
+  server.on('connect', (_request, socket) => end(socket, 'This is not a proxy.'))
+  server.on('checkExpectation', (_request, response) => {
+    const refused = new ApiError(
+      'invalid_request',
+      'This server does not support the expectation in the header Expect.',
+    )
+    const body = JSON.stringify(refused.toBody())
+    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
+    response.end(body)
+  })
+}
+
+function describe(code: string | undefined): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return 'The headers are too large.'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request took too long to arrive.'
+  return 'The request is not well-formed HTTP.'
+}
+
+function headers(): Record<string, string> {
+  return { ...apiHeaders, 'Content-Type': 'application/json; charset=utf-8', 'X-Request-Id': randomUUID() }
+}
+
+function end(socket: Duplex, message: string): void {
+  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
+  const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
+export const lingerMs = 10_000
+
+/**
+ * Drains what is left of a request body after the answer was sent, for a limited time, so that clients that are still
+ * sending get to read the answer.
+ */
+export function unreadBodies(): Middleware {
+  return async (ctx, next) => {
+    ctx.res.once('finish', () => drain(ctx.req))
+    await next()
+    // Keep the connection even if the client asked to close it: it is still sending.
+    if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
+  }
+}
+
+function drain(request: IncomingMessage): void {
+  const { socket } = request
+  if (request.complete || socket.destroyed) return
+  // Bytes behind a refused body are never read.
+  if (request.destroyed) {
+    endSlowly(socket)
+    return
+  }
+  const late = setTimeout(() => socket.destroy(), lingerMs)
+  // A body that is refused later closes its request, and its connection goes on.
+  const stop = () => {
+    clearTimeout(late)
+    socket.off('close', stop)
+  }
+  request.once('end', stop)
+  socket.once('close', stop)
+  request.resume()
+}
+
+/** Ends a connection, whose client may keep sending for a limited time. */
+function endSlowly(socket: Duplex, lastText?: string): void {
+  socket.end(lastText)
+  const late = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(late))
+}

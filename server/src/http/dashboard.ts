@@ -1,0 +1,209 @@
+import type { Router } from '@koa/router'
+import type { Context, Middleware } from 'koa'
+import {
+  type DashboardBodyOutput,
+  type DashboardOperation,
+  type DashboardResponse,
+  dashboardOperations,
+} from '../contract/dashboard.ts'
+import { ApiError, notFound } from '../contract/errors.ts'
+import { isId } from '../contract/ids.ts'
+import type { DashboardParam, DashboardRouteName, dashboardRoutes } from '../contract/routes.ts'
+import { applyRateLimit, type CountRequest } from './authentication.ts'
+import { answerJson, jsonBody } from './bodies.ts'
+import { clientHost, type IsTrustedProxy, isSecure } from './client-address.ts'
+import type { Principal } from './principal.ts'
+import { createRouter } from './router.ts'
+import { parseBody } from './validation.ts'
+
+/**
+ * The API for signed-in users: the dashboard's own routes, then `operations`, which are those of /v1. It authenticates by a
+ * cookie and a header together. Browsers send the cookie with requests of any site and to every port of the host, so the
+ * cookie alone is worth nothing, and every change must come from the server's own origin.
+ */
+export function dashboardApi(options: {
+  readonly dashboard: Dashboard
+  readonly operations: Middleware
+  readonly isTrustedProxy: IsTrustedProxy
+}): Middleware<DashboardState> {
+  const { dashboard, operations, isTrustedProxy } = options
+  const router = dashboardRouter(dashboard.handlers, isTrustedProxy)
+  const own = router.prefix('/dashboard/api').routes() as unknown as Middleware
+  return async (ctx, next) => {
+    ctx.set('Cache-Control', 'no-store')
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') refuseOtherOrigins(ctx, clientHost(ctx.req, isTrustedProxy))
+    const tokens: SessionTokens = {
+      cookies: tokensIn(ctx.get('Cookie'), cookieName(isSecure(ctx.req, isTrustedProxy))),
+      secret: ctx.get(secretHeader),
+    }
+    const signedIn = await dashboard.authenticate(tokens)
+    const authenticateAgain = async () => (await dashboard.authenticate(tokens))?.principal
+    Object.assign(ctx.state, { signedIn, principal: signedIn?.principal, authenticateAgain })
+    if (signedIn !== undefined) {
+      const { accountId, requestsPerHour } = signedIn.principal
+      applyRateLimit(ctx, await dashboard.countRequest(accountId, requestsPerHour), 'dashboard')
+    }
+    await own(ctx, async () => {
+      requireSession(signedIn)
+      await operations(ctx, next)
+    })
+  }
+}
+
+interface DashboardState {
+  requestId: string
+  address: string
+  signedIn: SignedIn | undefined
+}
+
+/** A call without its type parameter, as in operations/handle.ts. */
+type AnyHandler = (call: { readonly [Part in keyof DashboardCall<'session.get'>]: unknown }) => Promise<unknown>
+
+/** Mounts the dashboard's own routes: setup, sign-in, password and sessions. */
+function dashboardRouter(handlers: Dashboard['handlers'], isTrustedProxy: IsTrustedProxy): Router<DashboardState> {
+  const router = createRouter<DashboardState>()
+  const readBody = jsonBody()
+  for (const operation of dashboardOperations) {
+    const handle = handlers[operation.name] as AnyHandler
+    router.register(
+      operation.path,
+      [operation.method],
+      [
+        async (ctx, next) => {
+          if (operation.access === 'user') requireSession(ctx.state.signedIn)
+          await next()
+        },
+        ...(operation.body ? [readBody] : []),
+        async (ctx) => {
+          const { signedIn, requestId, address } = ctx.state
+          const body = operation.body && parseBody(operation.body, ctx.request.body)
+          if (ctx.params['id'] !== undefined && !isId('session', ctx.params['id'])) throw notFound()
+          const result = await handle({
+            signedIn,
+            previousSession: signedIn?.sessionId,
+            params: ctx.params,
+            body,
+            request: { id: requestId, address, userAgent: ctx.get('User-Agent').slice(0, 300) || null },
+            setToken: (value: string | null) => setCookie(ctx, value, isSecure(ctx.req, isTrustedProxy)),
+            setRetryAfter: (seconds: number) => ctx.set('Retry-After', String(seconds)),
+          })
+          send(ctx, operation, result)
+        },
+      ],
+    )
+  }
+  return router
+}
+
+function requireSession(signedIn: SignedIn | undefined): void {
+  if (signedIn === undefined) throw new ApiError('unauthorized', 'Sign in first.')
+}
+
+function send(ctx: Pick<Context, 'status' | 'type' | 'body'>, operation: DashboardOperation, result: unknown): void {
+  ctx.status = operation.status
+  if (operation.response !== undefined) answerJson(ctx, operation.response.parse(result))
+}
+
+/** The secrets that a request brings: the values of its session cookies, and that of the header `X-Fairlead-Session`. */
+export interface SessionTokens {
+  readonly cookies: readonly string[]
+  /** Empty when there is none. */
+  readonly secret: string
+}
+
+/** A user's session, found by its cookie and its second secret. */
+export interface SignedIn {
+  readonly sessionId: string
+  readonly principal: Principal
+}
+
+/** The input of a handler of the dashboard's own routes. */
+export interface DashboardCall<Name extends DashboardRouteName> {
+  readonly signedIn: (typeof dashboardRoutes)[Name]['access'] extends 'user' ? SignedIn : undefined
+  /** The id of the session that the browser has, if it has one. */
+  readonly previousSession: string | undefined
+  readonly params: Readonly<Record<DashboardParam<Name>, string>>
+  readonly body: DashboardBodyOutput<Name>
+  readonly request: DashboardRequest
+  /** Sets the session cookie to a new token, or removes it with `null`. */
+  readonly setToken: (token: string | null) => void
+  /** Sets `Retry-After`, in seconds, for an answer of `rate_limit_exceeded`. */
+  readonly setRetryAfter: (seconds: number) => void
+}
+
+export interface DashboardRequest {
+  readonly id: string
+  readonly address: string
+  readonly userAgent: string | null
+}
+
+export type DashboardHandlers = {
+  readonly [Name in DashboardRouteName]: (call: DashboardCall<Name>) => Promise<DashboardResponse<Name>>
+}
+
+export interface Dashboard {
+  /** Resolves to the session to which a cookie and the second secret belong, or to `undefined`. */
+  readonly authenticate: (tokens: SessionTokens) => Promise<SignedIn | undefined>
+  /** Counts a request against the limit of the account's sessions. */
+  readonly countRequest: CountRequest
+  readonly handlers: DashboardHandlers
+}
+
+/** The longest possible life of a session. The server ends sessions earlier. */
+const cookieSeconds = 30 * 24 * 60 * 60
+
+/** Limits what is looked up for one request that carries many cookies of the same name. */
+const maxTokens = 5
+
+/**
+ * The header with the second secret of a session. The page keeps that in the storage of its origin, which other ports do
+ * not share, and its scripts alone can send it. A form, a link or a picture of another page cannot.
+ */
+const secretHeader = 'X-Fairlead-Session'
+
+/** Returns the cookie's name. The prefix `__Host-` ties it to this host and HTTPS; browsers refuse it over plain HTTP. */
+function cookieName(secure: boolean): string {
+  return secure ? '__Host-fairlead_session' : 'fairlead_session'
+}
+
+/**
+ * Returns the values of all cookies of this name, the server's own first. Pages of apps on other ports of this host can
+ * add cookies of the same name but cannot replace ours. Browsers send the cookie with the shortest path last
+ * (RFC 6265 §5.4), and ours has the shortest.
+ */
+function tokensIn(cookies: string, name: string): readonly string[] {
+  const pairs = cookies.split(';').map((pair) => pair.trim())
+  return pairs
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1))
+    .toReversed()
+    .slice(0, maxTokens)
+}
+
+/**
+ * Sets the session cookie; `null` removes it. `SameSite=Strict` does not break links from other sites: the dashboard's
+ * pages are static and public, and their own requests come from the same origin.
+ */
+function setCookie(ctx: Pick<Context, 'append'>, token: string | null, secure: boolean): void {
+  const attributes = ['Path=/', 'HttpOnly', 'SameSite=Strict', ...(secure ? ['Secure'] : [])]
+  const value = `${cookieName(secure)}=${token ?? ''}`
+  ctx.append('Set-Cookie', [value, `Max-Age=${token === null ? 0 : cookieSeconds}`, ...attributes].join('; '))
+}
+
+/**
+ * Throws `forbidden` on requests from other origins (CSRF). Browsers send `Sec-Fetch-Site` over HTTPS and to localhost.
+ * Over plain HTTP to another machine they do not, but they send `Origin` with every change. Another port of this host is
+ * another origin.
+ */
+function refuseOtherOrigins(ctx: Pick<Context, 'get'>, host: string): void {
+  const site = ctx.get('Sec-Fetch-Site')
+  if (site === '' ? isOrigin(ctx.get('Origin'), host) : site === 'same-origin') return
+  throw new ApiError('forbidden', 'This request does not come from the dashboard.')
+}
+
+function isOrigin(origin: string, host: string): boolean {
+  if (!URL.canParse(origin)) return false
+  const from = new URL(origin)
+  const own = `${from.protocol}//${host}`
+  return URL.canParse(own) && new URL(own).host === from.host && host !== ''
+}

@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { chmod, chown, rename, rm } from 'node:fs/promises'
+import type { Server } from 'node:http'
+import { createServer, type Server as NetServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileIdentity } from '../platform/machine/file-identity.ts'
+import { trustAsEdge } from './client-address.ts'
+
+/** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the one that leads. */
+export interface EdgeListener {
+  /**
+   * Listens at the path, in the place of any other server. Keeps listening when the leadership is lost, until another server
+   * has taken the path: requests find an open socket all the time.
+   *
+   * @param path in a folder that nobody but the server and the edge may enter
+   * @param gid the group that may connect besides the user of this process; `null` for nobody else
+   */
+  listen(path: string, gid: number | null): Promise<void>
+  /** Stops accepting when another server has taken the path, or after `withinMs`. Resolves when all has been finished. */
+  retire(withinMs: number): Promise<void>
+  /** Stops accepting at once. Resolves when all that was accepted has been finished. */
+  close(): Promise<void>
+}
+
+const lookEveryMs = 50
+/** The time to accept what waits at the socket when the path names another one, so that nothing more comes. */
+const queueMs = 250
+
+interface Listening {
+  readonly socket: NetServer
+  readonly path: string
+  readonly identity: string | null
+}
+
+/** @param server answers the requests; it need not listen itself */
+export function createEdgeListener(server: Server): EdgeListener {
+  let current: Listening | null = null
+
+  const accept = (): NetServer => {
+    // Like a server of node:http: a client may end its side before the answer.
+    const socket = createServer({ allowHalfOpen: true })
+    socket.on('connection', (connection) => {
+      trustAsEdge(connection)
+      server.emit('connection', connection)
+    })
+    return socket
+  }
+  const hasPlace = (): boolean => current !== null && fileIdentity(current.path) === current.identity
+
+  return {
+    async listen(path, gid) {
+      if (current?.path === path && hasPlace()) return
+      const before = current
+      const socket = accept()
+      const beside = `${path}.${process.pid}`
+      await rm(beside, { force: true })
+      socket.listen(beside)
+      await once(socket, 'listening')
+      socket.on('error', () => undefined)
+      await chmod(beside, gid === null ? 0o600 : 0o660)
+      if (gid !== null) await chown(beside, process.getuid?.() ?? 0, gid)
+      const identity = fileIdentity(beside)
+      await rename(beside, path)
+      current = { socket, path, identity }
+      before?.socket.close()
+    },
+    async retire(withinMs) {
+      if (current === null) return
+      const { socket } = current
+      const deadline = performance.now() + withinMs
+      while (hasPlace() && performance.now() < deadline) await sleep(lookEveryMs)
+      await sleep(queueMs)
+      await end(socket)
+    },
+    async close() {
+      if (current !== null) await end(current.socket)
+    },
+  }
+}
+
+async function end(socket: NetServer): Promise<void> {
+  if (!socket.listening) return
+  const closed = once(socket, 'close')
+  socket.close()
+  await closed
+}
