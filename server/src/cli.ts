@@ -3,7 +3,7 @@ import { run } from './commands/client/main.ts'
 import { addLazily } from './commands/lazy-program.ts'
 import { commands } from './commands/table.ts'
 import { nameSourceLines } from './platform/machine/source-lines.ts'
-import { ownVersion } from './platform/versions/own-package.ts'
+import { ownVersion } from './platform/versions/versions.ts'
 
 nameSourceLines()
 const program = new Command('fairlead')

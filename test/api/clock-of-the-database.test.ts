@@ -8,7 +8,7 @@ import { fail } from '../../server/src/certificates/attempt.ts'
 import { type DatabaseHandle, openDatabase } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import { enqueue } from '../../server/src/platform/jobs.ts'
-import { createSecretBox } from '../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../server/src/platform/secrets.ts'
 import { runHandlers } from '../../server/src/runs/runs.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
 

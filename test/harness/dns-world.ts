@@ -1,4 +1,4 @@
-import type { DnsServer } from '../../server/src/platform/dns/exchange.ts'
+import type { DnsServer } from '../../server/src/platform/dns/transport.ts'
 import {
   type Answer,
   answerFromZones,

@@ -4,8 +4,7 @@ import { access, constants, mkdir, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { DnsServer } from '../../server/src/platform/dns/exchange.ts'
-import { query } from '../../server/src/platform/dns/query.ts'
+import { type DnsServer, query } from '../../server/src/platform/dns/transport.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 /*

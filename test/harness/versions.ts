@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { VersionDescription } from '../../server/src/platform/versions/description.ts'
+import type { VersionDescription } from '../../server/src/platform/versions/versions.ts'
 
 /**
  * Packs an archive of another version of the server, as far as an update sees it: a program that says what it needs.

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { withoutLast } from '../../server/src/platform/cgroups/cores.ts'
+import { withoutLast } from '../../server/src/platform/cgroups/cpu-share.ts'
 import { usableControllers } from '../../server/src/platform/cgroups.ts'
 import {
   closeGroups,

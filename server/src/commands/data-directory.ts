@@ -5,10 +5,9 @@ import { loadConfig } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
 import { exists } from '../platform/files.ts'
 import { findHolder } from '../platform/postgres/lock-file.ts'
-import { installedSettings } from '../platform/service-manager/installation.ts'
-import { serverUnitName } from '../platform/service-manager/units.ts'
+import { installedSettings, serverUnitName } from '../platform/service-manager/units.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
-import { ownRoot } from '../platform/versions/own-package.ts'
+import { ownRoot } from '../platform/versions/versions.ts'
 import { CommandError } from './client/command-error.ts'
 
 /**

@@ -8,17 +8,21 @@ import { Command, Option } from 'commander'
 import { finishTransfersMs } from '../composition/composition.ts'
 import { sayAlive } from '../platform/alive.ts'
 import { type Config, loadConfig } from '../platform/config.ts'
-import { handOver, type Successor } from '../platform/handover/hand-over.ts'
-import { successorOption } from '../platform/handover/protocol.ts'
-import { receiveTakeover, type Takeover } from '../platform/handover/take-over.ts'
+import { handOver, receiveTakeover, type Successor, successorOption, type Takeover } from '../platform/handover.ts'
 import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
-import { connectServiceManager } from '../platform/service-manager/service-manager.ts'
+import { connectServiceManager } from '../platform/service-manager/notify.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
-import { describeVersion } from '../platform/versions/description.ts'
-import { currentLink, type InstalledVersion, programOf, versionAt } from '../platform/versions/installed.ts'
-import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
+import {
+  currentLink,
+  describeVersion,
+  type InstalledVersion,
+  ownRoot,
+  ownVersion,
+  programOf,
+  versionAt,
+} from '../platform/versions/versions.ts'
 import type { FairleadServer } from '../server.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 

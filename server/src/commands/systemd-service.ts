@@ -12,13 +12,6 @@ import { listenAndClose } from '../platform/machine/port.ts'
 import { assertReachable } from '../platform/machine/reach.ts'
 import { sendSignal } from '../platform/processes.ts'
 import {
-  installedSettings,
-  linkCurrentVersion,
-  unitDrift,
-  writeOnce,
-  writeUnits,
-} from '../platform/service-manager/installation.ts'
-import {
   hasSystemd,
   lastErrors,
   processesOfUnit,
@@ -31,16 +24,20 @@ import {
   appsUnitName,
   buildsUnitName,
   environmentFile,
+  installedSettings,
+  linkCurrentVersion,
   serverUnitName,
   type UnitSettings,
+  unitDrift,
   unitFolder,
   unitsFor,
+  writeOnce,
+  writeUnits,
 } from '../platform/service-manager/units.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { clusterUser, isRoot } from '../platform/startup/state.ts'
 import type { OsUser } from '../platform/users.ts'
-import { currentLink, versionAt } from '../platform/versions/installed.ts'
-import { ownRoot } from '../platform/versions/own-package.ts'
+import { currentLink, ownRoot, versionAt } from '../platform/versions/versions.ts'
 import { telling } from './client/wait.ts'
 import { CommandError } from './shared.ts'
 

@@ -2,10 +2,14 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Config, ConfigError, knownSettings, loadConfig } from '../platform/config.ts'
-import { describeCommandName, type VersionChange, type VersionDescription } from '../platform/versions/description.ts'
-import type { VersionSource } from '../platform/versions/install.ts'
-import { ownRoot, ownVersion } from '../platform/versions/own-package.ts'
-import type { UpdateResult, Updater } from '../platform/versions/updater.ts'
+import type { UpdateResult, Updater, VersionSource } from '../platform/versions/update.ts'
+import {
+  describeCommandName,
+  ownRoot,
+  ownVersion,
+  type VersionChange,
+  type VersionDescription,
+} from '../platform/versions/versions.ts'
 import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { handOver, serversOf } from './reload.ts'
@@ -66,7 +70,7 @@ async function updaterFor(flags: StateFlags): Promise<Updater> {
   }
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  const { createUpdater } = await import('../platform/versions/updater.ts')
+  const { createUpdater } = await import('../platform/versions/update.ts')
   return createUpdater({
     dataDirectory: config.dataDirectory,
     own: { version: ownVersion, root: ownRoot, description: await describeOwn(flags) },

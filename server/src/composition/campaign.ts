@@ -7,7 +7,7 @@ import { migrations } from '../platform/migrations/index.ts'
 import { newestMigration } from '../platform/migrations/schema.ts'
 import { directoryId } from '../platform/startup/directory-id.ts'
 import type { StopScope } from '../platform/startup/shutdown.ts'
-import { ownVersion } from '../platform/versions/own-package.ts'
+import { ownVersion } from '../platform/versions/versions.ts'
 import type { Composition, ServerOptions, SharedParts } from './composition.ts'
 import { type Leading, startLeading } from './lead.ts'
 

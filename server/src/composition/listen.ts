@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../platform/config.ts'
-import type { Takeover } from '../platform/handover/take-over.ts'
+import type { Takeover } from '../platform/handover.ts'
 import { isFairlead } from '../platform/machine/port.ts'
 import { descriptorLimit } from '../platform/processes.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../platform/database.ts'
-import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../platform/secrets.ts'
 import { connectionString } from './credentials.ts'
 import type { DatabasesTables } from './tables.ts'
 

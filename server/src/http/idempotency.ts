@@ -4,7 +4,7 @@ import { invalidRequest } from '../contract/errors.ts'
 import type { Operation } from '../contract/operations.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
-import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../platform/secrets.ts'
 import type { Answer } from './answers.ts'
 import type { Principal } from './principal.ts'
 

@@ -1,6 +1,6 @@
 import { type FSWatcher, type Stats, watch } from 'node:fs'
 import { lstat, truncate } from 'node:fs/promises'
-import { fallocate } from '../platform/disk/fallocate.ts'
+import { fallocate } from '../platform/disk/free-space.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
 import { appendMark, type Mark, markBytes, readAllMarks, readEnds, replaceMarks } from './times.ts'
 

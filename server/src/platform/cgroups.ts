@@ -1,5 +1,19 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { openYielding, type Yielding, type YieldingPlace } from './cgroups/cpu-share.ts'
+import {
+  counterFiles,
+  counterIn,
+  type Exceeded,
+  type GroupLimits,
+  killGroup,
+  type Layout,
+  limitFiles,
+  listingFolder,
+  makeLayout,
+  processesOf,
+  removeGroup,
+} from './cgroups/groups.ts'
 import {
   type Controller,
   controllers,
@@ -10,11 +24,7 @@ import {
   unitOf,
   usableControllers,
 } from './cgroups/hierarchy.ts'
-import { killGroup, listingFolder, processesOf, removeGroup } from './cgroups/kill.ts'
-import { type Layout, makeLayout } from './cgroups/layout.ts'
-import { counterFiles, counterIn, type Exceeded, type GroupLimits, limitFiles } from './cgroups/limits.ts'
-import { openYielding, type Yielding, type YieldingPlace } from './cgroups/yielding.ts'
-import { unlessShort } from './processes/shortage.ts'
+import { unlessShort } from './processes/stat.ts'
 
 /*
  * Control groups of Linux, of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group of

@@ -1,19 +1,42 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
-import { type AddressRange, appNetworkSettings, networkProblem } from './config/app-network.ts'
-import { type AppsConfig, appsConfig, appsSettings } from './config/apps.ts'
-import { tokenVariables } from './config/ci.ts'
-import { clientSettings } from './config/client.ts'
-import { type DatabasesConfig, databasesConfig, databasesSettings } from './config/databases.ts'
-import { appDisk, type DeploysConfig, deploysConfig, deploysSettings } from './config/deploys.ts'
-import { type DockerConfig, dockerConfig, dockerProblem, dockerSettings } from './config/docker.ts'
-import { type EdgeConfig, edgeConfig, edgeProblems, edgeSettings } from './config/edge.ts'
+import {
+  type AddressRange,
+  type AppsConfig,
+  type AppsSet,
+  appNetworkSettings,
+  appsConfig,
+  appsSettings,
+  networkProblem,
+} from './config/apps.ts'
+import { clientSettings, tokenVariables } from './config/client.ts'
+import { type DatabasesConfig, type DatabasesSet, databasesConfig, databasesSettings } from './config/databases.ts'
+import {
+  appDisk,
+  type DeploysConfig,
+  type DeploysSet,
+  type DockerConfig,
+  deploysConfig,
+  deploysSettings,
+  dockerConfig,
+  dockerProblem,
+  dockerSettings,
+} from './config/deploys.ts'
+import { type EdgeConfig, type EdgeSet, edgeConfig, edgeProblems, edgeSettings } from './config/edge.ts'
 import { ConfigError, configError, problemsOf } from './config/errors.ts'
-import { type CgroupPlace, generalSettings } from './config/general.ts'
-import { isLocalMode, networkSettings, type PublicAddress, publicAddress } from './config/network.ts'
-import { type OutboundConfig, outboundConfig, outboundSettings } from './config/outbound.ts'
-import { portOverlaps } from './config/port-ranges.ts'
-import { type ServiceManagerConfig, serviceManagerConfig } from './config/service-manager.ts'
+import {
+  type CgroupPlace,
+  generalSettings,
+  isLocalMode,
+  networkSettings,
+  type OutboundConfig,
+  outboundConfig,
+  outboundSettings,
+  type PublicAddress,
+  publicAddress,
+  type ServiceManagerConfig,
+  serviceManagerConfig,
+} from './config/server.ts'
 import type { Range } from './config/values.ts'
 import { effectivePlans, type Plans, shippedPlans } from './plans.ts'
 
@@ -193,4 +216,31 @@ export function publicOrigin({ publicAddress }: Pick<Config, 'publicAddress'>, p
   if ('origin' in publicAddress) return publicAddress.origin
   const { host } = publicAddress
   return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`).origin
+}
+
+type PortsSet = Pick<DeploysSet, 'FAIRLEAD_RELEASE_PORTS'> &
+  Pick<AppsSet, 'FAIRLEAD_APP_PORTS' | 'FAIRLEAD_APPS_DOMAIN'> &
+  Pick<EdgeSet, 'FAIRLEAD_DOMAIN'> &
+  Pick<DatabasesSet, 'FAIRLEAD_DATABASE_PORTS' | 'FAIRLEAD_DATABASES_URL'>
+
+/** A range of ports that overlaps another one. */
+export interface PortOverlap {
+  readonly variable: string
+  readonly message: string
+}
+
+/** Finds the overlaps between the ranges of ports that this configuration uses. */
+function portOverlaps(set: PortsSet): PortOverlap[] {
+  const used = (['FAIRLEAD_RELEASE_PORTS', 'FAIRLEAD_APP_PORTS', 'FAIRLEAD_DATABASE_PORTS'] as const).filter(
+    (name) =>
+      (name !== 'FAIRLEAD_APP_PORTS' || (set.FAIRLEAD_APPS_DOMAIN ?? set.FAIRLEAD_DOMAIN) === undefined) &&
+      (name !== 'FAIRLEAD_DATABASE_PORTS' || set.FAIRLEAD_DATABASES_URL === undefined),
+  )
+  return used.flatMap((variable, index) =>
+    used.slice(0, index).flatMap((other) => {
+      const [one, two] = [set[variable], set[other]]
+      if (one.to < two.from || one.from > two.to) return []
+      return [{ variable, message: `(${one.from}-${one.to}) must not overlap ${other} (${two.from}-${two.to})` }]
+    }),
+  )
 }

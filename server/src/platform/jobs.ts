@@ -1,11 +1,19 @@
-import { makeWorkerUtils } from 'graphile-worker'
+import { EventEmitter } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  Logger as GraphileLogger,
+  type Job,
+  makeWorkerUtils,
+  type Runner,
+  run,
+  type TaskList,
+  type WorkerEvents,
+  type WorkerPool,
+} from 'graphile-worker'
 import { type KyselyPlugin, sql } from 'kysely'
 import type { Pool } from 'pg'
 import { type Database, fromNow, type Transaction } from './database.ts'
-import { graphileLogger, type Lane, startLane, type Task, unlockJobs, type Workers } from './jobs/lane.ts'
 import type { Logger } from './logger.ts'
-
-export type { Lane, Task, Workers }
 
 export interface NewJob {
   readonly task: string
@@ -138,4 +146,190 @@ export async function startWorkers({ pool, logger, lanes, pollMs = 1000, signal 
       await Promise.all(started.map((lane) => lane.stop()))
     },
   }
+}
+
+/** Runs a job. A rejection is retried with back-off. `signal` aborts when the server stops. */
+export type Task = (payload: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<void>
+
+/** Tasks that share a number of workers, so that slow tasks do not delay quick ones in other lanes. */
+export interface Lane {
+  readonly concurrency: number
+  readonly tasks: Readonly<Record<string, Task>>
+}
+
+export interface Workers {
+  /** True while every lane takes jobs. */
+  isRunning(): boolean
+  /** Resolves when no job runs any more. */
+  stop(): Promise<void>
+}
+
+export interface LaneOptions {
+  readonly pool: Pool
+  readonly logger: Logger
+  /** How often a lane polls for jobs that have become due, in milliseconds. */
+  readonly pollMs: number
+}
+
+/** How long to wait before workers that ended are started again. */
+const restartMs = 1_000
+/** How often each idle worker polls by itself. The lane polls for all of them, and wakes those that are needed. */
+const workerPollMs = 60_000
+
+/** Starts the workers of a lane, and starts them again whenever they end because the database was unreachable. */
+async function startLane(lane: Lane, options: LaneOptions, stopping: AbortSignal): Promise<Workers> {
+  const { pool, logger, pollMs } = options
+  const events: WorkerEvents = new EventEmitter()
+  let workerId: string | undefined
+  events.on('pool:create', ({ workerPool }) => {
+    workerId = workerPool.id
+  })
+  pollForJobs(events, pool, Object.keys(lane.tasks), pollMs)
+
+  let runner = await startRunner(lane, options, events, stopping)
+  let running = true
+  const restart = async (): Promise<void> => {
+    while (!stopping.aborted) {
+      await sleep(restartMs)
+      try {
+        if (workerId !== undefined) await unlockJobs(pool, [workerId])
+        runner = await startRunner(lane, options, events, stopping)
+        running = true
+        if (stopping.aborted) await runner.stop()
+        return
+      } catch (error) {
+        logger.warn({ err: error }, 'the job workers cannot be started again yet')
+      }
+    }
+  }
+  const keepRunning = async (): Promise<void> => {
+    do {
+      // The runner ends because the server stops, or because it could not reach the database.
+      await runner.promise.catch((error: unknown) => logger.warn({ err: error }, 'the job workers ended'))
+      running = false
+      await restart()
+    } while (!stopping.aborted)
+  }
+  const finished = keepRunning()
+  return {
+    isRunning: () => running,
+    async stop() {
+      await runner.stop().catch((error: unknown) => logger.debug({ err: error }, 'the job workers had ended already'))
+      await finished
+    },
+  }
+}
+
+function startRunner(
+  lane: Lane,
+  { pool, logger }: LaneOptions,
+  events: WorkerEvents,
+  stopping: AbortSignal,
+): Promise<Runner> {
+  return run({
+    pgPool: pool,
+    concurrency: lane.concurrency,
+    taskList: taskList(lane, stopping),
+    logger: graphileLogger(logger),
+    events,
+    noHandleSignals: true,
+    pollInterval: workerPollMs,
+    // Without batching, a result that cannot be written causes an unhandled rejection, which ends the process.
+    preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
+  })
+}
+
+/** Makes the jobs of workers that have ended available again. */
+async function unlockJobs(pool: Pool, workerIds: readonly string[]): Promise<void> {
+  await pool.query('select graphile_worker.force_unlock_workers($1::text[])', [workerIds])
+}
+
+function taskList(lane: Lane, signal: AbortSignal): TaskList {
+  const entries = Object.entries(lane.tasks).map(([name, task]) => {
+    return [name, (payload: unknown) => task(payload as Readonly<Record<string, string>>, signal)] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+/** Passes the log of graphile-worker on to ours, with the task and the request of the job. */
+function graphileLogger(logger: Logger): GraphileLogger {
+  return new GraphileLogger(() => (level, message, meta) => {
+    const job = meta?.['job'] as Job | undefined
+    const about = job && { task: job.task_identifier, request_id: (job.payload as { request_id?: string }).request_id }
+    if (level === 'error') logger.error({ err: meta?.['error'], ...about }, message)
+    else if (level === 'warning') logger.warn({ ...about }, message)
+    else logger.debug({ ...about }, message)
+  })
+}
+
+/** Milliseconds from one poll to the next, after a job was added or completed. The regular polls follow. */
+const pauses = [25, 50, 100, 200, 400]
+/** The most jobs that one poll counts. */
+const mostCounted = 100
+
+/**
+ * Polls for the jobs of a lane, and wakes as many of its workers as there are jobs that can start now.
+ *
+ * Regular polls find jobs that have become due. Idle workers of graphile-worker would poll for them one by one, which costs tens of
+ * queries a second.
+ *
+ * Further polls find jobs that the workers missed. A poll of graphile-worker locks every free queue for a moment and
+ * skips rows that another poll has locked. When a job is added, all lanes poll at once, so the lane of the job may skip it.
+ *
+ * @param pollMs milliseconds from one regular poll to the next
+ */
+function pollForJobs(events: WorkerEvents, pool: Pool, tasks: readonly string[], pollMs: number): void {
+  let timer: NodeJS.Timeout | undefined
+  let scheduled: number | undefined
+  let current: WorkerPool | undefined
+  const pollAfter = ([pause = pollMs, ...longer]: readonly number[], workers: WorkerPool) => {
+    clearTimeout(timer)
+    scheduled = pause
+    const poll = async () => {
+      scheduled = undefined
+      try {
+        const available = await countAvailable(pool, tasks)
+        if (available > 0 && workers === current) workers.nudge(available)
+      } catch {
+        // The database is unreachable. The next poll may find it back.
+      }
+      // Polls again soon, too: a queue becomes free a moment after its last job was completed.
+      if (workers === current && scheduled === undefined) pollAfter(longer, workers)
+    }
+    timer = setTimeout(poll, pause).unref()
+  }
+  const pollSoon = (workers: WorkerPool) => {
+    // A poll that is due already is not postponed, or a steady stream of jobs would postpone it for ever.
+    if (workers === current && scheduled !== pauses[0]) pollAfter(pauses, workers)
+  }
+  const end = ({ workerPool }: { workerPool: WorkerPool }) => {
+    if (workerPool !== current) return
+    clearTimeout(timer)
+    current = undefined
+  }
+  events.on('pool:create', ({ workerPool }) => {
+    current = workerPool
+    pollAfter([], workerPool)
+  })
+  events.on('pool:listen:notification', ({ workerPool }) => pollSoon(workerPool))
+  events.on('job:complete', ({ worker }) => pollSoon(worker.workerPool))
+  events.on('pool:gracefulShutdown', end)
+  events.on('pool:forcefulShutdown', end)
+  events.on('pool:release', end)
+}
+
+/** Counts the jobs of these tasks that could start now. Takes no locks, so it does not disturb the workers' polls. */
+async function countAvailable(pool: Pool, tasks: readonly string[]): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `select count(*)::int from (
+       select from graphile_worker._private_jobs jobs
+       join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
+       left join graphile_worker._private_job_queues queues on queues.id = jobs.job_queue_id
+       where tasks.identifier = any($1::text[]) and jobs.is_available and jobs.run_at <= now()
+         and queues.is_available is not false
+       limit $2
+     ) available`,
+    [tasks, mostCounted],
+  )
+  return rows[0]?.count ?? 0
 }

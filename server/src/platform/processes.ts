@@ -3,20 +3,33 @@
  * end them. Everything is read from Linux's /proc (proc(5)); `inspectProcess` knows other systems too.
  */
 
-export { type ChildProcess, childrenOf } from './processes/children.ts'
-export { closeInheritedDescriptors, descriptorLimit, hardDescriptorLimit } from './processes/descriptors.ts'
-export { openExit, type ProcessExit } from './processes/exit.ts'
-export { inspectProcess, type ProcessInfo, pidIsTaken } from './processes/inspect.ts'
-export { type KillTarget, killAll, killGroup, sendSignal } from './processes/kill.ts'
+export { type KillTarget, killAll, killGroup, openExit, type ProcessExit, sendSignal } from './processes/end.ts'
+export {
+  type ChildProcess,
+  childrenOf,
+  controlGroupsOf,
+  familyOf,
+  findProcesses,
+  groupProcesses,
+  hasEnded,
+  inspectProcess,
+  type Marker,
+  type ProcessInfo,
+  pidIsTaken,
+  traceOfThisProcess,
+  usersOfProcesses,
+  variableOf,
+  variablesOf,
+} from './processes/find.ts'
 export {
   type MachineMemory,
   machineMemory,
+  memoryFolders,
   memoryOfProcesses,
   parseMachineMemory,
   parseProcessMemory,
+  unlinkedBytesOf,
 } from './processes/memory.ts'
-export { memoryFolders } from './processes/shared-memory.ts'
-export { isBeyondQuota, isShortage, ShortageError, unlessShort } from './processes/shortage.ts'
 export {
   type ListeningSocket,
   listeningPorts,
@@ -27,28 +40,23 @@ export {
 export { startProcess } from './processes/spawn.ts'
 export {
   bootId,
+  closeInheritedDescriptors,
   dateOf,
+  descriptorLimit,
+  hardDescriptorLimit,
+  isBeyondQuota,
   isRunning,
+  isShortage,
   type ProcessIdentity,
   type ProcessStat,
   parseStat,
   readStat,
+  ShortageError,
   startTimeOf,
   ticksPerSecond,
   ticksSinceBoot,
   uidsOf,
+  unlessShort,
   unsharedMemoryOf,
   userOf,
 } from './processes/stat.ts'
-export { hasEnded, traceOfThisProcess } from './processes/trace.ts'
-export { unlinkedBytesOf } from './processes/unlinked-files.ts'
-export {
-  controlGroupsOf,
-  familyOf,
-  findProcesses,
-  groupProcesses,
-  type Marker,
-  usersOfProcesses,
-  variableOf,
-  variablesOf,
-} from './processes/walk.ts'

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { controlsOf, type ServerControl } from '../platform/control/client.ts'
-import type { ServerRecord } from '../platform/control/records.ts'
+import { controlsOf, type ServerControl, type ServerRecord } from '../platform/control/client.ts'
 import { stopRunningCluster } from '../platform/postgres/running.ts'
 import { killAll, sendSignal } from '../platform/processes.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'

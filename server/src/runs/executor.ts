@@ -2,7 +2,7 @@ import { type Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Database, Transaction } from '../platform/database.ts'
-import { onceDatabaseIsBack } from '../platform/leadership/away.ts'
+import { onceDatabaseIsBack } from '../platform/leadership/leadership.ts'
 import { createMarks, type Held } from '../platform/marks.ts'
 import {
   type AttachRequest,

@@ -6,10 +6,10 @@ import { connectPath } from '../contract/run-protocol.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { type PageRequest, readPage } from '../http/page.ts'
 import { isAuthorized } from '../http/principal.ts'
+import type { Totals } from '../platform/account-limits.ts'
 import { type Database, fromNow, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { Held } from '../platform/marks.ts'
-import type { Totals } from '../platform/plans/totals.ts'
 import { type RunRow, type RunsTables, type ScheduleRow, tablesOf } from './tables.ts'
 
 /** The time in which a client connects to the run that it has made. */

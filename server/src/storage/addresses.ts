@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../platform/secrets.ts'
 
 /** The path of downloads, outside /v1: they need no API key, only the file's address. */
 export const filesPath = '/files'

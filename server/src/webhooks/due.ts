@@ -2,7 +2,7 @@ import { parseSecret, type SigningKey } from '@fairlead/receiver'
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
-import type { SecretBox } from '../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../platform/secrets.ts'
 
 /** Deliveries in memory of one endpoint that fails: many dead endpoints must not fill the memory. */
 export const maxHeldFailing = 2

@@ -7,7 +7,7 @@ import type { ServedName } from '../../../server/src/certificates/selection.ts'
 import { orderKeyContext } from '../../../server/src/certificates/tables.ts'
 import { startWorker } from '../../../server/src/certificates/worker.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
-import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { authority, type Issued, issue } from '../../harness/issuing.ts'
 

@@ -9,7 +9,7 @@ import { createDatabaseReconciler } from '../../../server/src/databases/reconcil
 import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
-import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { inTheMiddle } from '../../harness/in-the-middle.ts'
 

@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createTotals } from '../../../server/src/platform/account-limits.ts'
 import {
   type AttemptLimiter,
   createAttemptLimiter,
@@ -7,7 +8,6 @@ import {
   rememberRefusals,
 } from '../../../server/src/platform/attempts.ts'
 import { openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
-import { createTotals } from '../../../server/src/platform/plans/totals.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 

@@ -6,11 +6,11 @@ import { openDatabase } from '../../../server/src/platform/database.ts'
 import {
   createEpochFence,
   NotLeading,
+  openFencedDatabase,
   recordEpoch,
   recordedEpoch,
 } from '../../../server/src/platform/leadership/epoch.ts'
-import { openFencedDatabase } from '../../../server/src/platform/leadership/fenced-database.ts'
-import { fenceOff } from '../../../server/src/platform/leadership/takeover.ts'
+import { fenceOff } from '../../../server/src/platform/leadership/leadership.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { databaseProxy } from '../../harness/database-proxy.ts'
 import { connect } from '../../harness/databases.ts'

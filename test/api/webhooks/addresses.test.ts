@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDnsResolver } from '../../../server/src/platform/outbound/names.ts'
-import { createOutbound } from '../../../server/src/platform/outbound.ts'
+import { createDnsResolver, createOutbound } from '../../../server/src/platform/outbound.ts'
 import { createSender, urlProblem } from '../../../server/src/webhooks/send.ts'
 import { type Endpoint, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type NameAnswer, nameServer } from '../../harness/name-server.ts'

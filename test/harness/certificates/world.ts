@@ -8,7 +8,7 @@ import { leadCertificates } from '../../../server/src/composition/leading/certif
 import type { EdgeConfig } from '../../../server/src/platform/config/edge.ts'
 import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
-import { createSecretBox, type SecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox, type SecretBox } from '../../../server/src/platform/secrets.ts'
 import { createShutdownStack } from '../../../server/src/platform/startup/shutdown.ts'
 import { createTenancy } from '../../../server/src/projects/tenancy.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'

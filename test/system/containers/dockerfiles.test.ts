@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { withoutLast } from '../../../server/src/platform/cgroups/cores.ts'
+import { withoutLast } from '../../../server/src/platform/cgroups/cpu-share.ts'
 import { findRunningDaemons } from '../../../server/src/runtimes/docker/dockerfiles/daemon-record.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { canSetCores } from '../../harness/runtimes/cores.ts'

@@ -7,7 +7,7 @@ import { createDatabases } from '../../../server/src/databases/operations/databa
 import { createDatabaseReconciler } from '../../../server/src/databases/reconciler/reconciler.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
-import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { createTenancy } from '../../../server/src/projects/tenancy.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'

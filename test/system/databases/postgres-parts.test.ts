@@ -12,7 +12,7 @@ import { holdsDirectory, parsePostmasterPid } from '../../../server/src/platform
 import { postmasterArguments } from '../../../server/src/platform/postgres/postmaster.ts'
 import { chooseSocketDirectory } from '../../../server/src/platform/postgres/socket.ts'
 import { nextPause } from '../../../server/src/platform/postgres/supervise.ts'
-import { inspectProcess, parsePs } from '../../../server/src/platform/processes/inspect.ts'
+import { inspectProcess, parsePs } from '../../../server/src/platform/processes/find.ts'
 import { parseStat } from '../../../server/src/platform/processes.ts'
 import { prefix } from '../../harness/temporary.ts'
 import { isRoot, user } from './fixtures/cluster-harness.ts'

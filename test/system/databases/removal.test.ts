@@ -5,7 +5,7 @@ import { createExternalEngine } from '../../../server/src/databases/engines/exte
 import { createDatabaseReconciler } from '../../../server/src/databases/reconciler/reconciler.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
-import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { createdDatabase, engineName, takenSnapshot, untilDatabase } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 import { ownServer } from '../../harness/server.ts'

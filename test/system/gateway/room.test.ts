@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /** As many connections as the engines of this file can have. */
 const most = vi.hoisted(() => 32)
-vi.mock(import('../../../server/src/platform/processes/descriptors.ts'), async (original) => ({
+vi.mock(import('../../../server/src/platform/processes/stat.ts'), async (original) => ({
   ...(await original()),
   descriptorLimit: () => 256 + 2 * most,
 }))

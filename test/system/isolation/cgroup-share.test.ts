@@ -2,14 +2,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import { withoutLast } from '../../../server/src/platform/cgroups/cores.ts'
 import {
   type CpuSample,
   leastCores,
   type Share,
   shareAfter,
   shareFiles,
-} from '../../../server/src/platform/cgroups/share.ts'
+  withoutLast,
+} from '../../../server/src/platform/cgroups/cpu-share.ts'
 import { type Hierarchy, openCgroups, openYielding } from '../../../server/src/platform/cgroups.ts'
 import { silentLogger } from '../../harness/platform/fixtures/silent-logger.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'

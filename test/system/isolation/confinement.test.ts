@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { sandboxArguments } from '../../../server/src/platform/machine/sandbox/arguments.ts'
+import { sandboxArguments } from '../../../server/src/platform/sandbox/arguments.ts'
 import { limitsOf } from '../../../server/src/runtimes/limits.ts'
 import { noCapabilities } from '../../../server/src/runtimes/process/confinement/capabilities.ts'
 import {

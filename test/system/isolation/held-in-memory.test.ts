@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
-import { heldInMemory } from '../../../server/src/platform/processes/shared-memory.ts'
+import { heldInMemory } from '../../../server/src/platform/processes/memory.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { isRoot } from '../../harness/temporary.ts'
 

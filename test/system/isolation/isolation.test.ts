@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findSandbox } from '../../../server/src/platform/machine/sandbox/find.ts'
+import { findSandbox } from '../../../server/src/platform/sandbox/find.ts'
 import { deployAndSettle, processesOf, settled } from '../../harness/deployments.ts'
 import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'

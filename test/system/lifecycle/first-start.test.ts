@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { VersionDescription } from '../../../server/src/platform/versions/description.ts'
+import type { VersionDescription } from '../../../server/src/platform/versions/versions.ts'
 import { fairlead, type ServerProcess } from '../../harness/process.ts'
 import { type ServerProcesses, serverProcesses } from '../../harness/server-processes.ts'
 import { packedVersion } from '../../harness/versions.ts'

@@ -151,7 +151,7 @@ describe('a handover', () => {
 })
 
 it('a successor gives up on a server that hangs and never hands over', async () => {
-  const source = fileURLToPath(new URL('../../../server/src/platform/handover/take-over.ts', import.meta.url))
+  const source = fileURLToPath(new URL('../../../server/src/platform/handover.ts', import.meta.url))
   // A minute passes at once.
   const code = `import { mock } from 'node:test'
     mock.timers.enable({ apis: ['setTimeout'] })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { describeOwn, reportChange } from '../../../server/src/commands/update.ts'
-import { compareVersions, type VersionDescription } from '../../../server/src/platform/versions/description.ts'
+import { compareVersions, type VersionDescription } from '../../../server/src/platform/versions/versions.ts'
 import { commandHere } from '../../harness/command-here.ts'
 import { prefix } from '../../harness/temporary.ts'
 

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { createLogs, type LogsDependencies } from '../../../server/src/deployments/owners/log-reads/logs.ts'
 import { createDeploymentSecrets, tokenContext } from '../../../server/src/deployments/state/secrets.ts'
 import { createLogStore } from '../../../server/src/logs/log-store.ts'
-import { createSecretBox } from '../../../server/src/platform/secrets/secret-box.ts'
+import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

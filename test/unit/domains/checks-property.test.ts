@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import type { AuthorityAnswer, CheckFacts, ProbeResult } from '../../../server/src/domains/checks/facts.ts'
 import { findProblems } from '../../../server/src/domains/checks/problems.ts'
 import { recordsToSet } from '../../../server/src/domains/checks/records.ts'
-import type { DnsRecord } from '../../../server/src/platform/dns/message.ts'
-import type { Resolution } from '../../../server/src/platform/dns/resolve.ts'
+import type { DnsRecord } from '../../../server/src/platform/dns/messages.ts'
+import type { Resolution } from '../../../server/src/platform/dns/resolver.ts'
 import { ours, serverHost, target, theirs, token } from '../../harness/domains/checks.ts'
 
 /** Names and texts of strangers: a few that mean something, and anything at all. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { DnsError } from '../../../server/src/platform/dns/exchange.ts'
 import type { Resolver } from '../../../server/src/platform/dns/resolver.ts'
+import { DnsError } from '../../../server/src/platform/dns/transport.ts'
 import {
   checkedWorld,
   identity,

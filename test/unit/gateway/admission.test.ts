@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { createListener } from '../../../server/src/gateway/routing/listener.ts'
-import { createGates } from '../../../server/src/platform/slots/gates.ts'
+import { createGates } from '../../../server/src/platform/gates.ts'
 import { ask, createScope, HOST, silent } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'
 

@@ -4,9 +4,8 @@ import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { controlsOf } from '../../../server/src/platform/control/client.ts'
+import { ControlError, controlsOf } from '../../../server/src/platform/control/client.ts'
 import { type ControlHandlers, openControl } from '../../../server/src/platform/control/listen.ts'
-import { ControlError } from '../../../server/src/platform/control/protocol.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const logger = pino({ level: 'silent' })

@@ -4,8 +4,7 @@ import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, vi } from 'vitest'
-import { createLineWriter } from '../../../server/src/platform/logging/line-writer.ts'
-
+import { createLineWriter } from '../../../server/src/platform/logger.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const program = fileURLToPath(new URL('fixtures/writer.ts', import.meta.url))

@@ -200,7 +200,7 @@ describe('killAll', () => {
 })
 
 test('descriptors that a process was left are closed before its children could have them', async () => {
-  const source = new URL('../../../server/src/platform/processes/descriptors.ts', import.meta.url).href
+  const source = new URL('../../../server/src/platform/processes/stat.ts', import.meta.url).href
   // A shell leaves 40 open; Node itself keeps only the first sixteen from its children.
   const listed =
     "require('node:child_process').execFileSync('ls', ['/proc/self/fd'], { encoding: 'utf8' }).split('\\n')"
@@ -220,7 +220,7 @@ test('a process without free descriptors does not take what it cannot read for g
   const of = (path: string) => new URL(`../../../server/src/${path}`, import.meta.url).href
   const script = `
 import { openSync, writeFileSync } from 'node:fs'
-import { processesOf } from '${of('platform/cgroups/kill.ts')}'
+import { processesOf } from '${of('platform/cgroups/groups.ts')}'
 import { listeningSockets } from '${of('platform/processes.ts')}'
 import { isServed } from '${of('runtimes/process/site-record.ts')}'
 const seen = []

@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { createFileCopies } from '../../../server/src/platform/machine/sandbox/copies.ts'
-import type { SystemEntry } from '../../../server/src/platform/machine/sandbox/system.ts'
+import { createFileCopies, type SystemEntry } from '../../../server/src/platform/sandbox/arguments.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 async function prepared() {

@@ -5,12 +5,13 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../server/src/platform/config.ts'
-import { differingLines } from '../../../server/src/platform/service-manager/diff.ts'
-import { createNotifier } from '../../../server/src/platform/service-manager/notify.ts'
-import { connectServiceManager } from '../../../server/src/platform/service-manager/service-manager.ts'
+import {
+  connectServiceManager,
+  createNotifier,
+  feedWatchdog,
+} from '../../../server/src/platform/service-manager/notify.ts'
 import { isInUnit } from '../../../server/src/platform/service-manager/systemctl.ts'
-import { settingsOf, unitsFor } from '../../../server/src/platform/service-manager/units.ts'
-import { feedWatchdog } from '../../../server/src/platform/service-manager/watchdog.ts'
+import { differingLines, settingsOf, unitsFor } from '../../../server/src/platform/service-manager/units.ts'
 import { silentLogger } from '../../harness/platform/fixtures/silent-logger.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

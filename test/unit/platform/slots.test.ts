@@ -2,8 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createKeyedLock } from '../../../server/src/platform/keyed-lock.ts'
-import { createFairQueue } from '../../../server/src/platform/slots/fair-queue.ts'
-import { createSlots } from '../../../server/src/platform/slots.ts'
+import { createFairQueue, createSlots } from '../../../server/src/platform/slots.ts'
 
 const never = new AbortController().signal
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { buffer } from 'node:stream/consumers'
-import type { Confined } from '../../../server/src/platform/machine/confined.ts'
+import type { Confined } from '../../../server/src/platform/sandbox/confined.ts'
 
 /** Runs git as it is, without limits. */
 export const confined: Confined = {

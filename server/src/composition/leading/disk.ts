@@ -1,4 +1,4 @@
-import { restoreBallast } from '../../platform/disk/ballast.ts'
+import { restoreBallast } from '../../platform/disk/free-space.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Composition } from '../composition.ts'
 

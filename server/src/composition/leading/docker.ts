@@ -1,7 +1,7 @@
 import type { Yielding } from '../../platform/cgroups.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
-import { systemEntries } from '../../platform/machine/sandbox/system.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
+import { systemEntries } from '../../platform/sandbox/arguments.ts'
 import { directoryId } from '../../platform/startup/directory-id.ts'
 import { isRoot } from '../../platform/startup/state.ts'
 import { noteEngine } from '../../running/containers.ts'

@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/database.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
-import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../../platform/secrets.ts'
 import { scramVerifier } from '../credentials.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'

@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../../platform/database.ts'
-import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../../platform/secrets.ts'
 import { type GitAccess, SourceError, sameRepository } from '../../sources/sources.ts'
 import type { DeploymentSecrets } from '../state/secrets.ts'
 import type { DeploymentRow } from '../state/tables.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
-import { onceDatabaseIsBack } from '../../platform/leadership/away.ts'
+import { onceDatabaseIsBack } from '../../platform/leadership/leadership.ts'
 import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
 import { DeploymentError } from '../state/failure.ts'
 import type { InstanceRows } from '../state/instances.ts'

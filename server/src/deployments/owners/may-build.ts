@@ -1,5 +1,5 @@
+import type { Totals } from '../../platform/account-limits.ts'
 import type { Transaction } from '../../platform/database.ts'
-import type { Totals } from '../../platform/plans/totals.ts'
 import type { DeploymentStore } from '../state/store.ts'
 
 /** Throws `invalid_request` when the account may begin no further build now. Call it before the deployment is added. */

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database.ts'
-import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../../platform/secrets.ts'
 import type { RegistryCredentials } from '../../runtimes/runtime.ts'
 import { tablesOf } from './tables.ts'
 

@@ -5,7 +5,7 @@ import type { HandlersOf } from '../../http/call.ts'
 import { readPage } from '../../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
-import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../../platform/secrets.ts'
 import { passwordContext } from './credentials.ts'
 import { type RegistriesTables, tablesOf } from './tables.ts'
 

@@ -1,4 +1,4 @@
-import type { SecretBox } from '../../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../../platform/secrets.ts'
 import type { Limits } from '../../runtimes/limits.ts'
 import type { Release } from '../../runtimes/runtime.ts'
 import type { App } from './apps.ts'

@@ -1,4 +1,4 @@
-import type { DnsRecord } from '../../platform/dns/message.ts'
+import type { DnsRecord } from '../../platform/dns/messages.ts'
 import type { CertificateAuthority } from './facts.ts'
 
 /** The reasons for which an authority must not issue, by CAA records. */

@@ -1,5 +1,5 @@
-import type { DnsRecord } from '../../platform/dns/message.ts'
-import type { Resolution } from '../../platform/dns/resolve.ts'
+import type { DnsRecord } from '../../platform/dns/messages.ts'
+import type { Resolution } from '../../platform/dns/resolver.ts'
 
 /** The domain to check. */
 export interface CheckedDomain {

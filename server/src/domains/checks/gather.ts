@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { sleepUntilAborted } from '../../platform/abort.ts'
-import type { Zone, ZoneServer } from '../../platform/dns/delegation.ts'
-import { DnsError } from '../../platform/dns/exchange.ts'
-import type { DnsAnswer, DnsType } from '../../platform/dns/message.ts'
-import type { Resolution } from '../../platform/dns/resolve.ts'
-import type { Resolver } from '../../platform/dns/resolver.ts'
+import type { DnsAnswer, DnsType } from '../../platform/dns/messages.ts'
+import type { Resolution, Resolver, Zone, ZoneServer } from '../../platform/dns/resolver.ts'
+import { DnsError } from '../../platform/dns/transport.ts'
 import { registrableDomain } from '../names.ts'
 import {
   type AuthorityAnswer,

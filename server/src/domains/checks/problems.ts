@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
-import type { Resolution } from '../../platform/dns/resolve.ts'
+import type { Resolution } from '../../platform/dns/resolver.ts'
 import { createOutbound } from '../../platform/outbound.ts'
 import type { DomainProblem } from '../tables.ts'
 import { type CaaRefusal, caaRefusal } from './caa.ts'

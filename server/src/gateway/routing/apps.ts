@@ -1,4 +1,4 @@
-import type { Gate } from '../../platform/slots/gates.ts'
+import type { Gate } from '../../platform/gates.ts'
 import { hostnameOf } from '../http1/target.ts'
 import {
   type Endpoint,
@@ -11,8 +11,7 @@ import type { Log } from '../protocol/log.ts'
 import { type Backend, createBackend, type RetiredBackends } from '../proxy/backend.ts'
 import type { InFlight } from '../proxy/in-flight.ts'
 import type { AppProxy } from '../proxy/proxy.ts'
-import type { Route } from '../proxy/route.ts'
-import { createTraffic } from '../proxy/route.ts'
+import { createTraffic, type Route } from '../proxy/route.ts'
 import { createListener, type Listener, type RequestHandler, type Share } from './listener.ts'
 
 /** An app that the gateway answers for. */

@@ -1,5 +1,5 @@
 import type { Server as NetServer } from 'node:net'
-import type { Gate } from '../../platform/slots/gates.ts'
+import type { Gate } from '../../platform/gates.ts'
 import { hostnameOf } from '../http1/target.ts'
 import {
   type EdgeCall,

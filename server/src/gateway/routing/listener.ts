@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createAcceptor, type Server as NetServer, Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Gate } from '../../platform/gates.ts'
 import { acceptHalfClosed, createServer, ServerResponse as Response } from '../../platform/machine/http.ts'
-import type { Gate } from '../../platform/slots/gates.ts'
 import type { Log } from '../protocol/log.ts'
 import { faultOf } from '../proxy/faults.ts'
 

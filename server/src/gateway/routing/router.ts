@@ -1,6 +1,6 @@
 import type { Server as NetServer, Socket } from 'node:net'
-import { descriptorLimit } from '../../platform/processes/descriptors.ts'
-import { createGates } from '../../platform/slots/gates.ts'
+import { createGates } from '../../platform/gates.ts'
+import { descriptorLimit } from '../../platform/processes/stat.ts'
 import {
   type AppTraffic,
   type Calls,

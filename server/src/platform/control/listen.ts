@@ -7,8 +7,16 @@ import type { Logger } from '../logger.ts'
 import { createServer } from '../machine/http.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../machine/socket-folder.ts'
 import { bootId, inspectProcess } from '../processes.ts'
-import { ControlError, controlHost, mostBytes } from './protocol.ts'
-import { liveRecords, recordName, removeRecord, type ServerRecord, writeRecord } from './records.ts'
+import {
+  ControlError,
+  controlHost,
+  liveRecords,
+  mostBytes,
+  recordName,
+  removeRecord,
+  type ServerRecord,
+  writeRecord,
+} from './client.ts'
 
 const requestDeadlineMs = 10_000
 

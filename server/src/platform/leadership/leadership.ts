@@ -1,15 +1,21 @@
-import type { Pool, PoolConfig } from 'pg'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ClientConfig, DatabaseError, type Pool, type PoolConfig } from 'pg'
 import { endedOrAborted, sleepUntilAborted } from '../abort.ts'
 import { connectionBudget } from '../database/connection-budget.ts'
 import type { Database, DatabaseHandle } from '../database.ts'
 import type { Logger } from '../logger.ts'
-import { isPassing } from './away.ts'
-import { openFencedDatabase } from './fenced-database.ts'
-import type { Attempt, LockSession } from './lock-session.ts'
-import { beginEpoch, fenceOff, type Taker } from './takeover.ts'
-import { startTenure, type Tenure } from './tenure.ts'
-import { afterFailureMs, settleTimeoutMs } from './timing.ts'
-import { winLock } from './win-lock.ts'
+import { endOlderSessions, NotLeading, openFencedDatabase, recordEpoch, recordedEpoch } from './epoch.ts'
+import {
+  type Attempt,
+  afterFailureMs,
+  type LockSession,
+  pollMs,
+  renewMs,
+  settlePollMs,
+  settleTimeoutMs,
+  winLock,
+} from './lock.ts'
+import { aloneError, conflictMs } from './servers.ts'
 
 /** The database as the leader uses it: every write is refused once a later epoch has begun. */
 export interface LeaderState {
@@ -194,4 +200,188 @@ async function stepDown(
   // A connection that is never returned must not keep the lock; the next leader ends it.
   await endedOrAborted(closing, AbortSignal.timeout(settleTimeoutMs))
   await tenure.release()
+}
+
+/** The time in which a server leads: it holds the lock and renews its row. */
+interface Tenure {
+  /** Gives the leadership up: another server may take it at once. */
+  release(): Promise<void>
+}
+
+export interface TenureOptions {
+  /** The session that has the lock. The tenure closes it. */
+  readonly session: LockSession
+  readonly epoch: number
+  readonly connection: ClientConfig
+  readonly logger: Logger
+  /** Called at most once, when a later epoch has begun. */
+  readonly onLost: (reason: NotLeading) => void
+}
+
+/**
+ * Renews until `release` or until another server has begun an epoch. A lost connection (the database was restarted) does
+ * not end the tenure: the lock is taken again, and the row decides.
+ */
+function startTenure({ session, epoch, connection, logger, onLost }: TenureOptions): Tenure {
+  const releasing = new AbortController()
+  const { signal } = releasing
+  let current: LockSession | null = session
+
+  /** Takes the lock again, unless a later epoch has begun. */
+  const retake = async (): Promise<LockSession | null> => {
+    let unreachable = false
+    const taken = await winLock(
+      {
+        connection,
+        onRefused: (attempt) => attempt.epoch <= epoch,
+        onError: (error) => {
+          if (!unreachable) logger.warn({ err: error }, 'cannot take the leadership again yet')
+          unreachable = true
+        },
+      },
+      signal,
+    )
+    await taken?.query('set synchronous_commit = off').catch(() => undefined)
+    return taken
+  }
+
+  const keep = async (): Promise<void> => {
+    while (!signal.aborted && current !== null) {
+      const outcome = await renew(current, epoch, (error) => {
+        if (!signal.aborted) logger.warn({ err: error }, 'the connection that holds the leadership was lost')
+      })
+      if (outcome === 'renewed') {
+        await current.wait(renewMs, signal)
+        continue
+      }
+      await current.close()
+      current = outcome === 'lost' ? null : await retake()
+    }
+    if (!signal.aborted) onLost(new NotLeading(epoch, 'a later epoch has begun'))
+  }
+  const keeping = keep()
+
+  return {
+    async release() {
+      releasing.abort()
+      await keeping
+      try {
+        await current?.query('update leadership set holder = null where epoch = $1', [epoch])
+        await current?.unlock()
+      } catch {
+        // The end of the connection releases the lock too.
+      }
+      await current?.close()
+      current = null
+    },
+  }
+}
+
+/** Notes in the leadership's row that this epoch goes on, unless a later one has begun. */
+async function renew(
+  session: LockSession,
+  epoch: number,
+  onError: (error: unknown) => void,
+): Promise<'renewed' | 'lost' | 'disconnected'> {
+  try {
+    const rows = await session.query(
+      'update leadership set renewed_at = clock_timestamp() where epoch = $1 returning epoch',
+      [epoch],
+    )
+    return rows.length === 0 ? 'lost' : 'renewed'
+  } catch (error) {
+    onError(error)
+    return 'disconnected'
+  }
+}
+
+/** The server that takes over, and the folder of its epochs. */
+interface Taker {
+  readonly server: { readonly id: string; readonly dataDirectory: string }
+  readonly epochDirectory: string
+}
+
+/** The beginning of an epoch. */
+export interface EpochStart {
+  readonly epoch: number
+  /** How far the database's clock has been set back since the last leader renewed, in milliseconds; 0 if it was not. */
+  readonly clockBackMs: number
+}
+
+/**
+ * Begins the next epoch and returns it. It is higher than that of the database and of the folder, so that a database
+ * restored from a backup does not bring an epoch back.
+ */
+async function beginEpoch(session: LockSession, { server, epochDirectory }: Taker): Promise<EpochStart> {
+  const [last] = await session.query<{ ahead: number }>(
+    'select (extract(epoch from renewed_at - clock_timestamp()) * 1000)::float8 as ahead from leadership',
+  )
+  const [row] = await session.query<{ epoch: string }>(
+    `update leadership set epoch = greatest(epoch, $1::bigint) + 1, holder = $2, renewed_at = clock_timestamp(),
+       data_directory = $3
+     where not exists (select from servers where data_directory <> $3
+       and abs(extract(epoch from clock_timestamp() - seen_at)) * 1000 < $4::float8)
+     returning epoch`,
+    [await recordedEpoch(epochDirectory), server.id, server.dataDirectory, conflictMs],
+  )
+  if (row === undefined) throw aloneError()
+  // From here on the session renews, once a second; no such write needs to wait for the disk.
+  await session.query('set synchronous_commit = off')
+  return { epoch: Number(row.epoch), clockBackMs: Math.max(0, last?.ahead ?? 0) }
+}
+
+/** Makes every older leader harmless: its connections end, and nothing that it began outside the database continues. */
+export async function fenceOff(pool: Pool, epoch: number, directory: string, signal: AbortSignal): Promise<void> {
+  await recordEpoch(directory, epoch)
+  await onceDatabaseIsBack(() => untilOlderSessionsEnd(pool, epoch, signal), signal)
+  await onceDatabaseIsBack(() => untilRequestsEnd(pool, signal), signal)
+}
+
+async function untilOlderSessionsEnd(pool: Pool, epoch: number, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const { rowCount } = await pool.query(endOlderSessions, [epoch])
+    if (rowCount === 0) return
+    await sleep(settlePollMs, undefined, { signal })
+  }
+}
+
+/**
+ * Waits until the transactions of requests that are in progress have ended: PostgreSQL may still be working on the last
+ * COMMIT of a killed server. A leader that read the state before that ended would remove resources that the committed
+ * rows then refer to. Those that began later are announced to the leader like any other.
+ */
+async function untilRequestsEnd(pool: Pool, signal: AbortSignal): Promise<void> {
+  const since = await pool.query<{ now: string }>('select clock_timestamp()::text as now')
+  const until = performance.now() + settleTimeoutMs
+  while (performance.now() < until) {
+    const { rowCount } = await pool.query(
+      `select from pg_stat_activity where application_name = 'fairlead' and datname = current_database()
+       and backend_xid is not null and xact_start < $1::timestamptz limit 1`,
+      [since.rows[0]?.now],
+    )
+    if (rowCount === 0) return
+    await sleep(settlePollMs, undefined, { signal })
+  }
+}
+
+/** The classes of PostgreSQL's codes for a connection, for resources, and for an end by an operator or a stop. */
+const passing = /^(08|53|57)/
+
+/** True for an error of PostgreSQL that a later attempt may not meet. */
+function isPassing(error: unknown): boolean {
+  return error instanceof DatabaseError && passing.test(error.code ?? '')
+}
+
+/** Runs work on the database until it succeeds, also while the database is away. Rejects with what cannot succeed. */
+export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted()
+    try {
+      return await work()
+    } catch (error) {
+      // Every other error than PostgreSQL's own is one of the connection.
+      if (signal.aborted || (error instanceof DatabaseError && !isPassing(error))) throw error
+      await sleepUntilAborted(pollMs, signal)
+    }
+  }
 }

@@ -3,7 +3,7 @@ import { sleepUntilAborted } from '../abort.ts'
 import { type Database, lockByName, type Transaction } from '../database.ts'
 import type { Logger } from '../logger.ts'
 import { startPeriodic } from '../periodic.ts'
-import { pollMs } from './timing.ts'
+import { pollMs } from './lock.ts'
 
 /** A server, as others see it. */
 export interface ServerIdentity {

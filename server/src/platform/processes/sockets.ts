@@ -1,8 +1,7 @@
 import { open } from 'node:fs/promises'
 import { SocketAddress } from 'node:net'
-import { list, readLink } from './proc-files.ts'
-import { unlessShort } from './shortage.ts'
-import { takingTurns } from './turns.ts'
+import { takingTurns } from './find.ts'
+import { list, readLink, unlessShort } from './stat.ts'
 
 /** A TCP socket in LISTEN state. */
 export interface ListeningSocket {

@@ -1,4 +1,5 @@
-import { read } from './proc-files.ts'
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { constants } from 'node:os'
 
 /** Identifies a process so that it cannot be confused with a later one that has the same pid. */
 export interface ProcessIdentity {
@@ -93,4 +94,108 @@ export function parseStat(text: string): Omit<ProcessStat, 'pid'> | null {
     cpuTicks: rest.slice(7, 11).reduce((sum, field) => sum + Number(field), 0),
     ended: state === 'Z' || state === 'X',
   }
+}
+
+/*
+ * Reads of Linux's /proc (proc(5)). A process may vanish between any two reads; that is never an error, and the read
+ * returns `null`. The reads are synchronous because /proc is in memory, not on a disk.
+ *
+ * A read that fails for want of a descriptor says nothing about a process: taken for its end, a healthy app would be
+ * stopped. So one descriptor is set aside for these reads; when even that is taken, they throw a `ShortageError`.
+ */
+
+export const read = (path: string): string | null => attempt(() => readFileSync(path, 'latin1'))
+export const readLink = (path: string): string | null => attempt(() => readlinkSync(path))
+export const list = (path: string): string[] | null => attempt(() => readdirSync(path))
+
+const codes: readonly unknown[] = ['EMFILE', 'ENFILE', 'ENOMEM']
+
+/** The descriptor that is set aside; `null` before the first read and while there was none to take. */
+let spare: number | null = null
+
+function attempt<T>(look: () => T): T | null {
+  spare ??= setAside()
+  try {
+    return look()
+  } catch (error) {
+    if (!isWant(error)) return null
+  }
+  if (spare !== null) closeSync(spare)
+  spare = null
+  try {
+    return look()
+  } catch (error) {
+    if (isWant(error)) throw new ShortageError('/proc cannot be read now', { cause: error })
+    return null
+  } finally {
+    spare = setAside()
+  }
+}
+
+function setAside(): number | null {
+  try {
+    return openSync('/', 'r')
+  } catch {
+    return null
+  }
+}
+
+const isWant = (error: unknown): boolean => error instanceof Error && 'code' in error && codes.includes(error.code)
+
+/**
+ * The machine could not do something now that it can do at other times: it has no descriptors, processes, memory or disk
+ * space left, or a program of the platform is missing. No fault of an app: the work is tried again later.
+ */
+export class ShortageError extends Error {
+  override readonly name = 'ShortageError'
+}
+
+const shortages: readonly unknown[] = ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM', 'ENOSPC', 'ENOBUFS']
+
+/** True for errors that tell of a lack of the machine, by the codes of errno(3). */
+export function isShortage(error: unknown): boolean {
+  if (error instanceof ShortageError) return true
+  return error instanceof Error && 'code' in error && (shortages.includes(error.code) || isBeyondQuota(error))
+}
+
+/**
+ * Returns a handler for reads that decide whether something lives. Errors which mean that the machine is out of descriptors, memory or disk
+ * are thrown again, because they say nothing about what is read. Any other error means that there is nothing, and becomes `value`.
+ */
+export function unlessShort<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isShortage(error)) throw error
+    return value
+  }
+}
+
+/** True for the error of a file system's quota (EDQUOT), for which Node has a number and no name. */
+export function isBeyondQuota(error: unknown): boolean {
+  return error instanceof Error && 'errno' in error && error.errno === -constants.errno.EDQUOT
+}
+
+const closeOnExec = 0o2000000
+
+/**
+ * Closes the descriptors besides the standard ones that whoever started this process has left open for it. Node keeps only
+ * the first sixteen from its children; the others would reach every app and build.
+ */
+export function closeInheritedDescriptors(): void {
+  const open = (list('/proc/self/fd') ?? []).map(Number).filter((fd) => fd > 2)
+  for (const fd of open) {
+    const flags = /^flags:\s+([0-7]+)$/m.exec(read(`/proc/self/fdinfo/${fd}`) ?? '')?.[1]
+    // Those that Node has opened itself are closed in its children.
+    if (flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(fd)
+  }
+}
+
+/** Returns how many descriptors this process may have open; infinity where the system does not tell. */
+export const descriptorLimit = (): number => limitIn(/^Max open files\s+(\d+)/m)
+
+/** Returns how many descriptors this process may allow others; infinity where the system does not tell. */
+export const hardDescriptorLimit = (): number => limitIn(/^Max open files\s+\S+\s+(\d+)/m)
+
+function limitIn(pattern: RegExp): number {
+  const limit = pattern.exec(read('/proc/self/limits') ?? '')?.[1]
+  return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit)
 }

@@ -2,10 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists } from '../files.ts'
 import type { Finding } from '../machine/finding.ts'
-import { currentLink, versionAt } from '../versions/installed.ts'
-import { installedSettings, unitDrift } from './installation.ts'
+import { currentLink, versionAt } from '../versions/versions.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
-import { appsUnitName, serverUnitName, type UnitSettings } from './units.ts'
+import { appsUnitName, installedSettings, serverUnitName, type UnitSettings, unitDrift } from './units.ts'
 
 /** Below it, a gateway with a few thousand visitors and the releases behind it runs out of sockets. */
 const leastOpenFiles = 65_536

@@ -1,4 +1,8 @@
-import { currentLink, programOf } from '../versions/installed.ts'
+import { chmod, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { readOptional } from '../files.ts'
+import { makePassableDirectory } from '../machine/reach.ts'
+import { currentLink, programOf } from '../versions/versions.ts'
 
 /** The unit of the server, and of what systemd must not end with it. */
 export const serverUnitName = 'fairlead.service'
@@ -167,3 +171,91 @@ ProtectProc=invisible
 # show no /proc to apps.
 `
 }
+
+/** Returns how each unit on this machine differs from what this version would write; units that do not differ are left out. */
+export async function unitDrift(settings: UnitSettings): Promise<Readonly<Record<string, readonly string[]>>> {
+  const drift: Record<string, readonly string[]> = {}
+  for (const [name, text] of Object.entries(unitsFor(settings))) {
+    const present = await readOptional(join(unitFolder, name))
+    if (present !== undefined && present !== text) drift[name] = differingLines(present, text)
+    else if (present === undefined) drift[name] = ['The unit is missing.']
+  }
+  return drift
+}
+
+/** Returns the settings of the installed unit; `undefined` when none is installed, `null` when it is not one of ours. */
+export async function installedSettings(unit: string): Promise<UnitSettings | null | undefined> {
+  const text = await readOptional(join(unitFolder, unit))
+  return text === undefined ? undefined : settingsOf(text)
+}
+
+/** Writes the units, readable for everybody as units are. */
+export async function writeUnits(settings: UnitSettings): Promise<void> {
+  for (const [name, text] of Object.entries(unitsFor(settings))) {
+    await writeFile(join(unitFolder, name), text)
+    await chmod(join(unitFolder, name), 0o644)
+  }
+}
+
+/** Creates a file that only root can read, because settings may be secrets. An existing file is kept. Returns whether it is new. */
+export async function writeOnce(path: string, text: string): Promise<boolean> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+  try {
+    await writeFile(path, text, { mode: 0o600, flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/**
+ * Makes the link to the version that the service runs, unless there is one. An existing link is kept: an update points it at
+ * the version that it installed. Returns the real path of the version.
+ */
+export async function linkCurrentVersion(dataDirectory: string, packageRoot: string): Promise<string> {
+  const link = currentLink(dataDirectory)
+  await makePassableDirectory(dirname(link))
+  await symlink(packageRoot, link).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  return realpath(link)
+}
+
+/** Returns the lines of two texts that differ, in order: `-` for those of the first alone, `+` for those of the second. */
+export function differingLines(before: string, after: string): string[] {
+  const a = before.split('\n')
+  const b = after.split('\n')
+  const common = commonLengths(a, b)
+  const lines: string[] = []
+  let i = 0
+  let j = 0
+  while (i < a.length || j < b.length) {
+    const [inA, inB] = [a[i], b[j]]
+    if (inA !== undefined && inA === inB) {
+      i++
+      j++
+    } else if (inB === undefined || (inA !== undefined && at(common, i + 1, j) >= at(common, i, j + 1))) {
+      lines.push(`- ${inA}`)
+      i++
+    } else {
+      lines.push(`+ ${inB}`)
+      j++
+    }
+  }
+  return lines
+}
+
+/** The length of the longest common subsequence of what follows each pair of positions. */
+function commonLengths(a: readonly string[], b: readonly string[]): number[][] {
+  const table = Array.from({ length: a.length + 1 }, () => new Array<number>(b.length + 1).fill(0))
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      const length = a[i] === b[j] ? at(table, i + 1, j + 1) + 1 : Math.max(at(table, i + 1, j), at(table, i, j + 1))
+      ;(table[i] as number[])[j] = length
+    }
+  }
+  return table
+}
+
+const at = (table: readonly (readonly number[])[], i: number, j: number): number => table[i]?.[j] ?? 0

@@ -1,7 +1,7 @@
+import { ControlError, type ServerStatus, stopBody } from '../control/client.ts'
 import { type Control, openControl } from '../control/listen.ts'
-import { ControlError, type ServerStatus, stopBody } from '../control/protocol.ts'
 import type { Logger } from '../logger.ts'
-import { ownVersion } from '../versions/own-package.ts'
+import { ownVersion } from '../versions/versions.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { StopScope } from './shutdown.ts'
 

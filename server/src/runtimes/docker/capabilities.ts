@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import type { DockerConfig } from '../../platform/config/docker.ts'
+import type { DockerConfig } from '../../platform/config/deploys.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
 import type { Finding } from '../../platform/machine/finding.ts'
 import type { Capabilities } from '../runtime.ts'

@@ -6,11 +6,7 @@ import { finished } from 'node:stream/promises'
 import { endedOrAborted } from '../../platform/abort.ts'
 import type { Cgroups } from '../../platform/cgroups.ts'
 import type { Logger } from '../../platform/logger.ts'
-import type { Confined, ConfinedCommand, ConfinedExit } from '../../platform/machine/confined.ts'
 import { findProgram } from '../../platform/machine/programs.ts'
-import type { SandboxView } from '../../platform/machine/sandbox/arguments.ts'
-import type { Sandbox } from '../../platform/machine/sandbox/find.ts'
-import { type Spawned, spawnSandboxed } from '../../platform/machine/sandbox/spawn.ts'
 import {
   hardDescriptorLimit,
   killGroup,
@@ -19,6 +15,10 @@ import {
   startProcess,
   startTimeOf,
 } from '../../platform/processes.ts'
+import type { SandboxView } from '../../platform/sandbox/arguments.ts'
+import type { Confined, ConfinedCommand, ConfinedExit } from '../../platform/sandbox/confined.ts'
+import type { Sandbox } from '../../platform/sandbox/find.ts'
+import { type Spawned, spawnSandboxed } from '../../platform/sandbox/spawn.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { outOfMemoryScores } from '../limits.ts'
 import { createMemoryWatch } from './confinement/memory-watch.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../../../platform/database.ts'
-import type { SecretBox } from '../../../platform/secrets/secret-box.ts'
+import type { SecretBox } from '../../../platform/secrets.ts'
 import type { DeploymentSecrets } from '../secrets.ts'
 import { type DeploymentRow, tablesOf } from '../tables.ts'
 import type { AppVariable } from '../variables.ts'

@@ -1,0 +1,193 @@
+import { randomInt } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { connect, isIPv6 } from 'node:net'
+import { canBeAsked, type DnsAnswer, type DnsQuestion, decodeAnswer, encodeQuery } from './messages.ts'
+
+/** A server for DNS messages. */
+export interface DnsServer {
+  /** An IP address. */
+  readonly address: string
+  readonly port: number
+}
+
+export type DnsErrorCode = 'timeout' | 'unreachable' | 'malformed'
+
+/** Thrown when a server gave no answer that could be understood. */
+export class DnsError extends Error {
+  override readonly name = 'DnsError'
+  readonly code: DnsErrorCode
+
+  constructor(code: DnsErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** Makes an answer of a message; returns undefined for messages to ignore, and throws for malformed ones. */
+export type ReadMessage<Answer> = (message: Buffer) => Answer | undefined
+
+/** Far more than the records that are asked for take. Messages come from anybody's servers. */
+const longestMessage = 16_384
+/** No server sends more by UDP than was offered, which is less; those that do not know EDNS send 512 bytes. */
+const longestDatagram = 4_096
+/** As many datagrams that are no answer may come before the answer. Others may send some; only the server sends many. */
+const mostStrays = 16
+
+/**
+ * Sends a message by UDP and resolves with the first answer. The socket is connected, so the system drops messages of
+ * others, and its port is a random one. Rejects with `DnsError`, or with the reason of the signal.
+ */
+export function exchangeByUdp<Answer>(
+  { address, port }: DnsServer,
+  message: Buffer,
+  read: ReadMessage<Answer>,
+  signal: AbortSignal,
+): Promise<Answer> {
+  return settleBy(signal, (succeed, fail) => {
+    const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4')
+    let strays = 0
+    const ignore = () => {
+      strays += 1
+      if (strays > mostStrays) fail(new DnsError('malformed', `${address} sends messages that are no answer.`))
+    }
+    socket.on('error', fail)
+    socket.on('message', (received) => {
+      if (strays > mostStrays) return
+      if (received.length > longestDatagram) ignore()
+      else attempt(() => read(received), succeed, fail, ignore)
+    })
+    socket.connect(port, address, () => socket.send(message))
+    return () => socket.close()
+  })
+}
+
+/** Sends a message by TCP (RFC 7766) and resolves with the first answer. Rejects as `exchangeByUdp` does. */
+function exchangeByTcp<Answer>(
+  { address, port }: DnsServer,
+  message: Buffer,
+  read: ReadMessage<Answer>,
+  signal: AbortSignal,
+): Promise<Answer> {
+  return settleBy(signal, (succeed, fail) => {
+    const socket = connect({ host: address, port })
+    let received = Buffer.alloc(0)
+    socket.on('error', fail)
+    socket.on('end', () => fail(new DnsError('malformed', `${address} ended the connection before its answer.`)))
+    socket.on('connect', () => socket.write(Buffer.concat([lengthOf(message), message])))
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk])
+      const length = received.length < 2 ? undefined : received.readUInt16BE(0)
+      if (length === undefined) return
+      if (length > longestMessage) return fail(new DnsError('malformed', `${address} gave an answer that is too long.`))
+      if (received.length < 2 + length) return
+      const answer = received.subarray(2, 2 + length)
+      const unasked = () => fail(new DnsError('malformed', `${address} answered another question.`))
+      attempt(() => read(answer), succeed, fail, unasked)
+    })
+    return () => socket.destroy()
+  })
+}
+
+function lengthOf(message: Buffer): Buffer {
+  const length = Buffer.alloc(2)
+  length.writeUInt16BE(message.length)
+  return length
+}
+
+function attempt<Answer>(
+  read: () => Answer | undefined,
+  succeed: (answer: Answer) => void,
+  fail: (error: Error) => void,
+  otherwise: () => void,
+): void {
+  try {
+    const answer = read()
+    if (answer === undefined) otherwise()
+    else succeed(answer)
+  } catch (error) {
+    fail(new DnsError('malformed', 'The answer cannot be read.', { cause: error }))
+  }
+}
+
+/** Runs an exchange and ends it as soon as it is settled or the signal aborts. */
+function settleBy<Answer>(
+  signal: AbortSignal,
+  begin: (succeed: (answer: Answer) => void, fail: (error: Error) => void) => () => void,
+): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  if (signal.aborted) return Promise.reject(signal.reason)
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  const fail = (error: Error) =>
+    reject(error instanceof DnsError ? error : new DnsError('unreachable', error.message, { cause: error }))
+  const end = begin(resolve, fail)
+  return promise.finally(() => {
+    signal.removeEventListener('abort', abort)
+    end()
+  })
+}
+
+/** The time for an answer by UDP: for the first message, and for the second one. */
+const udpWaitsMs = [1_000, 2_000]
+const tcpWaitMs = 3_000
+
+/**
+ * Asks one server: by UDP, twice if need be, then by TCP when the answer was truncated. Rejects with `DnsError` when the
+ * server gives no answer, and with the reason of the signal when it aborts.
+ */
+export async function query(server: DnsServer, question: DnsQuestion, signal: AbortSignal): Promise<DnsAnswer> {
+  if (!canBeAsked(question.name))
+    throw new DnsError('malformed', 'The name is too long, or has characters that no name in DNS has.')
+  const answer = await queryWith(server, question, true, signal)
+  // Some servers do not know EDNS, and say so in one of these ways (RFC 6891, section 7).
+  const knowsEdns = !['FORMERR', 'NOTIMP'].includes(answer.rcode) && !answer.rcode.startsWith('EXTENDED_')
+  return knowsEdns ? answer : queryWith(server, question, false, signal)
+}
+
+async function queryWith(
+  server: DnsServer,
+  question: DnsQuestion,
+  edns: boolean,
+  signal: AbortSignal,
+): Promise<DnsAnswer> {
+  // Another number for each message: others must not guess it (RFC 5452).
+  const message = () => {
+    const id = randomInt(0x10000)
+    return { bytes: encodeQuery(id, question, edns), read: (answer: Buffer) => decodeAnswer(answer, id, question) }
+  }
+  const byUdp = async (): Promise<DnsAnswer> => {
+    for (const [index, waitMs] of udpWaitsMs.entries()) {
+      const { bytes, read } = message()
+      try {
+        return await within(server, waitMs, signal, (limited) => exchangeByUdp(server, bytes, read, limited))
+      } catch (error) {
+        signal.throwIfAborted()
+        if (!isTimeout(error) || index === udpWaitsMs.length - 1) throw error
+      }
+    }
+    throw silent(server)
+  }
+  const answer = await byUdp()
+  if (!answer.isTruncated) return answer
+  const { bytes, read } = message()
+  return within(server, tcpWaitMs, signal, (limited) => exchangeByTcp(server, bytes, read, limited))
+}
+
+const isTimeout = (error: unknown): boolean => error instanceof DnsError && error.code === 'timeout'
+
+const silent = ({ address }: DnsServer): DnsError => new DnsError('timeout', `${address} does not answer.`)
+
+async function within<Answer>(
+  server: DnsServer,
+  waitMs: number,
+  signal: AbortSignal,
+  exchange: (limited: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
+  try {
+    return await exchange(limited)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw limited.aborted ? silent(server) : error
+  }
+}

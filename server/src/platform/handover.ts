@@ -1,0 +1,222 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { AddressInfo, Server } from 'node:net'
+import { z } from 'zod'
+import type { Logger } from './logger.ts'
+import { startProcess } from './processes.ts'
+
+/** A server that has taken the listening socket, and answers on it. */
+export interface Successor {
+  readonly pid: number
+  readonly version: string
+}
+
+export interface HandOverOptions {
+  /** The server whose socket is handed over; it goes on to accept until its owner retires it. */
+  readonly listener: Server
+  /** The program of the successor and its arguments, with `successorOption` among them. */
+  readonly program: readonly [file: string, ...args: string[]]
+  /** How long the successor may take to become ready. */
+  readonly deadlineMs: number
+  readonly logger: Pick<Logger, 'info'>
+  /** Gives up, and ends the successor. */
+  readonly signal: AbortSignal
+}
+
+/** Thrown when the successor did not become ready. It has ended, and the message says why. */
+export class HandoverError extends Error {
+  override readonly name = 'HandoverError'
+}
+
+const keptLines = 10
+/**
+ * Once it has the socket, the successor may hold accepted connections, so it gets this much longer before it is ended. A
+ * busy service manager may take ten seconds to read who the main process is.
+ */
+const listeningMs = 20_000
+
+/**
+ * Starts a successor that outlives this process, and hands it the listening socket once it is prepared. Resolves when it
+ * answers. Rejects with a `HandoverError` when it does not; the socket then belongs to this process alone, as before.
+ */
+export async function handOver(options: HandOverOptions): Promise<Successor> {
+  const { program, logger } = options
+  const [file, ...args] = program
+  // In the log of this server, because its log goes on to be the successor's.
+  const child = startProcess(file, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const exited = once(child, 'exit').catch((error: unknown) => [error] as unknown[])
+  try {
+    const successor = await converse(child, options)
+    child.disconnect()
+    child.unref()
+    logger.info({ ...successor }, 'another server has taken over the address')
+    return successor
+  } catch (error) {
+    child.kill('SIGKILL')
+    if (child.pid !== undefined) await exited
+    throw error
+  }
+}
+
+/** Answers the messages of the successor until it is ready. */
+function converse(child: ChildProcess, { listener, deadlineMs, signal }: HandOverOptions): Promise<Successor> {
+  const { promise, resolve, reject } = Promise.withResolvers<Successor>()
+  const lines: string[] = []
+  let version = ''
+  const fail = (reason: string) => reject(new HandoverError([`The new server ${reason}`, ...lines].join('\n')))
+  const overdue = () => fail(`did not become ready within ${deadlineMs / 1000} s.`)
+  let timer = setTimeout(overdue, deadlineMs)
+  const send = (message: ToSuccessor, handle?: Server) =>
+    child.send(message, handle, (error) => {
+      if (error !== null) fail(`cannot be reached: ${error.message}`)
+    })
+  const answers: {
+    readonly [Type in FromSuccessor['type']]: (message: Extract<FromSuccessor, { type: Type }>) => void
+  } = {
+    hello(message) {
+      version = message.version
+      const { address, port } = listener.address() as AddressInfo
+      send({ type: 'start', host: address, port })
+    },
+    log({ line }) {
+      lines.push(line)
+      if (lines.length > keptLines) lines.shift()
+    },
+    prepared() {
+      clearTimeout(timer)
+      timer = setTimeout(overdue, listeningMs)
+      send({ type: 'listener' }, listener)
+    },
+    ready: () => resolve({ pid: child.pid ?? 0, version }),
+    failed: ({ reason }) => fail(`cannot start: ${reason}`),
+  }
+  const abort = () => reject(signal.reason)
+  const onMessage = (given: unknown) => {
+    const { data } = fromSuccessor.safeParse(given)
+    // Of a type that this version does not know.
+    if (data !== undefined) (answers[data.type] as (message: FromSuccessor) => void)(data)
+  }
+  child.on('message', onMessage)
+  child.on('error', (error) => fail(`cannot be started: ${error.message}`))
+  // After the last message, which may hold the reason.
+  child.on('close', (code, ended) => fail(`ended before it was ready (${ended ?? `exit status ${code}`}).`))
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  return promise.finally(() => {
+    clearTimeout(timer)
+    child.off('message', onMessage)
+    signal.removeEventListener('abort', abort)
+  })
+}
+
+/** The side of a successor. */
+export interface Takeover {
+  /** The address of the socket that it will get. */
+  readonly host: string
+  readonly port: number
+  /** Passes on a line of the log, for the reason of a start that fails. */
+  log(line: string): void
+  /** Asks for the listening socket, once everything behind it is prepared. It accepts from then on. */
+  listener(): Promise<Server>
+  /** Says that this server answers, and that a service manager knows it; the other one stops accepting, and ends. */
+  ready(): Promise<void>
+  /** Says why this server cannot start. */
+  failed(error: unknown): Promise<void>
+}
+
+/** Connects to the server that started this process. Rejects when there is none. */
+export async function receiveTakeover(version: string): Promise<Takeover> {
+  if (process.send === undefined) throw new Error('Only a running server starts its successor; use fairlead reload.')
+  const started = next('start')
+  await send({ type: 'hello', version })
+  const [{ host, port }] = await started
+  return {
+    host,
+    port,
+    log: (line) => void send({ type: 'log', line }),
+    async listener() {
+      const given = next('listener')
+      await send({ type: 'prepared' })
+      const [, listener] = await given
+      if (listener === undefined) throw new Error('The listening socket did not arrive.')
+      return listener
+    },
+    async ready() {
+      await send({ type: 'ready' })
+    },
+    failed: (error) => send({ type: 'failed', reason: error instanceof Error ? error.message : String(error) }),
+  }
+}
+
+/** Resolves also when the other server has gone: this one then goes on without it. */
+function send(message: FromSuccessor): Promise<void> {
+  if (!process.connected) return Promise.resolve()
+  return new Promise((done) => process.send?.(message, undefined, undefined, () => done()))
+}
+
+type Of<Type extends ToSuccessor['type']> = Extract<ToSuccessor, { type: Type }>
+
+/** The other server answers at once. One that does not for so long hangs, and goes on without this one when it is back. */
+const answerMs = 60_000
+
+/**
+ * Resolves with the next message of a type, and the socket that came with it. Rejects when the other server has gone, or does not
+ * answer.
+ */
+async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<Type>, Server | undefined]> {
+  const gone = new AbortController()
+  const leave = () => gone.abort(new Error('The server that is to hand over has ended.'))
+  process.once('disconnect', leave)
+  const late = setTimeout(
+    () => gone.abort(new Error(`The server that is to hand over has not answered for ${answerMs / 1000} s.`)),
+    answerMs,
+  )
+  try {
+    for (;;) {
+      const [given, handle] = (await once(process, 'message', { signal: gone.signal })) as [unknown, Server | undefined]
+      const { data } = toSuccessor.safeParse(given)
+      if (data?.type === type) return [data as Of<Type>, handle]
+    }
+  } catch (error) {
+    throw gone.signal.aborted ? gone.signal.reason : error
+  } finally {
+    clearTimeout(late)
+    process.off('disconnect', leave)
+  }
+}
+
+/*
+ * A server starts its successor with an IPC channel and hands it the socket that it listens on. Both accept for a moment,
+ * so no connection is refused in between.
+ *
+ *   successor                     server
+ *   hello                  ─▶
+ *                          ◀─     start (the address)
+ *   log …                  ─▶
+ *   prepared               ─▶
+ *                          ◀─     listener (with the socket)
+ *   ready                  ─▶     stops accepting, finishes, and ends
+ *
+ * `failed` may come at any time. The two may be of different versions, so messages are only ever added.
+ */
+
+/** The option of `fairlead serve` by which a server knows that it is a successor. */
+export const successorOption = '--successor'
+
+const fromSuccessor = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('hello'), version: z.string() }),
+  /** A line of the log of the start; the last ones are the reason when it fails without saying why. */
+  z.object({ type: z.literal('log'), line: z.string() }),
+  z.object({ type: z.literal('prepared') }),
+  z.object({ type: z.literal('ready') }),
+  z.object({ type: z.literal('failed'), reason: z.string() }),
+])
+
+type FromSuccessor = Readonly<z.output<typeof fromSuccessor>>
+
+const toSuccessor = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('start'), host: z.string(), port: z.int() }),
+  z.object({ type: z.literal('listener') }),
+])
+
+type ToSuccessor = Readonly<z.output<typeof toSuccessor>>

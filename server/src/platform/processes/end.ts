@@ -1,0 +1,190 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { growingPause } from '../abort.ts'
+import { forEachProcess, isMarked, type Marker } from './find.ts'
+import { isRunning, isShortage, type ProcessIdentity, type ProcessStat, parseStat, readStat } from './stat.ts'
+
+/** The pauses between looks at processes that were told to end: killed ones are mostly gone at once. */
+const PAUSES = { firstMs: 1, longestMs: 20 }
+/** After this time killed processes are searched for again: one may have forked just before it died. */
+const RESCAN_MS = 250
+/** Empty searches before the end is certain: a process has no readable environment for a moment while it calls exec. */
+const EMPTY_SEARCHES = 2
+/** Bubblewrap ends by itself, with the status of its command, which would be lost if it were told to end. */
+const sandbox = 'bwrap'
+/** How long processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
+const KILL_DEADLINE_MS = 10_000
+
+/**
+ * Sends a signal to a process, or to a group by its negative number. A process may end by itself right before, so nothing is
+ * thrown: all of the server sends signals by this function. Returns false when it has ended. Throws for another user's process.
+ */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
+/** Kills what is left of the group of a process that was started detached, and so leads it. */
+export const killGroup = (leader: number): boolean => sendSignal(-leader, 'SIGKILL')
+
+/** The processes to end. */
+export interface KillTarget {
+  readonly marker?: Marker
+  readonly leaders?: readonly ProcessIdentity[]
+  /** Lists further processes; called at each search. */
+  readonly members?: () => Promise<readonly number[]>
+}
+
+/**
+ * Ends every process that carries the marker, the leaders, and the processes that belong to either: their children and the
+ * members of their sessions. That includes processes that hide their environment (by setting their title, say).
+ * Sends SIGTERM once to each process, and SIGKILL after `graceMs` (at once when 0), and searches again until no process is
+ * left. Returns early, without an error, when `signal` aborts.
+ *
+ * @param options.fence called right before processes are signalled; nothing is signalled when it throws
+ * @throws Error when processes survive SIGKILL for ten seconds
+ */
+export async function killAll(
+  target: KillTarget,
+  options: { readonly graceMs: number; readonly signal?: AbortSignal; readonly fence?: () => void },
+): Promise<void> {
+  const { graceMs, signal, fence } = options
+  // Set at the first SIGTERM, not before: the search through all processes may take long.
+  let termUntil: number | undefined
+  const known = new Set((target.leaders ?? []).map(keyOf))
+  const sessions = new Set<number>()
+  const terminated = new Set<string>()
+  let emptySearches = 0
+  for (;;) {
+    const members = new Set(await target.members?.())
+    const left = await selectProcesses(target.marker, members, known, sessions)
+    if (signal?.aborted === true) return
+    emptySearches = left.length === 0 ? emptySearches + 1 : 0
+    if (emptySearches === EMPTY_SEARCHES) return
+    if (emptySearches > 0) continue
+    fence?.()
+    const now = performance.now()
+    termUntil ??= now + graceMs
+    if (now >= termUntil) {
+      if (now > termUntil + KILL_DEADLINE_MS) {
+        throw new Error(`processes survive SIGKILL: ${left.map(({ pid }) => pid).join(', ')}`)
+      }
+      killNow(left)
+      await untilGone(left, now + RESCAN_MS, signal)
+      continue
+    }
+    for (const process of left) {
+      if (terminated.has(keyOf(process)) || process.command === sandbox) continue
+      terminated.add(keyOf(process))
+      send(process, 'SIGTERM')
+    }
+    await untilGone(left, termUntil, signal)
+  }
+}
+
+/**
+ * Finds the processes to end that are still running. Adds them to `known` and `sessions`, so that the next search also finds
+ * descendants whose parent has ended by then.
+ */
+async function selectProcesses(
+  marker: Marker | undefined,
+  members: ReadonlySet<number>,
+  known: Set<string>,
+  sessions: Set<number>,
+): Promise<ProcessStat[]> {
+  const table = new Map<number, ProcessStat>()
+  const selected = new Map<number, ProcessStat>()
+  const select = (stat: ProcessStat): void => {
+    selected.set(stat.pid, stat)
+    known.add(keyOf(stat))
+    // A session is ours only when its leader is: a marked command in a terminal does not make the terminal ours.
+    if (stat.session === stat.pid) sessions.add(stat.session)
+  }
+  await forEachProcess((pid) => {
+    const stat = readStat(pid)
+    if (stat === null || stat.ended || pid === process.pid || pid <= 1) return
+    table.set(pid, stat)
+    if (known.has(keyOf(stat)) || members.has(pid) || (marker !== undefined && isMarked(pid, marker))) select(stat)
+  })
+  for (let before = -1; before !== selected.size; ) {
+    before = selected.size
+    for (const stat of table.values()) {
+      if (!selected.has(stat.pid) && (selected.has(stat.parent) || sessions.has(stat.session))) select(stat)
+    }
+  }
+  return [...selected.values()]
+}
+
+function killNow(processes: readonly ProcessStat[]): void {
+  // Groups are killed as a whole, so that their members cannot fork faster than they are killed.
+  for (const leader of processes) if (leader.group === leader.pid) send(leader, 'SIGKILL', -leader.pid)
+  for (const process of processes) send(process, 'SIGKILL')
+}
+
+function send(identity: ProcessIdentity, signal: NodeJS.Signals, to = identity.pid): void {
+  // The next search finds out whether it has arrived.
+  if (isRunning(identity)) sendSignal(to, signal)
+}
+
+async function untilGone(
+  identities: readonly ProcessIdentity[],
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let left = identities
+  const pause = growingPause(PAUSES)
+  while (performance.now() < deadline && signal?.aborted !== true) {
+    left = left.filter(isRunning)
+    if (left.length === 0) return
+    await pause(deadline - performance.now())
+  }
+}
+
+const keyOf = ({ pid, startTime }: ProcessIdentity): string => `${pid}:${startTime}`
+
+/** A process that is asked again and again whether it has ended. */
+export interface ProcessExit {
+  hasEnded(): boolean
+  close(): void
+}
+
+const buffer = Buffer.alloc(1024)
+
+/**
+ * Holds the process's file in /proc open: a read of it is a fraction of opening it each time, and it never shows another
+ * process that gets the same pid (reading fails with ESRCH then).
+ */
+export function openExit(identity: ProcessIdentity): ProcessExit {
+  let file: number | undefined
+  const close = () => {
+    if (file !== undefined) closeSync(file)
+    file = undefined
+  }
+  return {
+    hasEnded() {
+      try {
+        // Opened here: without a free descriptor, the next call tries again.
+        file ??= openSync(`/proc/${identity.pid}/stat`, 'r')
+        const stat = parseStat(buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, 0)))
+        return stat === null || stat.ended || stat.startTime !== identity.startTime
+      } catch {
+        close()
+        return hasCertainlyEnded(identity)
+      }
+    },
+    close,
+  }
+}
+
+/** When /proc cannot be read now, a later look tells. */
+function hasCertainlyEnded(identity: ProcessIdentity): boolean {
+  try {
+    return !isRunning(identity)
+  } catch (error) {
+    if (isShortage(error)) return false
+    throw error
+  }
+}

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { assetFile } from '../machine/own-files.ts'
+import { findProgram } from '../machine/programs.ts'
+import { startProcess } from '../processes.ts'
+import { type FileCopies, type SystemEntry, systemEntries, userNamespace } from './arguments.ts'
+
+/** Bubblewrap as it is installed, and what it shows. */
+export interface Sandbox {
+  readonly program: string
+  /** True for version 0.8 or newer, which limits folders in memory and keeps commands from making namespaces of their own. */
+  readonly isModern: boolean
+  /** True when it mounts folders that were opened before (version 0.11, and older ones that have it as a security fix). */
+  readonly bindsDescriptors: boolean
+  /** util-linux's program that gives up the user inside; `null` where the server is not root, and there is none to give up. */
+  readonly setpriv: string | null
+  /** Limits System V memory, semaphores and queues; `null` where that is not possible. */
+  readonly systemV: SystemV | null
+  /** Perl, as commands see it; it becomes another program some ten times as fast as Node. `null` where there is none. */
+  readonly perl: string | null
+  /** The system's files that commands can read. */
+  readonly system: readonly SystemEntry[]
+  /** Copies of some of them; `null` where each is mounted. */
+  readonly copies: FileCopies | null
+  /** The filter of system calls; `null` where there is none for this architecture. */
+  readonly filter: string | null
+}
+
+/** A busy machine takes seconds. A trial that is given up means apps without a sandbox. */
+const trialMs = 60_000
+
+/**
+ * Finds bubblewrap. Returns `null` where it is not installed, or the kernel lets this user make no namespaces; for root
+ * also where it is older than 0.8, or `setpriv` is missing.
+ */
+export async function findSandbox(
+  path: string,
+  isRoot: boolean,
+  copies: FileCopies | null = null,
+): Promise<Sandbox | null> {
+  const program = await findProgram('bwrap', path)
+  const setpriv = isRoot ? await findProgram('setpriv', path) : null
+  if (program === null || (isRoot && setpriv === null)) return null
+  for (const isModern of isRoot ? [true] : [true, false]) {
+    if (await runs(program, trialArguments(isModern, isRoot))) {
+      const bindsDescriptors = (await helpOf(program)).includes('--ro-bind-fd')
+      const [perl, system] = [await findInSystem('perl', path), await systemEntries()]
+      const systemV = await triedSystemV(path, isRoot)
+      return { program, isModern, bindsDescriptors, setpriv, systemV, perl, system, copies, filter: filterFile() }
+    }
+  }
+  return null
+}
+
+async function triedSystemV(path: string, isRoot: boolean): Promise<SystemV | null> {
+  const systemV = await findSystemV(path)
+  if (systemV === null) return null
+  const [program, ...args] = limitSystemV(systemV, isRoot ? [] : asRoot)
+  return (await runs(program, [...args, '/bin/true'])) ? systemV : null
+}
+
+/** Finds a program that sandboxed commands see, too. */
+async function findInSystem(name: string, path: string): Promise<string | null> {
+  const inSystem = path.split(':').filter((folder) => /^\/(usr|bin|sbin)(\/|$)/.test(folder))
+  return findProgram(name, inSystem.join(':'))
+}
+
+/** Returns bubblewrap's arguments that make everything that a sandbox is made of. */
+export function trialArguments(isModern: boolean, isRoot: boolean): string[] {
+  const size = isModern ? ['--perms', '1777', '--size', '4096', '--tmpfs', '/tmp'] : []
+  const users = isRoot ? [] : userNamespace(isModern)
+  const spaces = ['--unshare-pid', '--unshare-ipc', '--unshare-uts']
+  return ['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', ...size, ...users, ...spaces, '--', '/bin/true']
+}
+
+function helpOf(program: string): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(program, ['--help'], { env: {}, timeout: trialMs }, (error, stdout) =>
+      resolve(error === null ? stdout : ''),
+    )
+  })
+}
+
+function runs(program: string, args: readonly string[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    startProcess(program, args, { stdio: 'ignore', env: {}, timeout: trialMs })
+      .on('error', () => resolve(false))
+      .on('close', (code) => resolve(code === 0))
+  })
+}
+
+/**
+ * Returns the file with the filter of system calls for this architecture; `null` when there is none. The filter is compiled
+ * by `scripts/seccomp/compile.py`, and denies what Docker's default profile denies.
+ */
+function filterFile(): string | null {
+  const file = assetFile(`seccomp/${process.arch}.bpf`)
+  return process.platform === 'linux' && existsSync(file) ? file : null
+}
+
+/** The programs that limit System V memory, semaphores and queues: util-linux's `unshare`, and a shell. */
+interface SystemV {
+  readonly unshare: string
+  readonly sh: string
+}
+
+/**
+ * The pages of memory (64 MiB, with pages of 4 KiB), the semaphores as in `/proc/sys/kernel/sem`, and the queues of 16 KiB. The
+ * kernel's own limits for a namespace exceed all memory, and no process needs to have it: where no control group counts
+ * the kernel's memory, it would not count at all.
+ */
+const limits = { shmall: '16384', sem: '250 32000 500 128', msgmni: '128' }
+
+/** Its arguments are its only input. */
+const script = `echo "$1" > /proc/sys/kernel/shmall && echo "$2" > /proc/sys/kernel/sem &&
+echo "$3" > /proc/sys/kernel/msgmni || exit
+shift 3
+exec "$@"`
+
+/** Finds the programs. Returns `null` where one of them is missing. */
+async function findSystemV(path: string): Promise<SystemV | null> {
+  const [unshare, sh] = [await findProgram('unshare', path), await findProgram('sh', path)]
+  return unshare === null || sh === null ? null : { unshare, sh }
+}
+
+/** Returns the arguments of `unshare` for a namespace of users in which the caller is root. */
+const asRoot: readonly string[] = ['--user', '--map-root-user']
+
+/**
+ * Returns the program that becomes the next one in a namespace of its own for System V memory, semaphores and queues, with
+ * its arguments. It needs the rights of root, here or in a namespace of users.
+ */
+export function limitSystemV({ unshare, sh }: SystemV, options: readonly string[] = []): [string, ...string[]] {
+  return [unshare, '--ipc', ...options, '--', sh, '-c', script, 'sh', limits.shmall, limits.sem, limits.msgmni]
+}
