@@ -13,356 +13,7 @@ import { createRecorder, type Recorder, removeExcess, removeOld } from './record
 import { nextAfter } from './retries.ts'
 import { createSender, messageOf, type Sender, type SendResult } from './send.ts'
 
-export interface DispatcherDependencies extends AttemptDependencies {
-  readonly due: DueQueries
-}
-
-export interface Dispatcher {
-  /** Tells that something may be due for an endpoint. */
-  wake(webhookId: string): void
-  /** Tells that a webhook has changed: deliveries read before are not used any more. */
-  forget(webhookId: string): void
-  /** Tells that anything may be due, and any webhook may have changed. */
-  wakeAll(): void
-  /** Begins nothing new, and waits a short while for attempts under way. Aborted attempts are made again later. */
-  stop(): Promise<void>
-}
-
-/**
- * Makes the attempts that are due. The rows of the deliveries are the queue, and an attempt under way is not marked in
- * them: the leader alone makes attempts, and when it dies, everything that it had not recorded is still due.
- *
- * Every endpoint has a lane of its own, a queue in memory with a few attempts at a time, so that none waits for another.
- */
-function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
-  const { due, logger } = dependencies
-  const lanes = createLanes({ onUnread: () => reader.wake() })
-  const runner = createRunner({ ...dependencies, lanes, onNextAttempt: (ms) => reader.sweepWithin(ms) })
-  const reader = startReader({ due, lanes, onRead: runner.run, logger })
-
-  return {
-    wake(webhookId) {
-      const lane = lanes.of(webhookId)
-      lane.unread = true
-      lanes.update(lane)
-    },
-    forget(webhookId) {
-      const lane = lanes.of(webhookId)
-      clearQueue(lane)
-      lanes.update(lane)
-    },
-    wakeAll() {
-      for (const lane of lanes.all()) clearQueue(lane)
-      reader.sweepWithin(0)
-    },
-    async stop() {
-      await Promise.all([runner.stop(), reader.stop()])
-    },
-  }
-}
-
-/** The lanes of all endpoints that have something to send. */
-interface Lanes {
-  /** Returns the lane of an endpoint, a new one if there is none. */
-  of(webhookId: string): Lane
-  all(): Lane[]
-  /** Called after a change of a lane: requests a read for it, or removes it when it is idle. */
-  update(lane: Lane): void
-}
-
-/** `onUnread` is called when a lane should be read from the database. */
-function createLanes({ onUnread }: { onUnread: () => void }): Lanes {
-  const lanes = new Map<string, Lane>()
-  return {
-    of(webhookId) {
-      const lane = lanes.get(webhookId) ?? createLane(webhookId)
-      lanes.set(webhookId, lane)
-      return lane
-    },
-    all: () => [...lanes.values()],
-    update(lane) {
-      if (shouldRead(lane)) onUnread()
-      else if (isIdle(lane, performance.now())) lanes.delete(lane.webhookId)
-    },
-  }
-}
-
-export interface ReaderDependencies {
-  readonly due: DueQueries
-  readonly lanes: Lanes
-  /** Called for each lane after it was read. */
-  readonly onRead: (lane: Lane) => void
-  readonly logger: Logger
-}
-
-export interface Reader {
-  /** Reads the lanes that should be read. */
-  wake(): void
-  /** Makes the next check of all endpoints due within so many milliseconds. */
-  sweepWithin(ms: number): void
-  stop(): Promise<void>
-}
-
-/** Endpoints in one query. */
-const batchSize = 100
-
-/** How often all endpoints are checked in case a notification was missed, and how often at most. */
-const sweepMs = 30_000
-const minSweepMs = 250
-
-const retryMs = 1_000
-
-/** Reads due deliveries from the database: after a notification, and when the next delivery becomes due. */
-function startReader({ due, lanes, onRead, logger }: ReaderDependencies): Reader {
-  const stopping = new AbortController()
-  /** By `performance.now()`, because the clock may be set back. */
-  let nextSweep = 0
-  let woken = Promise.withResolvers<void>()
-
-  const sweepWithin = (ms: number): void => {
-    const time = performance.now() + ms
-    if (time >= nextSweep) return
-    nextSweep = time
-    woken.resolve()
-  }
-
-  /** Finds the endpoints that have something due, and the time when the next one will. */
-  const sweep = async (): Promise<void> => {
-    const now = Date.now()
-    nextSweep = performance.now() + sweepMs
-    for (const lane of lanes.all()) lanes.update(lane)
-    for (const { webhookId, at } of await due.findWaiting()) {
-      if (at.getTime() <= now) lanes.of(webhookId).unread = true
-      else sweepWithin(Math.max(at.getTime() - now, minSweepMs))
-    }
-  }
-
-  const read = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      woken = Promise.withResolvers()
-      try {
-        if (performance.now() >= nextSweep) await sweep()
-        for (const lane of await readLanes(due, lanes)) onRead(lane)
-      } catch (error) {
-        logger.warn({ err: error }, 'due webhooks cannot be read yet')
-        await sleepUntilAborted(retryMs, stopping.signal)
-        nextSweep = 0
-        continue
-      }
-      if (lanes.all().some(shouldRead)) continue
-      const timer = setTimeout(woken.resolve, Math.max(0, nextSweep - performance.now()))
-      await woken.promise
-      clearTimeout(timer)
-    }
-  }
-  const reading = read()
-
-  return {
-    wake: () => woken.resolve(),
-    sweepWithin,
-    async stop() {
-      stopping.abort()
-      woken.resolve()
-      await reading
-    },
-  }
-}
-
-/** Reads what is due for a number of lanes, and returns those lanes. */
-async function readLanes(due: DueQueries, lanes: Lanes): Promise<Lane[]> {
-  const batch = lanes.all().filter(shouldRead).slice(0, batchSize)
-  if (batch.length === 0) return []
-  const requests = batch.map((lane) => ({ webhookId: lane.webhookId, limit: room(lane), held: [...lane.held] }))
-  const queues = batch.map((lane) => lane.queue)
-  for (const lane of batch) {
-    lane.reading = true
-    // A notification from here on sets it again, and the lane is read once more.
-    lane.unread = false
-  }
-  try {
-    const found = new Map((await due.findDue(requests)).map((one) => [one.webhookId, one]))
-    batch.forEach((lane, at) => {
-      const deliveries = found.get(lane.webhookId)
-      // When the webhook was changed meanwhile its queue was replaced, and it is read again.
-      if (deliveries !== undefined && lane.queue === queues[at]) enqueue(lane, deliveries)
-    })
-  } finally {
-    for (const lane of batch) lane.reading = false
-  }
-  return batch
-}
-
-/** Attempts under way to one endpoint. One whose last attempt failed gets one request at a time. */
-const mostOfAnEndpoint = 10
-
-/** Deliveries of one endpoint in memory, queued, under way or being recorded, as long as it does not fail. */
-const maxHeld = 200
-
-/** The queue of one endpoint, in memory for as long as there is something to send. */
-interface Lane {
-  readonly webhookId: string
-  queue: DueDelivery[]
-  /** Ids of the deliveries in memory, which the database must not return again. */
-  readonly held: Set<string>
-  underWay: number
-  /** Attempts a second at most. */
-  rate: number | null
-  /** True when the last attempt failed. */
-  failing: boolean
-  /** True when the database may have more that is due. */
-  unread: boolean
-  /** True while the database is being read for this lane. */
-  reading: boolean
-  /** The rate allows no attempt before this time of `performance.now()`. */
-  earliest: number
-  timer: NodeJS.Timeout | undefined
-}
-
-function createLane(webhookId: string): Lane {
-  return {
-    webhookId,
-    queue: [],
-    held: new Set(),
-    underWay: 0,
-    rate: null,
-    failing: false,
-    unread: false,
-    reading: false,
-    earliest: 0,
-    timer: undefined,
-  }
-}
-
-/** Returns how many more deliveries the lane may hold. */
-const room = (lane: Lane): number => capacity(lane) - lane.held.size
-
-/** True when more should be read from the database: there may be something, and at least half of the room is free. */
-const shouldRead = (lane: Lane): boolean => lane.unread && !lane.reading && lane.held.size <= capacity(lane) / 2
-
-/** True when the lane knows nothing that the database does not. */
-const isIdle = (lane: Lane, now: number): boolean =>
-  !lane.unread && !lane.reading && lane.held.size === 0 && lane.earliest <= now
-
-/** True when the next attempt may begin, as far as this endpoint alone is concerned. */
-const mayBegin = (lane: Lane): boolean => lane.queue.length > 0 && lane.underWay < (lane.failing ? 1 : mostOfAnEndpoint)
-
-/** True when the rate allows an attempt now. Otherwise `retry` is called when it does. */
-function rateAllows(lane: Lane, retry: () => void): boolean {
-  const wait = lane.earliest - performance.now()
-  if (wait <= 0) return true
-  lane.timer ??= setTimeout(() => {
-    lane.timer = undefined
-    retry()
-  }, wait)
-  return false
-}
-
-/** Removes the next delivery from the queue, which is not empty, and counts its attempt as under way. */
-function takeNext(lane: Lane): DueDelivery {
-  lane.underWay++
-  if (lane.rate !== null) lane.earliest = Math.max(lane.earliest, performance.now()) + 1000 / lane.rate
-  return lane.queue.shift() as DueDelivery
-}
-
-function enqueue(lane: Lane, due: DueDeliveries): void {
-  lane.rate = due.rate
-  // With attempts under way, their results are newer than what was read.
-  if (lane.held.size === 0) lane.failing = due.failing
-  if (due.more) lane.unread = true
-  lane.queue.push(...due.deliveries)
-  for (const { id } of due.deliveries) lane.held.add(id)
-}
-
-/** Drops the queued deliveries, which are then read again. */
-function clearQueue(lane: Lane): void {
-  for (const { id } of lane.queue) lane.held.delete(id)
-  lane.queue = []
-  lane.unread = true
-}
-
-const capacity = (lane: Lane): number => (lane.failing ? maxHeldFailing : maxHeld)
-
-export interface RunnerDependencies extends AttemptDependencies {
-  readonly lanes: Lanes
-  /** Called with the milliseconds until a delivery's next attempt. */
-  readonly onNextAttempt: (ms: number) => void
-}
-
-export interface Runner {
-  /** Begins as many attempts of a lane as it may. */
-  run(lane: Lane): void
-  /** Begins no further attempts, waits a short while for those under way, and then aborts them. */
-  stop(): Promise<void>
-}
-
-/** Attempts under way: to all endpoints that accept what they get, and to all whose last attempt failed. */
-const mostOfAllEndpoints = 500
-const maxUnderWayFailing = 100
-
-const graceMs = 5_000
-
-/**
- * Makes the attempts of all lanes. Failing endpoints share a smaller number of slots of their own: when many of them
- * hang, they delay each other and nobody else.
- */
-function createRunner(dependencies: RunnerDependencies): Runner {
-  const { lanes, logger, recorder, onNextAttempt } = dependencies
-  const steady = createSlots<Lane>(mostOfAllEndpoints)
-  const failing = createSlots<Lane>(maxUnderWayFailing)
-  const aborting = new AbortController()
-  const underWay = new Set<Promise<void>>()
-  let stopped = false
-
-  const run = (lane: Lane): void => {
-    while (!stopped && mayBegin(lane)) {
-      if (!rateAllows(lane, () => run(lane))) break
-      const slots = lane.failing ? failing : steady
-      if (!slots.take(lane, () => run(lane))) break
-      begin(lane, slots)
-    }
-    lanes.update(lane)
-  }
-
-  const begin = (lane: Lane, slots: Slots<Lane>): void => {
-    const running = deliver(lane, takeNext(lane), slots)
-      // Only a stop ends an attempt without a record.
-      .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it is made again'))
-      .finally(() => underWay.delete(running))
-    underWay.add(running)
-  }
-
-  const deliver = async (lane: Lane, delivery: DueDelivery, slots: Slots<Lane>): Promise<void> => {
-    const onAnswer = ({ ok }: { ok: boolean }) => {
-      lane.failing = !ok
-      lane.underWay--
-      // Lanes that wait for a slot come before this one.
-      slots.release()
-      run(lane)
-    }
-    const { nextAt } = await attempt(dependencies, delivery, onAnswer, aborting.signal)
-    lane.held.delete(delivery.id)
-    const waitMs = nextAt === null ? null : nextAt.getTime() - Date.now()
-    if (waitMs !== null && waitMs <= 0) lane.unread = true
-    else if (waitMs !== null) onNextAttempt(waitMs)
-    lanes.update(lane)
-  }
-
-  return {
-    run,
-    async stop() {
-      stopped = true
-      for (const lane of lanes.all()) clearTimeout(lane.timer)
-      const abort = setTimeout(() => {
-        aborting.abort(new Error('the server is stopping'))
-        recorder.stop()
-      }, graceMs)
-      await Promise.all(underWay)
-      clearTimeout(abort)
-    },
-  }
-}
-
-export interface SendingDependencies {
+interface SendingDependencies {
   readonly database: Database
   /** For the connection that listens for notifications. */
   readonly connection: ClientConfig
@@ -414,6 +65,361 @@ export function startSending(dependencies: SendingDependencies): Sending {
       await Promise.all([listener.stop(), cleaning.stop()])
       await dispatcher.stop()
       await sender.close()
+    },
+  }
+}
+
+interface DispatcherDependencies extends AttemptDependencies {
+  readonly due: DueQueries
+}
+
+export interface Dispatcher {
+  /** Tells that something may be due for an endpoint. */
+  wake(webhookId: string): void
+  /** Tells that a webhook has changed: deliveries read before are not used any more. */
+  forget(webhookId: string): void
+  /** Tells that anything may be due, and any webhook may have changed. */
+  wakeAll(): void
+  /** Begins nothing new, and waits a short while for attempts under way. Aborted attempts are made again later. */
+  stop(): Promise<void>
+}
+
+/**
+ * Makes the attempts that are due. The rows of the deliveries are the queue, and an attempt under way is not marked in
+ * them: the leader alone makes attempts, and when it dies, everything that it had not recorded is still due.
+ *
+ * Every endpoint has a queue in memory and a few attempts at a time, so that no endpoint waits for another.
+ */
+function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
+  const { due, logger } = dependencies
+  const endpoints = createEndpoints({ onUnread: () => reader.wake() })
+  const attempts = createAttempts({ ...dependencies, endpoints, onNextAttempt: (ms) => reader.sweepWithin(ms) })
+  const reader = startReader({ due, endpoints, onRead: attempts.begin, logger })
+
+  return {
+    wake(webhookId) {
+      const endpoint = endpoints.of(webhookId)
+      endpoint.unread = true
+      endpoints.update(endpoint)
+    },
+    forget(webhookId) {
+      const endpoint = endpoints.of(webhookId)
+      clearQueue(endpoint)
+      endpoints.update(endpoint)
+    },
+    wakeAll() {
+      for (const endpoint of endpoints.all()) clearQueue(endpoint)
+      reader.sweepWithin(0)
+    },
+    async stop() {
+      await Promise.all([attempts.stop(), reader.stop()])
+    },
+  }
+}
+
+/** All endpoints that have something to send. */
+interface Endpoints {
+  /** Returns an endpoint, a new one if there is none. */
+  of(webhookId: string): Endpoint
+  all(): Endpoint[]
+  /** Called after a change of an endpoint: requests a read for it, or removes it when it is idle. */
+  update(endpoint: Endpoint): void
+}
+
+/** `onUnread` is called when deliveries of an endpoint should be read from the database. */
+function createEndpoints({ onUnread }: { onUnread: () => void }): Endpoints {
+  const endpoints = new Map<string, Endpoint>()
+  return {
+    of(webhookId) {
+      const endpoint = endpoints.get(webhookId) ?? createEndpoint(webhookId)
+      endpoints.set(webhookId, endpoint)
+      return endpoint
+    },
+    all: () => [...endpoints.values()],
+    update(endpoint) {
+      if (shouldRead(endpoint)) onUnread()
+      else if (isIdle(endpoint, performance.now())) endpoints.delete(endpoint.webhookId)
+    },
+  }
+}
+
+interface ReaderDependencies {
+  readonly due: DueQueries
+  readonly endpoints: Endpoints
+  /** Called for each endpoint after its deliveries were read. */
+  readonly onRead: (endpoint: Endpoint) => void
+  readonly logger: Logger
+}
+
+export interface Reader {
+  /** Reads deliveries of the endpoints that need them. */
+  wake(): void
+  /** Makes the next check of all endpoints due within so many milliseconds. */
+  sweepWithin(ms: number): void
+  stop(): Promise<void>
+}
+
+/** Endpoints in one query. */
+const batchSize = 100
+
+/** How often all endpoints are checked in case a notification was missed, and how often at most. */
+const sweepMs = 30_000
+const minSweepMs = 250
+
+const retryMs = 1_000
+
+/** Reads due deliveries from the database: after a notification, and when the next delivery becomes due. */
+function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Reader {
+  const stopping = new AbortController()
+  /** By `performance.now()`, because the clock may be set back. */
+  let nextSweep = 0
+  let woken = Promise.withResolvers<void>()
+
+  const sweepWithin = (ms: number): void => {
+    const time = performance.now() + ms
+    if (time >= nextSweep) return
+    nextSweep = time
+    woken.resolve()
+  }
+
+  /** Finds the endpoints that have something due, and the time when the next one will. */
+  const sweep = async (): Promise<void> => {
+    const now = Date.now()
+    nextSweep = performance.now() + sweepMs
+    for (const endpoint of endpoints.all()) endpoints.update(endpoint)
+    for (const { webhookId, at } of await due.findWaiting()) {
+      if (at.getTime() <= now) endpoints.of(webhookId).unread = true
+      else sweepWithin(Math.max(at.getTime() - now, minSweepMs))
+    }
+  }
+
+  const read = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      woken = Promise.withResolvers()
+      try {
+        if (performance.now() >= nextSweep) await sweep()
+        for (const endpoint of await readEndpoints(due, endpoints)) onRead(endpoint)
+      } catch (error) {
+        logger.warn({ err: error }, 'due webhooks cannot be read yet')
+        await sleepUntilAborted(retryMs, stopping.signal)
+        nextSweep = 0
+        continue
+      }
+      if (endpoints.all().some(shouldRead)) continue
+      const timer = setTimeout(woken.resolve, Math.max(0, nextSweep - performance.now()))
+      await woken.promise
+      clearTimeout(timer)
+    }
+  }
+  const reading = read()
+
+  return {
+    wake: () => woken.resolve(),
+    sweepWithin,
+    async stop() {
+      stopping.abort()
+      woken.resolve()
+      await reading
+    },
+  }
+}
+
+/** Reads what is due for a number of endpoints, and returns these endpoints. */
+async function readEndpoints(due: DueQueries, endpoints: Endpoints): Promise<Endpoint[]> {
+  const batch = endpoints.all().filter(shouldRead).slice(0, batchSize)
+  if (batch.length === 0) return []
+  const requests = batch.map((endpoint) => ({
+    webhookId: endpoint.webhookId,
+    limit: room(endpoint),
+    held: [...endpoint.held],
+  }))
+  const queues = batch.map((endpoint) => endpoint.queue)
+  for (const endpoint of batch) {
+    endpoint.reading = true
+    // A notification from here on sets it again, and the endpoint is read once more.
+    endpoint.unread = false
+  }
+  try {
+    const found = new Map((await due.findDue(requests)).map((one) => [one.webhookId, one]))
+    batch.forEach((endpoint, at) => {
+      const deliveries = found.get(endpoint.webhookId)
+      // A change of the webhook during the read replaced its queue, and it is read again.
+      if (deliveries !== undefined && endpoint.queue === queues[at]) enqueue(endpoint, deliveries)
+    })
+  } finally {
+    for (const endpoint of batch) endpoint.reading = false
+  }
+  return batch
+}
+
+/** Attempts under way to one endpoint. After a failed attempt, an endpoint gets one request at a time. */
+const mostOfAnEndpoint = 10
+
+/** Deliveries of one endpoint in memory, queued, under way or being recorded, as long as it does not fail. */
+const maxHeld = 200
+
+/** One endpoint and its queue, in memory for as long as there is something to send. */
+interface Endpoint {
+  readonly webhookId: string
+  queue: DueDelivery[]
+  /** Ids of the deliveries in memory, which the database must not return again. */
+  readonly held: Set<string>
+  underWay: number
+  /** Attempts a second at most. */
+  rate: number | null
+  /** True when the last attempt failed. */
+  failing: boolean
+  /** True when the database may have more that is due. */
+  unread: boolean
+  /** True while the database is being read for this endpoint. */
+  reading: boolean
+  /** The rate allows no attempt before this time of `performance.now()`. */
+  earliest: number
+  timer: NodeJS.Timeout | undefined
+}
+
+function createEndpoint(webhookId: string): Endpoint {
+  return {
+    webhookId,
+    queue: [],
+    held: new Set(),
+    underWay: 0,
+    rate: null,
+    failing: false,
+    unread: false,
+    reading: false,
+    earliest: 0,
+    timer: undefined,
+  }
+}
+
+/** Returns how many more deliveries may be in memory. */
+const room = (endpoint: Endpoint): number => capacity(endpoint) - endpoint.held.size
+
+/** True when more should be read from the database: there may be something, and at least half of the room is free. */
+const shouldRead = (endpoint: Endpoint): boolean =>
+  endpoint.unread && !endpoint.reading && endpoint.held.size <= capacity(endpoint) / 2
+
+/** True when memory has nothing that the database has not. */
+const isIdle = (endpoint: Endpoint, now: number): boolean =>
+  !endpoint.unread && !endpoint.reading && endpoint.held.size === 0 && endpoint.earliest <= now
+
+/** True when the endpoint allows another attempt; slots and rate may still forbid it. */
+const mayBegin = (endpoint: Endpoint): boolean =>
+  endpoint.queue.length > 0 && endpoint.underWay < (endpoint.failing ? 1 : mostOfAnEndpoint)
+
+/** True when the rate allows an attempt now. Otherwise `retry` is called when it does. */
+function rateAllows(endpoint: Endpoint, retry: () => void): boolean {
+  const wait = endpoint.earliest - performance.now()
+  if (wait <= 0) return true
+  endpoint.timer ??= setTimeout(() => {
+    endpoint.timer = undefined
+    retry()
+  }, wait)
+  return false
+}
+
+/** Removes the next delivery from the queue, which is not empty, and counts its attempt as under way. */
+function takeNext(endpoint: Endpoint): DueDelivery {
+  endpoint.underWay++
+  if (endpoint.rate !== null) endpoint.earliest = Math.max(endpoint.earliest, performance.now()) + 1000 / endpoint.rate
+  return endpoint.queue.shift() as DueDelivery
+}
+
+function enqueue(endpoint: Endpoint, due: DueDeliveries): void {
+  endpoint.rate = due.rate
+  // With attempts under way, their results are newer than what was read.
+  if (endpoint.held.size === 0) endpoint.failing = due.failing
+  if (due.more) endpoint.unread = true
+  endpoint.queue.push(...due.deliveries)
+  for (const { id } of due.deliveries) endpoint.held.add(id)
+}
+
+/** Drops the queued deliveries, which are then read again. */
+function clearQueue(endpoint: Endpoint): void {
+  for (const { id } of endpoint.queue) endpoint.held.delete(id)
+  endpoint.queue = []
+  endpoint.unread = true
+}
+
+const capacity = (endpoint: Endpoint): number => (endpoint.failing ? maxHeldFailing : maxHeld)
+
+interface AttemptsDependencies extends AttemptDependencies {
+  readonly endpoints: Endpoints
+  /** Called with the milliseconds until a delivery's next attempt. */
+  readonly onNextAttempt: (ms: number) => void
+}
+
+export interface Attempts {
+  /** Begins as many attempts to an endpoint as are allowed. */
+  begin(endpoint: Endpoint): void
+  /** Begins no further attempts, waits a short while for those under way, and then aborts them. */
+  stop(): Promise<void>
+}
+
+/** Attempts under way: to all endpoints that accept what they get, and to all whose last attempt failed. */
+const mostOfAllEndpoints = 500
+const maxUnderWayFailing = 100
+
+const graceMs = 5_000
+
+/**
+ * Makes the attempts to all endpoints. Failing endpoints share a smaller number of slots: when many of them hang, they
+ * delay each other and no other endpoint.
+ */
+function createAttempts(dependencies: AttemptsDependencies): Attempts {
+  const { endpoints, logger, recorder, onNextAttempt } = dependencies
+  const steady = createSlots<Endpoint>(mostOfAllEndpoints)
+  const failing = createSlots<Endpoint>(maxUnderWayFailing)
+  const aborting = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  let stopped = false
+
+  const begin = (endpoint: Endpoint): void => {
+    while (!stopped && mayBegin(endpoint)) {
+      if (!rateAllows(endpoint, () => begin(endpoint))) break
+      const slots = endpoint.failing ? failing : steady
+      if (!slots.take(endpoint, () => begin(endpoint))) break
+      beginOne(endpoint, slots)
+    }
+    endpoints.update(endpoint)
+  }
+
+  const beginOne = (endpoint: Endpoint, slots: Slots<Endpoint>): void => {
+    const running = deliver(endpoint, takeNext(endpoint), slots)
+      // Only a stop ends an attempt without a record.
+      .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it is made again'))
+      .finally(() => underWay.delete(running))
+    underWay.add(running)
+  }
+
+  const deliver = async (endpoint: Endpoint, delivery: DueDelivery, slots: Slots<Endpoint>): Promise<void> => {
+    const onAnswer = ({ ok }: { ok: boolean }) => {
+      endpoint.failing = !ok
+      endpoint.underWay--
+      // Endpoints that wait for a slot come before this one.
+      slots.release()
+      begin(endpoint)
+    }
+    const { nextAt } = await attempt(dependencies, delivery, onAnswer, aborting.signal)
+    endpoint.held.delete(delivery.id)
+    const waitMs = nextAt === null ? null : nextAt.getTime() - Date.now()
+    if (waitMs !== null && waitMs <= 0) endpoint.unread = true
+    else if (waitMs !== null) onNextAttempt(waitMs)
+    endpoints.update(endpoint)
+  }
+
+  return {
+    begin,
+    async stop() {
+      stopped = true
+      for (const endpoint of endpoints.all()) clearTimeout(endpoint.timer)
+      const abort = setTimeout(() => {
+        aborting.abort(new Error('the server is stopping'))
+        recorder.stop()
+      }, graceMs)
+      await Promise.all(underWay)
+      clearTimeout(abort)
     },
   }
 }
