@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { queryOf } from '../../../server/src/http/validation.ts'
 import { createServer, discardAll, isPaused, JoinedMessage } from '../../../server/src/platform/machine/http.ts'
@@ -17,11 +18,12 @@ afterEach(async () => {
 async function arrives(
   writes: readonly (readonly string[])[],
   between = () => {},
+  message = JoinedMessage,
 ): Promise<{ pieces: number; text: string } | string> {
   const arrived = Promise.withResolvers<{ pieces: number; text: string } | string>()
   let awaited = 0
   let next = Promise.withResolvers<void>()
-  const server = createServer({ IncomingMessage: JoinedMessage }, (request, response) => {
+  const server = createServer({ IncomingMessage: message }, (request, response) => {
     let [pieces, text] = [0, '']
     request.on('data', (piece: Buffer) => {
       pieces += 1
@@ -77,6 +79,27 @@ describe('a body', () => {
     expect(await arrives([Array.from({ length: 20_000 }, () => 'x')])).toBe(tooMany)
     const text = 'x'.repeat(64)
     expect(await arrives([Array.from({ length: 20_000 }, () => text)])).toMatchObject({ text: text.repeat(20_000) })
+  })
+
+  it('that is refused costs nothing for the chunks that came with the first one too many', async () => {
+    let pushed = 0
+    class CountedMessage extends JoinedMessage {
+      override push(piece: Buffer | null): boolean {
+        pushed += 1
+        return super.push(piece)
+      }
+    }
+    expect(await arrives([Array.from({ length: 5_000 }, () => 'x')], undefined, CountedMessage)).toBe(tooMany)
+    // Node goes through all that it has received in one turn.
+    await nextTurn()
+    expect(pushed).toBeLessThan(1_000)
+  })
+
+  it('of another connection arrives whole after one was refused', async () => {
+    expect(await arrives([Array.from({ length: 5_000 }, () => 'x')])).toBe(tooMany)
+    await cleanup.disposeAsync()
+    cleanup = new AsyncDisposableStack()
+    expect(await arrives([['one ', 'two']])).toMatchObject({ text: 'one two' })
   })
 
   it('of thousands of tiny chunks arrives whole when they come slowly', async () => {

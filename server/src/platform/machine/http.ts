@@ -21,6 +21,14 @@ export class TooManyPieces extends Error {
   override readonly message = 'comes in too many small chunks; send larger ones'
 }
 
+/** The parts of Node's parser that are used here. No documentation has them. */
+interface Parser {
+  readonly constructor: { readonly kOnBody: number }
+  /** The functions that it calls, by their kind. */
+  [call: number]: unknown
+  pause(): void
+}
+
 /**
  * A request, for `createServer`, whose body comes in few pieces: those that arrive together are joined. A client may send each byte as a
  * chunk of its own (RFC 9112, section 7.1), and every piece costs the readers of bodies as much time and memory as thousands of bytes.
@@ -66,11 +74,20 @@ export class JoinedMessage extends IncomingMessage {
     if (!this.destroyed) super.push(joined)
   }
 
-  /** Node's parser would go through all that it has received, and can only be paused. */
+  /** Node's parser can only be paused. It goes through all that it has received first, without a call for each chunk. */
   #refuse(): void {
     this.#isRefused = true
-    const { parser } = this.socket as Socket & { parser?: { pause(): void } }
-    parser?.pause()
+    const { parser } = this.socket as Socket & { parser?: Parser }
+    if (parser !== undefined) {
+      parser.pause()
+      const { kOnBody } = parser.constructor
+      const onBody = parser[kOnBody]
+      parser[kOnBody] = null
+      // The parser may serve another connection later.
+      setImmediate(() => {
+        parser[kOnBody] = onBody
+      })
+    }
     this.destroy(new TooManyPieces())
   }
 
