@@ -26,6 +26,7 @@ import {
 } from './middleware.ts'
 import { oidcToken, type TokenExchange, tokenPath } from './oidc-token.ts'
 import { type ChangesDependencies, createChanges, type MountOptions, mountOperations } from './operations.ts'
+import { oneByOne } from './pipelines.ts'
 import { reference } from './reference/reference.ts'
 import { commandPackage } from './static-files.ts'
 
@@ -153,7 +154,7 @@ function listener(listen: RequestListener): Server {
       connectionsCheckingInterval: timeoutCheckMs,
       shouldUpgradeCallback: isUpgrade,
     },
-    listen,
+    oneByOne(listen),
   )
   acceptHalfClosed(server)
   answerBrokenRequests(server)

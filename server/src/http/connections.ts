@@ -161,17 +161,17 @@ export function answerBrokenRequests(server: Server): void {
       return
     }
     if (isAnswered) {
-      end(socket, describe(error.code))
+      answerBroken(socket, describe(error.code))
     } else if (response.req.complete) {
       // The malformed bytes follow a complete request: let its answer go out first.
       response.once('close', () => socket.destroy())
     } else {
       // The body is malformed: destroy the request so that its reader gets an error.
-      if (!response.headersSent) end(socket, describe(error.code))
+      if (!response.headersSent) answerBroken(socket, describe(error.code))
       response.req.destroy()
     }
   })
-  server.on('connect', (_request, socket) => end(socket, 'This is not a proxy.'))
+  server.on('connect', (_request, socket) => answerBroken(socket, 'This is not a proxy.'))
   server.on('checkExpectation', (_request, response) => {
     const refused = new ApiError(
       'invalid_request',
@@ -193,7 +193,8 @@ function headers(): Record<string, string> {
   return { ...apiHeaders, 'Content-Type': 'application/json; charset=utf-8', 'X-Request-Id': randomUUID() }
 }
 
-function end(socket: Duplex, message: string): void {
+/** Answers with the status 400, and ends the connection. */
+export function answerBroken(socket: Duplex, message: string): void {
   const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
   const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)

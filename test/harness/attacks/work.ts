@@ -195,6 +195,10 @@ async function kindsOf(server: ServerProcess, key: string, cleanup: AsyncDisposa
     () =>
       send(`${server.url}${path}`, { method: 'GET', headers: { authorization, ...headers } })
   const ordinaryHead = get('/v1/projects', { pad: fill('x', headSize) })
+  const inPipeline = (path: string): Input => {
+    const one = `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
+    return () => sendRaw(server.url, Buffer.from(fill(one)))
+  }
 
   return [
     {
@@ -304,6 +308,17 @@ async function kindsOf(server: ServerProcess, key: string, cleanup: AsyncDisposa
         'path of slashes': get(fill('/', headSize)),
         'path of escapes': get(`/v1/projects/${fill('%41', headSize)}`),
         'path of folders': get(`/files/${fill('../', headSize)}`),
+      },
+    },
+    {
+      name: 'requests in a pipeline',
+      ordinary: async () => {
+        for (let sent = 0; sent < 100; sent++) await get('/v1/projects')()
+      },
+      worst: {
+        'for the health': inPipeline('/healthz'),
+        'for the API': inPipeline('/v1/projects'),
+        'for the dashboard': inPipeline('/'),
       },
     },
     {

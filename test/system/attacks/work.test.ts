@@ -31,6 +31,7 @@ const kinds = [
   'lists',
   'dotenv',
   'heads',
+  'requests in a pipeline',
   'queries and cursors',
   'bundles',
   'reads of a log',

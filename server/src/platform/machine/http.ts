@@ -21,14 +21,6 @@ export class TooManyPieces extends Error {
   override readonly message = 'comes in too many small chunks; send larger ones'
 }
 
-/** The parts of Node's parser that are used here. No documentation has them. */
-interface Parser {
-  readonly constructor: { readonly kOnBody: number }
-  /** The functions that it calls, by their kind. */
-  [call: number]: unknown
-  pause(): void
-}
-
 /**
  * A request, for `createServer`, whose body comes in few pieces: those that arrive together are joined. A client may send each byte as a
  * chunk of its own (RFC 9112, section 7.1), and every piece costs the readers of bodies as much time and memory as thousands of bytes.
@@ -74,20 +66,9 @@ export class JoinedMessage extends IncomingMessage {
     if (!this.destroyed) super.push(joined)
   }
 
-  /** Node's parser can only be paused. It goes through all that it has received first, without a call for each chunk. */
   #refuse(): void {
     this.#isRefused = true
-    const { parser } = this.socket as Socket & { parser?: Parser }
-    if (parser !== undefined) {
-      parser.pause()
-      const { kOnBody } = parser.constructor
-      const onBody = parser[kOnBody]
-      parser[kOnBody] = null
-      // The parser may serve another connection later.
-      setImmediate(() => {
-        parser[kOnBody] = onBody
-      })
-    }
+    ignoreReceived(this.socket)
     this.destroy(new TooManyPieces())
   }
 
@@ -111,7 +92,34 @@ function takePiece(socket: Socket, bytes: number): boolean {
   return allowance.pieces >= 0
 }
 
-/** True for the error of a connection whose request has been refused with `TooManyPieces`. */
+const kinds = ['kOnMessageBegin', 'kOnHeaders', 'kOnHeadersComplete', 'kOnBody', 'kOnMessageComplete'] as const
+
+/** The parts of Node's parser that are used here. No documentation has them. */
+interface Parser {
+  readonly constructor: Readonly<Record<(typeof kinds)[number], number>>
+  /** The functions that it calls, by their kind. */
+  [kind: number]: unknown
+  pause(): void
+}
+
+/**
+ * Ignores what is left of the bytes that Node's parser goes through now. The server tells of it by a `clientError` for which `isPaused` is
+ * true. The parser could be paused alone, but heeds that only once it has gone through all that it has received, ten thousand chunks
+ * or two thousand requests. So there is no function left that it could call for each.
+ */
+export function ignoreReceived(socket: Socket): void {
+  const { parser } = socket as Socket & { parser?: Parser }
+  if (parser === undefined) return
+  parser.pause()
+  const calls = kinds.map((kind) => [parser.constructor[kind], parser[parser.constructor[kind]]] as const)
+  for (const [kind] of calls) parser[kind] = null
+  // The parser may serve another connection later.
+  setImmediate(() => {
+    for (const [kind, call] of calls) parser[kind] = call
+  })
+}
+
+/** True for the error of a connection of which `ignoreReceived` has ignored something. */
 export const isPaused = (error: { readonly code?: string }): boolean => error.code === 'HPE_PAUSED'
 
 /** Reads what comes by a connection, a little in each turn, and does nothing with it: a client that still sends gets its answer. */
