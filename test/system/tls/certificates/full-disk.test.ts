@@ -83,14 +83,15 @@ async function world() {
   return { disk, orders, log, worker, run }
 }
 
-/** The state of the only certificate; undefined while PostgreSQL is away. */
-const state = "select is_under_way, attempts, failure->>'code' as failure, chain is not null as is_there from certificates"
+const state =
+  "select is_under_way, attempts, failure->>'code' as failure, chain is not null as is_there from certificates"
 
 const until = (check: () => unknown) => expect.poll(check, { timeout: 90_000, interval: 250 })
 
 describe.skipIf(noMount !== null)('a certificate', () => {
   it('is obtained after PostgreSQL had no room to store how the attempt ended', async () => {
     const { disk, orders, log, worker, run } = await world()
+    /** The state of the certificate; undefined while PostgreSQL is away. */
     const found = async () => (await run(state).catch(() => []))[0]
     await until(() => orders.length).toBe(1)
     disk.fill()
