@@ -61,7 +61,8 @@ export async function runPlan(
   }
   await Promise.all(underWay)
   const early = answers()
-  const problems = isEnough(early) ? early : [...early, ...(await problemsAtRest(world, mostRestMs))]
+  const atRest = isEnough(early) ? [] : await problemsAtRest(world, mostRestMs)
+  const problems = [...answers(), ...atRest]
   return { operations: world.calls.length, faults: world.windows.length, problems }
 }
 
@@ -72,11 +73,13 @@ async function problemsAtRest(world: World, mostRestMs: number): Promise<string[
   let building = Number.POSITIVE_INFINITY
   for (;;) {
     await world.hurry()
-    const state = await world.look()
-    const problems = problemsOfState(world.calls, world.windows, state)
-    const now = state.apps
-      .flatMap(({ deployments }) => deployments)
-      .filter(({ status }) => status === 'building').length
+    const state = await world.look().catch((error: unknown) => String(error))
+    const isUnread = typeof state === 'string'
+    const problems = isUnread
+      ? [`the state cannot be read: ${state}`]
+      : problemsOfState(world.calls, world.windows, state)
+    const releases = isUnread ? [] : state.apps.flatMap(({ deployments }) => deployments)
+    const now = isUnread ? building : releases.filter(({ status }) => status === 'building').length
     if (now < building) deadline = Math.min(performance.now() + mostRestMs, begunAt + longestRestMs)
     building = now
     if (problems.length === 0 || performance.now() > deadline) return problems
@@ -133,6 +136,14 @@ export const kindOf = (problem: string): string =>
     .replace(/"[^"]*"/g, 'VALUE')
     .replace(/\d+/g, 'N')
 
+/** As `runPlan`; a history that cannot be carried out is a finding, too. */
+const outcomeOf: typeof runPlan = (...args) =>
+  runPlan(...args).catch((error: Error) => ({
+    operations: 0,
+    faults: 0,
+    problems: [`the history has no end: ${error.stack ?? String(error)}`],
+  }))
+
 /** A line of the file of results. */
 interface Result extends Outcome {
   readonly seed: number
@@ -166,7 +177,9 @@ export async function campaign(options: {
     seed += 1
   ) {
     const plan = planOf(seed, eachHistory)
-    const outcome = await runPlan(plan, (line) => appendFileSync(`${file}.${seed}.jsonl`, `${JSON.stringify(line)}\n`))
+    const outcome = await outcomeOf(plan, (line) =>
+      appendFileSync(`${file}.${seed}.jsonl`, `${JSON.stringify(line)}\n`),
+    )
     appendFileSync(file, `${JSON.stringify({ seed, ...outcome } satisfies Result)}\n`)
     operations += outcome.operations
     faults += outcome.faults
@@ -178,7 +191,7 @@ export async function campaign(options: {
     const isSame = (found: readonly string[]) => found.some((problem) => kinds.has(kindOf(problem)))
     const shrunk = await shortest(
       plan,
-      async (fewer) => isSame((await runPlan(fewer, undefined, isSame, shrinkingRestMs)).problems),
+      async (fewer) => isSame((await outcomeOf(fewer, undefined, isSame, shrinkingRestMs)).problems),
       () => performance.now() > until,
     )
     const text = [`seed ${seed}`, ...outcome.problems, ...shrunk.steps.map((step) => JSON.stringify(step))].join('\n')

@@ -9,6 +9,10 @@ export interface Call {
   /** Below `/v1`; for visits of an app the whole address. */
   readonly path: string
   readonly body: Readonly<Record<string, unknown>> | null
+  /** Its `X-Request-Id`; absent for commands and visits. */
+  readonly id?: string
+  /** Its `Idempotency-Key`. */
+  readonly key?: string
   readonly start: number
   readonly end: number
   /** `null` without an answer: the change may have been made, or not. */
@@ -38,11 +42,18 @@ export interface AppAtEnd {
   readonly path: string
   readonly name: string
   readonly deployments: readonly DeploymentAtEnd[]
-  /** The answer at the address of the app, `null` when nothing listens. */
-  readonly address: { readonly status: number; readonly deployment: string | null } | null
-  /** How many instances should run and do run, by the API. */
-  readonly instances: { readonly wanted: number; readonly running: number } | null
+  /** The deployment that serves, by the API. */
+  readonly serving: string | null
+  /** The answers at the address of the app to several connections. */
+  readonly answers: readonly AddressAtEnd[]
+  /** How many instances should run and do run, by the API and the process type; none without a release that runs. */
+  readonly instances: ReadonlyMap<string, { readonly wanted: number; readonly running: number }>
+  /** The names in connection strings that the processes of the app have and that do not work, with the reason. */
+  readonly refused: ReadonlyMap<string, string>
 }
+
+/** An answer with the deployment that gives it, `null` when nothing listens. */
+export type AddressAtEnd = { readonly status: number; readonly deployment: string | null } | null
 
 /** The state that the API, the processes and the disk show at the end. */
 export interface StateAtEnd {
@@ -58,6 +69,8 @@ export interface StateAtEnd {
     readonly opened: readonly string[]
     /** The reason why the newest one does not work. */
     readonly problem: string | null
+    /** How much of the content that was written to it is there; `null` where nothing was. */
+    readonly content: { readonly found: number; readonly written: number } | null
   }[]
   /** Which of the keys that were made are accepted, by their ids. */
   readonly keys: ReadonlyMap<string, boolean>
@@ -71,6 +84,20 @@ export interface StateAtEnd {
   readonly pending: readonly string[]
   /** The events that it received, such as `deployment.failed dep_1`. */
   readonly events: ReadonlySet<string>
+  /** How often each event was made, in the same form. */
+  readonly made: ReadonlyMap<string, number>
+  /** True for files whose address has the content that was uploaded, `null` for those whose address has none. */
+  readonly downloads: ReadonlyMap<string, boolean | null>
+  /** What answers at the addresses of apps that are gone. */
+  readonly formerAddresses: ReadonlyMap<string, AddressAtEnd>
+  /** The ids of requests that the audit log names. */
+  readonly audited: ReadonlySet<string>
+  /** Jobs that are due, with what became of them. */
+  readonly jobs: readonly string[]
+  /** What a plan limits: how many there are, and how many there may be. */
+  readonly counts: readonly { readonly what: string; readonly found: number; readonly most: number }[]
+  /** The schedules for every minute: the times for which they have begun runs, and the age of the newest, in milliseconds. */
+  readonly minutes: readonly { readonly path: string; readonly times: readonly string[]; readonly lateMs: number }[]
 }
 
 const acknowledged = ({ status }: Call) => status !== null && status < 300
@@ -78,7 +105,7 @@ const unknown = ({ status }: Call) => status === null || status >= 500
 
 /** The creations of resources that can be read at their path and their id. */
 const creations =
-  /^\/(projects|webhooks|projects\/[^/]+\/(deployments|databases)|projects\/[^/]+\/databases\/[^/]+\/snapshots|projects\/[^/]+\/apps\/[^/]+\/(runs|schedules))$/
+  /^\/(projects|webhooks|projects\/[^/]+\/(deployments|databases|links)|projects\/[^/]+\/databases\/[^/]+\/snapshots|projects\/[^/]+\/apps\/[^/]+\/(runs|schedules))$/
 
 /** Returns the path of the resource that a request made; `null` when it made none. */
 export function madeBy({ method, path, status, answer }: Call): string | null {
@@ -111,6 +138,19 @@ export function problemsOfState(calls: readonly Call[], windows: readonly FaultW
     ...problemsOfKeys(calls, state),
     ...state.databases.flatMap((database) => problemsOfDatabase(database, calls)),
     ...state.underWay.map(({ path, status }) => `${path} is still ${status}`),
+    ...repeatedCreations(calls),
+    ...problemsOfAudit(calls, state),
+    ...problemsOfEvents(calls, state),
+    ...problemsOfDownloads(calls, state),
+    ...problemsOfRuns(calls, state),
+    ...problemsOfMinutes(state),
+    ...[...state.formerAddresses].flatMap(([path, address]) =>
+      address?.deployment ? [`${address.deployment} answers at the address of ${path}, which is gone`] : [],
+    ),
+    ...state.jobs.map((job) => `a job is left: ${job}`),
+    ...state.counts
+      .filter(({ found, most }) => found > most)
+      .map(({ what, found, most }) => `there are ${found} ${what}, and the plan allows ${most}`),
     ...state.files.missing.map((id) => `the content of ${id} is not on the disk`),
     ...state.files.strange.map((name) => `${name} is on the disk and has no row`),
     ...state.pending.map((delivery) => `the delivery ${delivery} has not succeeded`),
@@ -130,12 +170,98 @@ function lostResources(calls: readonly Call[], { resources }: StateAtEnd): strin
     const isGone = deletions.some(
       (deletion) =>
         acknowledged(deletion) &&
-        !/\/databases\/[^/]+$/.test(deletion.path) &&
+        !/^\/projects\/[^/]+\/databases\/[^/]+$/.test(deletion.path) &&
         (path === deletion.path || path.startsWith(`${deletion.path}/`)),
     )
     if (final.status < 300 && isGone) problems.push(`${path} was deleted and is still there`)
   }
   return problems
+}
+
+/** A creation that is sent twice with one key makes one resource. */
+function repeatedCreations(calls: readonly Call[]): string[] {
+  const groups = Map.groupBy(
+    calls.filter((call) => call.key !== undefined && acknowledged(call)),
+    ({ key }) => key,
+  )
+  return [...groups].flatMap(([key, same]) => {
+    const ids = new Set(same.map(({ answer }) => (Object(answer) as { id?: string }).id))
+    return ids.size > 1 ? [`the key ${key} of one creation made ${[...ids].join(' and ')}`] : []
+  })
+}
+
+/** The audit log names each change that was acknowledged, and none that was refused. */
+function problemsOfAudit(calls: readonly Call[], { audited }: StateAtEnd): string[] {
+  return calls.flatMap((call) => {
+    const { id, method, path, key, status } = call
+    if (id === undefined || method === 'GET' || unknown(call)) return []
+    const isThere = audited.has(id)
+    // Only one of those with the same key makes a change.
+    const isOne = key !== undefined && calls.some((other) => other.key === key && audited.has(other.id ?? ''))
+    if (acknowledged(call) && !isThere && !isOne) return [`${method} ${path} was made and is not in the audit log`]
+    return !acknowledged(call) && isThere ? [`${method} ${path} got ${status} and is in the audit log`] : []
+  })
+}
+
+/** Each event is made as often as it happened, and what was made was received. */
+function problemsOfEvents(calls: readonly Call[], { made, events, resources }: StateAtEnd): string[] {
+  const problems: string[] = []
+  const count = (name: string, id: string) => made.get(`${name} ${id}`) ?? 0
+  for (const call of calls) {
+    const path = madeBy(call)
+    const id = path?.split('/').at(-1) ?? ''
+    if (path?.includes('/files/') && count('file.uploaded', id) !== 1)
+      problems.push(`${id} was uploaded, and ${count('file.uploaded', id)} events say so`)
+    const { status } = Object(path === null ? null : resources.get(path)?.body) as { status?: string }
+    if (id.startsWith('db_') && status === 'available' && count('database.available', id) === 0)
+      problems.push(`${id} is available, and no event says so`)
+  }
+  for (const [event, times] of made) {
+    const [name = '', id = ''] = event.split(' ')
+    if (!name.startsWith('deployment.')) continue
+    const verbs = calls.filter(
+      (call) =>
+        call.method === 'POST' && call.path.includes(`/deployments/${id}/`) && (acknowledged(call) || unknown(call)),
+    )
+    const again = verbs.filter(({ path }) => /(rollback|restart)$/.test(path)).length
+    const cancels = verbs.filter(({ path }) => path.endsWith('/cancel')).length
+    const most = name === 'deployment.canceled' ? cancels : 1 + again
+    if (times > most) problems.push(`${times} events say ${event}, and it can have happened ${most} times`)
+    if (!events.has(event)) problems.push(`${event} was made and not received`)
+  }
+  return problems
+}
+
+/** The content of files that are there can be read, and that of deleted ones cannot. */
+function problemsOfDownloads(calls: readonly Call[], { downloads, resources }: StateAtEnd): string[] {
+  return [...downloads].flatMap(([path, isRight]) => {
+    const isThere = (resources.get(path)?.status ?? 404) < 300
+    if (isThere) return isRight ? [] : [`the content of ${path} is ${isRight === null ? 'not there' : 'another one'}`]
+    const isDeleted = calls.some((call) => call.method === 'DELETE' && call.path === path && acknowledged(call))
+    return isDeleted && isRight !== null ? [`${path} was deleted, and its content can be read`] : []
+  })
+}
+
+/** A command that ended well, as its client was told, has succeeded. */
+function problemsOfRuns(calls: readonly Call[], { resources }: StateAtEnd): string[] {
+  return calls.flatMap(({ method, path, answer }) => {
+    if (method !== 'RUN') return []
+    const final = resources.get(path)
+    const { status } = Object(final?.body) as { status?: string }
+    const { code, problem } = Object(answer) as { code?: number; problem?: string }
+    const isRight = final === undefined || final.status >= 300 || code !== 0 || problem || status === 'succeeded'
+    return isRight ? [] : [`${path} ended with 0 and is ${status}`]
+  })
+}
+
+/** Two minutes, and what a run may be late. */
+const minutesMs = 150_000
+
+function problemsOfMinutes({ minutes }: StateAtEnd): string[] {
+  return minutes.flatMap(({ path, times, lateMs }) => [
+    ...(lateMs > minutesMs ? [`${path} has begun nothing for more than two minutes`] : []),
+    ...times.filter((time, at) => times.indexOf(time) !== at).map((time) => `${path} has begun two runs for ${time}`),
+  ])
 }
 
 /** The deletions that take a resource away. The platform itself removes old snapshots, runs, and deployments of deleted apps. */
@@ -153,6 +279,8 @@ function deletionsOf(path: string, calls: readonly Call[]): Call[] {
       (acknowledged(call) || unknown(call)) &&
       (path === call.path ||
         path.startsWith(`${call.path}/`) ||
+        // A link goes with its app and its database.
+        (path.includes('/links/') && /\/(apps|databases)\/[^/]+$/.test(call.path)) ||
         // Without an answer that names its app, a deployment may be of any.
         (path.includes('/deployments/') && call.path.startsWith(`${apps}${app ?? ''}`))),
   )
@@ -172,8 +300,8 @@ function lostChanges(calls: readonly Call[], { resources }: StateAtEnd): string[
   for (const call of calls) {
     if (!acknowledged(call) && !unknown(call)) continue
     const path = call.method === 'PATCH' ? call.path : madeBy(call)
-    if (path === null || path.endsWith('/processes')) continue
-    for (const [field, value] of Object.entries(call.body ?? {})) {
+    if (path === null) continue
+    for (const [field, value] of Object.entries(fieldsOf(call))) {
       const key = `${path} ${field}`
       const { start, end } = call
       writes.set(key, [...(writes.get(key) ?? []), { value, start, end, isKnown: acknowledged(call) }])
@@ -189,6 +317,19 @@ function lostChanges(calls: readonly Call[], { resources }: StateAtEnd): string[
     const found = JSON.stringify(members[field])
     return possible.includes(found) ? [] : [`${path} has the ${field} ${found}, not ${possible.join(' or ')}`]
   })
+}
+
+/** The fields that a request writes, as the resource at its path shows them. */
+function fieldsOf({ path, body }: Call): Readonly<Record<string, unknown>> {
+  const { processes, set, ...rest } = body ?? {}
+  if (path.endsWith('/variables')) return Object(set)
+  if (!path.endsWith('/processes')) return rest
+  return Object.fromEntries(
+    Object.entries(Object(processes) as Record<string, { instances: number }>).map(([type, { instances }]) => [
+      type,
+      instances,
+    ]),
+  )
 }
 
 /** A change that was not answered may be made until this long after it, in milliseconds. */
@@ -217,20 +358,33 @@ function problemsOfApp(app: AppAtEnd, state: StateAtEnd): string[] {
   if (running.length > 1) problems.push(`${app.name} has ${running.length} running releases`)
   const [serving] = running
   if (serving === undefined) {
-    if (app.address?.deployment)
-      problems.push(`${app.address.deployment} answers for ${app.name}, which has none running`)
+    const strange = app.answers.find((answer) => answer?.deployment)
+    if (strange) problems.push(`${strange.deployment} answers for ${app.name}, which has none running`)
     return problems
   }
-  if (app.address?.status !== 200 || app.address.deployment !== serving.id) {
-    const seen = app.address === null ? 'nothing' : `${app.address.deployment} with ${app.address.status}`
+  if (app.serving !== serving.id)
+    problems.push(`${serving.id} of ${app.name} is running, and the API says that ${app.serving} serves`)
+  const wrong = app.answers.find((answer) => answer?.status !== 200 || answer.deployment !== serving.id)
+  if (wrong !== undefined) {
+    const seen = wrong === null ? 'nothing' : `${wrong.deployment} with ${wrong.status}`
     problems.push(`${serving.id} of ${app.name} is running, and ${seen} answers at its address`)
   }
-  const instances = app.instances ?? { wanted: 0, running: 0 }
+  for (const [type, { wanted, running }] of app.instances)
+    if (wanted !== running)
+      problems.push(
+        `${serving.id} of ${app.name} should have ${wanted} instances of ${type}, and ${running} run by the API`,
+      )
+  const wanted = [...app.instances.values()].reduce((sum, each) => sum + each.wanted, 0)
   const found = state.processes.get(serving.id) ?? 0
-  if (instances.wanted !== instances.running || found !== instances.wanted)
-    problems.push(
-      `${serving.id} of ${app.name} should have ${instances.wanted} instances; ${instances.running} run by the API, and ${found} do`,
-    )
+  if (found !== wanted)
+    problems.push(`${serving.id} of ${app.name} should have ${wanted} instances, and ${found} have processes`)
+  for (const [name, reason] of app.refused) {
+    const found = state.databases.find(({ opened }) => opened.some((each) => new URL(each).pathname === `/${name}`))
+    if (found?.status === 'available')
+      problems.push(
+        `${serving.id} of ${app.name} has a connection string of ${found.path} that does not work: ${reason}`,
+      )
+  }
   return problems
 }
 
@@ -282,25 +436,31 @@ function problemsOfWants(
     if (!acknowledged(call) || deployment === undefined || what === 'cancel' || what === 'stop') return []
     return [{ deployment, start: call.start, end: call.end, isAgain: what !== 'create' }]
   })
+  // A clock that was moved makes the times of rows differ from the times of calls.
+  const isTimed = !windows.some(({ kind }) => kind === 'move the clock of a server')
   const changes: Changes = {
     wants: wants.toSorted((one, other) => one.start - other.start),
     unanswered: ofApp.filter((call) => unknown(call) && verbOf(call)?.[2] !== 'cancel'),
     stops: ofApp.filter((call) => acknowledged(call) && verbOf(call)?.[2] === 'stop'),
-    serverEnds: windows.filter(({ kind }) => /^kill (a|all) server/.test(kind)).length,
+    interruptionsOf: ({ start, deployment: { finishedAt } }) =>
+      windows.filter(
+        (window) =>
+          /^(kill|suspend) (a|all) server|^cut/.test(window.kind) &&
+          window.end >= start &&
+          (!isTimed || finishedAt === null || window.start <= finishedAt),
+      ).length,
     isCanceled: (id) =>
       ofApp.some((call) => verbOf(call)?.[1] === id && verbOf(call)?.[2] === 'cancel' && (call.status ?? 500) !== 400),
     wasHit: (id) => windows.some(({ deployment }) => deployment === id),
     hasRun: ({ id, status }) => status === 'running' || events.has(`deployment.succeeded ${id}`),
   }
-  // A clock that was moved makes the times of rows differ from the times of calls.
-  const isTimed = !windows.some(({ kind }) => kind === 'move the clock of a server')
   return [...unwantedRelease(app.name, changes), ...(isTimed ? givenUp(app.name, changes) : [])]
 }
 
 /** A request about an app. */
 interface Changes {
-  /** How often servers were killed. */
-  readonly serverEnds: number
+  /** How many faults that can end an attempt came while a deployment was built. */
+  readonly interruptionsOf: (want: Want) => number
   /** In the order of their time. */
   readonly wants: readonly Want[]
   readonly unanswered: readonly Call[]
@@ -311,15 +471,18 @@ interface Changes {
 }
 
 /** The newest deployment that is wanted serves; when it was canceled or cannot be built, the one before. */
-function unwantedRelease(app: string, { serverEnds, wants, unanswered, stops, isCanceled, wasHit }: Changes): string[] {
+function unwantedRelease(
+  app: string,
+  { interruptionsOf, wants, unanswered, stops, isCanceled, wasHit }: Changes,
+): string[] {
   // Such a request leaves the desired state open, until a later one says it.
   const open = Math.max(...[...unanswered, ...stops].map(({ end }) => end + lateMs), Number.NEGATIVE_INFINITY)
   for (const want of wants.toReversed()) {
     const { id, status, failure } = want.deployment
     if (want.start <= open || status === 'running' || status === 'building' || wasHit(id)) return []
     if (wants.some((other) => other !== want && other.end >= want.start && other.start <= want.end)) return []
-    // A build that two ends of a server have met is given up.
-    const isInterrupted = failure === 'interrupted' && serverEnds >= 2
+    // A build that two of them have met is given up.
+    const isInterrupted = /^(interrupted|server_error)$/.test(failure ?? '') && interruptionsOf(want) >= 2
     const isWithdrawn =
       (status === 'canceled' && isCanceled(id)) ||
       (status === 'failed' && (failure === 'not_recognised' || isInterrupted))
@@ -363,10 +526,12 @@ function endOf({ deployment }: Want, hasRun: Changes['hasRun']): number {
 }
 
 function problemsOfDatabase(
-  { path, status, opened, problem }: StateAtEnd['databases'][number],
+  { path, status, opened, problem, content }: StateAtEnd['databases'][number],
   calls: readonly Call[],
 ): string[] {
   if (status !== 'available') return []
+  if (content !== null && content.found !== content.written && opened.length > 0)
+    return [`${path} has ${content.found} of the ${content.written} rows that were written to it`]
   const rotations = calls.filter(
     (call) => call.path === `${path}/rotate-password` && (acknowledged(call) || unknown(call)),
   )

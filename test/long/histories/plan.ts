@@ -21,8 +21,13 @@ export type Operation =
   | { readonly do: 'create schedule'; readonly app: number; readonly name: number }
   | { readonly do: 'rename schedule'; readonly app: number; readonly schedule: number; readonly name: number }
   | { readonly do: 'move schedule'; readonly app: number; readonly schedule: number; readonly hour: number }
+  | { readonly do: 'delete schedule'; readonly app: number; readonly schedule: number }
+  | { readonly do: 'create minute schedule'; readonly app: number; readonly name: number }
+  | { readonly do: 'set variable'; readonly app: number; readonly name: number; readonly value: number }
   | { readonly do: 'delete app' | 'visit'; readonly app: number }
   | { readonly do: 'create project' | 'upload' | 'create database' | 'create webhook'; readonly name: number }
+  /** Sends the creation of a project a second time, at once. */
+  | { readonly do: 'create project twice'; readonly name: number }
   | {
       readonly do: 'rename project' | 'change plan' | 'delete project'
       readonly project: number
@@ -39,6 +44,7 @@ export type Operation =
   | { readonly do: 'revoke key'; readonly key: number }
   | { readonly do: 'fill' | 'rotate' | 'snapshot' | 'delete database' | 'restore database'; readonly database: number }
   | { readonly do: 'link'; readonly database: number; readonly app: number }
+  | { readonly do: 'unlink'; readonly link: number }
   | {
       readonly do: 'delete snapshot' | 'restore snapshot'
       readonly database: number
@@ -71,8 +77,12 @@ export interface Fault {
   /**
    * The fault comes at this write since the begin of the step, counted over all servers, or at `afterMs` when there are fewer. What it
    * loses never arrives: the statement, or the answer to it.
+   *
+   * `to` is the table that counts; all do without it
    */
-  readonly atWrite?: { readonly number: number; readonly loses: 'statement' | 'answer' }
+  readonly atWrite?: { readonly number: number; readonly loses: 'statement' | 'answer'; readonly to?: string }
+  /** The fault comes while the content of a database is copied, or at `afterMs` when none is. */
+  readonly atCopy?: true
   /** The seconds by which a clock is moved. */
   readonly seconds?: number
 }
@@ -122,8 +132,11 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       () => ({ do: 'run', app: app(), lastsMs: below(800) }),
       () => ({ do: 'create schedule', app: app(), name: below(6) }),
       () => ({ do: 'move schedule', app: app(), schedule: below(3), hour: below(24) }),
+      () => ({ do: 'delete schedule', app: app(), schedule: below(4) }),
+      () => ({ do: 'set variable', app: app(), name: below(3), value: below(1_000) }),
       () => ({ do: 'visit', app: app() }),
-      () => ({ do: 'create project', name: below(1_000) }),
+      () => ({ do: any(['create project', 'create project twice'] as const), name: below(1_000) }),
+      () => ({ do: 'delete project', project: below(20), value: 0 }),
       () => ({ do: any(['rename project', 'change plan'] as const), project: below(4), value: below(1_000) }),
       () => ({ do: 'upload', name: below(1_000) }),
       () => ({ do: 'delete upload', upload: below(5) }),
@@ -132,8 +145,10 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       () => ({ do: 'snapshot', database: database() }),
       () => ({ do: any(['delete snapshot', 'restore snapshot'] as const), database: database(), snapshot: below(2) }),
       () => ({ do: 'link', database: database(), app: app() }),
+      () => ({ do: 'unlink', link: below(4) }),
       () => ({ do: 'create webhook', name: below(1_000) }),
       () => ({ do: any(['rate webhook', 'move webhook'] as const), webhook: below(3), value: 1 + below(900) }),
+      () => ({ do: 'delete webhook', webhook: below(20), value: 0 }),
       () => ({ do: 'create key', name: below(1_000_000) }),
       () => ({ do: 'revoke key', key: below(5) }),
     ])()
@@ -199,6 +214,33 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         },
       ]
     },
+    () => {
+      const at = app()
+      const [one, other] = [below(3), below(3)]
+      return [
+        {
+          together: [
+            { do: 'set variable', app: at, name: one, value: below(1_000) },
+            { do: 'set variable', app: at, name: other, value: below(1_000) },
+            { do: 'scale', app: at, web: 1 + below(3), worker: below(3) },
+          ],
+          pauseMs: 0,
+        },
+      ]
+    },
+    // More databases than the plan of their project allows.
+    () => [
+      {
+        together: [
+          { do: 'create small database', name: below(1_000) },
+          { do: 'create small database', name: below(1_000) },
+          { do: 'create small database', name: below(1_000) },
+        ],
+        pauseMs: 100,
+      },
+    ],
+    // A creation is sent again, as a client does that has heard nothing.
+    () => [{ together: [{ do: 'create project twice', name: below(1_000) }], pauseMs: 0 }],
     // A password changes while a release is built.
     () => {
       const at = app()
@@ -263,7 +305,13 @@ export function planOf(seed: number, size: { readonly operations: number; readon
   ]
 
   /** Work in several steps, with what prepares it and what is asked of the same object once it is half done. */
-  const work = (): { readonly first: readonly Step[]; readonly begin: Operation; readonly next: Operation } => {
+  const work = (): {
+    readonly first: readonly Step[]
+    readonly begin: Operation
+    readonly next: Operation
+    /** The table that shows how far it is. */
+    readonly table: string
+  } => {
     const at = app()
     const of = database()
     return any<() => ReturnType<typeof work>>([
@@ -271,6 +319,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         first: [],
         begin: { do: 'snapshot', database: of },
         next: { do: any(['delete snapshot', 'restore snapshot'] as const), database: of, snapshot: 0 },
+        table: 'snapshots',
       }),
       () => ({
         first: [alone({ do: 'scale', app: at, web: 1, worker: 0 }, 2_000)],
@@ -279,16 +328,19 @@ export function planOf(seed: number, size: { readonly operations: number; readon
           { do: 'scale', app: at, web: 1, worker: 0 },
           { do: 'visit', app: at },
         ]),
+        table: 'instances',
       }),
       () => ({
         first: [],
         begin: { do: 'deploy', app: at, source: any(['good', 'slow'] as const) },
         next: { do: any(['cancel', 'stop', 'restart', 'rollback'] as const), app: at, of: below(2) },
+        table: 'deployments',
       }),
       () => ({
         first: [],
         begin: { do: any(['restart', 'rollback'] as const), app: at, of: below(2) },
         next: { do: 'deploy', app: at, source: 'good' },
+        table: 'deployments',
       }),
       () => ({
         first: [alone({ do: 'link', database: of, app: at }, 500)],
@@ -297,36 +349,43 @@ export function planOf(seed: number, size: { readonly operations: number; readon
           { do: 'rotate', database: of },
           { do: 'restart', app: at, of: 0 },
         ]),
+        table: 'databases',
       }),
       () => ({
         first: [],
         begin: { do: 'delete database', database: of },
         next: { do: 'restore database', database: of },
+        table: 'databases',
       }),
       () => ({
         first: [alone({ do: 'snapshot', database: of }, 2_000)],
         begin: { do: 'restore snapshot', database: of, snapshot: 0 },
         next: { do: any(['rotate', 'snapshot'] as const), database: of },
+        table: 'databases',
       }),
       () => ({
         first: [],
         begin: { do: 'run', app: at, lastsMs: 300 },
         next: { do: 'run', app: at, lastsMs: 0 },
+        table: 'runs',
       }),
     ])()
   }
-  const atWrite = (): Pick<Fault, 'afterMs' | 'atWrite'> => ({
-    afterMs: 4_000,
-    atWrite: { number: 1 + below(16), loses: any(['statement', 'statement', 'answer'] as const) },
-  })
+  const atWrite = (to: string): Pick<Fault, 'afterMs' | 'atWrite'> => {
+    const loses = any(['statement', 'statement', 'answer'] as const)
+    const which = random() < 0.5 ? { number: 1 + below(4), to } : { number: 1 + below(16) }
+    return { afterMs: 4_000, atWrite: { ...which, loses } }
+  }
 
   /** Faults beside work that they can leave half done. */
   const halfway = (): Step[] => {
-    const { first, begin, next } = work()
+    const { first, begin, next, table } = work()
     const kind = any([
       ...(['kill a server', 'kill a server', 'kill all servers', 'cut the database', 'suspend a server'] as const),
     ])
-    const moment = random() < 0.7 ? atWrite() : { afterMs: 100 + below(2_500), slowMs: 50 }
+    const isCopy = /snapshot/.test(begin.do) && random() < 0.5
+    const soon = () => (random() < 0.7 ? atWrite(table) : { afterMs: 100 + below(2_500), slowMs: 50 })
+    const moment = isCopy ? ({ afterMs: 4_000, atCopy: true } as const) : soon()
     return [...first, { ...alone(begin, 50), fault: { ...fault(kind, 0), target: leader, ...moment } }, alone(next)]
   }
   const disturbed: readonly (() => Step[])[] = [
@@ -361,6 +420,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
     alone({ do: 'create webhook', name: 0 }, 0),
     alone({ do: 'create key', name: 0 }, 0),
     alone({ do: 'settle' }, 0),
+    ...Array.from({ length: steadyApps }, (_, at) => alone({ do: 'create minute schedule', app: at, name: at }, 0)),
     // Copies of databases take a while.
     ...Array.from({ length: databases }, (_, at) => alone({ do: 'fill', database: at }, 0)),
   ]

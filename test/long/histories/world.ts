@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { existsSync, globSync } from 'node:fs'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -18,7 +19,7 @@ import { connectRun } from '../../harness/runs.ts'
 import { operatorKey } from '../../harness/server-processes.ts'
 import { filesOnDisk, form } from '../../harness/storage.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
-import { type AppAtEnd, type Call, type FaultWindow, madeBy, type StateAtEnd } from './model.ts'
+import { type AddressAtEnd, type AppAtEnd, type Call, type FaultWindow, madeBy, type StateAtEnd } from './model.ts'
 import type { Fault, Operation } from './plan.ts'
 
 /** The servers of a history, and everything that its operations, its faults and its last look need. */
@@ -84,7 +85,11 @@ if (existsSync(mark)) {
 }
 
 /** Some 40 MB. */
-const content = "create table content as select n, repeat('x', 1000) from generate_series(1, 40000) n"
+const rowsOfContent = 40_000
+const content = `create table content as select n, repeat('x', 1000) from generate_series(1, ${rowsOfContent}) n`
+
+/** The variables by which databases are linked. */
+const linkedVariables = ['DATABASE_0', 'DATABASE_1']
 
 const slow: Readonly<Record<string, string>> = {
   ...nodeApp('slow'),
@@ -102,9 +107,11 @@ export const leftOut = (): ReadonlyMap<Fault['kind'], string> =>
     ...(existsSync('/usr/bin/prlimit') ? [] : [['fill the descriptors of a server', 'util-linux'] as const]),
   ])
 
-/** A statement that changes something, besides the row that the leader renews each second. */
-const isWrite = (sent: string): boolean =>
-  /\b(insert into|update|delete from|commit|(alter|create|drop) database)\b/i.test(sent) && !sent.includes('leadership')
+/** A statement that changes something, or this table, besides the row that the leader renews each second. */
+const isWrite = (sent: string, table?: string): boolean =>
+  /\b(insert into|update|delete from|commit|(alter|create|drop) database)\b/i.test(sent) &&
+  !sent.includes('leadership') &&
+  (table === undefined || new RegExp(`\\b${table}\\b`).test(sent))
 
 export async function startWorld(count: number, record: (line: object) => void): Promise<World> {
   await using cleanup = new AsyncDisposableStack()
@@ -120,16 +127,21 @@ export async function startWorld(count: number, record: (line: object) => void):
     await source.git('rm', '-r', '--quiet', '--force', '--ignore-unmatch', '.')
     await source.commit(files)
   }
-  const key = await operatorKey(database.url)
+  const secret = await operatorKey(database.url)
 
+  const begunDate = Date.now()
+  const troubles: string[] = []
   const ports = await Promise.all(Array.from({ length: count }, freePort))
   const servers: ServerProcess[] = []
+  /** The servers that are told to end. */
+  const ending = new Set<ServerProcess>()
+  /** The positions of servers that cannot answer now. */
   const away = new Set<number>()
   const clockOf = (at: number) => join(directory, `clock-${at}`)
   const moveClock = (at: number, seconds: number) => writeFile(clockOf(at), `${seconds < 0 ? '' : '+'}${seconds}`)
   const start = async (at: number) => {
     await moveClock(at, 0)
-    servers[at] = await serverProcess(dataDirectory, {
+    const server = await serverProcess(dataDirectory, {
       DATABASE_URL: proxy.url,
       FAIRLEAD_PORT: String(ports[at]),
       FAIRLEAD_DRAIN_TIMEOUT: '1',
@@ -143,44 +155,76 @@ export async function startWorld(count: number, record: (line: object) => void):
             FAKETIME_DONT_FAKE_MONOTONIC: '1',
           }),
     })
+    servers[at] = server
     away.delete(at)
+    server.child.once('exit', (code, signal) => {
+      if (ending.has(server)) return
+      const last = JSON.stringify(server.log.slice(-5)).slice(0, 2_000)
+      troubles.push(`server ${at} ended by itself with ${signal ?? `code ${code}`}: ${last}`)
+      away.add(at)
+      void startAgain(at).catch((error: Error) => void troubles.push(`server ${at} stays away: ${error.message}`))
+    })
   }
+  /** Starts a server. When it ends at its start, as a service manager does, once more. */
+  const startAgain = async (at: number) => {
+    await start(at).catch((error: Error) => {
+      troubles.push(`server ${at} did not start: ${error.message.slice(0, 2_000)}`)
+      return start(at)
+    })
+  }
+  const end = async (server: ServerProcess | undefined, how: 'stop' | 'kill') => {
+    if (server === undefined) return
+    ending.add(server)
+    await server[how]()
+  }
+  cleanup.defer(() => removeClocks(begunDate))
   cleanup.defer(async () => {
-    await Promise.all(servers.map((server) => server.stop()))
+    await Promise.all(servers.map((server) => end(server, 'stop')))
   })
   for (const at of ports.keys()) await start(at)
   const owned = cleanup.move()
 
   const begunAt = performance.now()
-  const begunDate = Date.now()
   const now = () => Math.round(performance.now() - begunAt)
   const calls: Call[] = []
   const windows: FaultWindow[] = []
-  const troubles: string[] = []
 
-  const request = async (step: number, method: string, path: string, body: FormData | Call['body'] = null) => {
+  const request = async (
+    step: number,
+    method: string,
+    path: string,
+    body: FormData | Call['body'] = null,
+    key?: string,
+  ) => {
     const there = [...ports.keys()].filter((at) => !away.has(at))
     const port = ports[there[(step + calls.length) % there.length] ?? 0]
     const isVisit = path.startsWith('http')
     const address = isVisit ? path : `http://127.0.0.1:${port}/v1${path}`
     const isForm = body instanceof FormData
     const start = now()
+    const id = `history-${step}-${randomUUID()}`
     const result = await fetch(address, {
       method,
       headers: {
-        authorization: `Bearer ${key}`,
+        authorization: `Bearer ${secret}`,
+        ...(isVisit ? {} : { 'x-request-id': id }),
+        ...(key === undefined ? {} : { 'idempotency-key': key }),
         ...(isForm || body === null ? {} : { 'content-type': 'application/json' }),
       },
       body: isForm ? body : body === null ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(patienceMs),
-    }).then(
-      async (response): Promise<Answer> => {
+    })
+      .then(async (response): Promise<Answer> => {
         const text = await response.text()
         return { status: response.status, answer: text.startsWith('{') ? JSON.parse(text) : text.slice(0, 200) }
-      },
-      (): Answer => ({ status: null, answer: null }),
-    )
-    const call: Call = { ...{ step, method, path, start, end: now() }, body: isForm ? null : body, ...result }
+      })
+      // Also when an answer ends in the middle.
+      .catch((): Answer => ({ status: null, answer: null }))
+    const call: Call = {
+      ...{ step, method, path, start, end: now() },
+      ...{ body: isForm ? null : body, ...(isVisit ? {} : { id }), ...(key === undefined ? {} : { key }) },
+      ...result,
+    }
     const isTold = method !== 'GET' || isVisit || result.status === null || result.status >= 500
     // The answers about deployments name their apps.
     if (step !== lookStep && (isTold || path.includes('/deployments/'))) {
@@ -208,10 +252,10 @@ export async function startWorld(count: number, record: (line: object) => void):
     return list[number % list.length]
   }
   const newest = (kind: string, of: number) => listOf(kind).at(-1 - of)
-  const create = async (step: number, kind: string, path: string, body: FormData | Call['body']) => {
-    const answer = await request(step, 'POST', path, body)
+  const create = async (step: number, kind: string, path: string, body: FormData | Call['body'], key?: string) => {
+    const answer = await request(step, 'POST', path, body, key)
     const where = madeBy({ ...{ step, method: 'POST', path, body: null, start: 0, end: 0 }, ...answer })
-    if (where !== null) listOf(kind).push(where)
+    if (where !== null && !listOf(kind).includes(where)) listOf(kind).push(where)
     return { ...answer, where }
   }
   const nameOf = (at: number) => `app${at}`
@@ -229,6 +273,20 @@ export async function startWorld(count: number, record: (line: object) => void):
   }
   const urls = new Map<string, string>()
   const schedule = (name: number) => ({ name: `s${name}`, schedule: '0 3 1 1 *', command: ['true'] })
+  const everyMinute = (name: number) => ({ name: `m${name}`, schedule: '* * * * *', command: ['true'] })
+  /** The contents of uploaded files, with their addresses, by their paths. */
+  const uploads = new Map<string, { readonly url: string; readonly content: string }>()
+  const upload = async (step: number, name: number) => {
+    const content = `content ${name}`
+    const { where, body } = await create(step, 'uploads', `${project}/storage/upload`, form(`f${name}`, content))
+    if (where !== null) uploads.set(where, { url: String(body['url']), content })
+  }
+  /** True when the address of a file has the content that was uploaded, `null` when it has none. */
+  const isAsUploaded = async ({ url, content }: { readonly url: string; readonly content: string }) => {
+    const response = await fetch(url)
+    const text = await response.text()
+    return response.status === 404 ? null : response.ok && text === content
+  }
 
   const settle = async () => {
     const deadline = performance.now() + settleMs
@@ -249,9 +307,12 @@ export async function startWorld(count: number, record: (line: object) => void):
     const { connect } = Object(answer) as { connect?: { path: string; ticket: string } }
     if (where === null || connect === undefined) return
     const there = [...ports.keys()].find((each) => !away.has(each)) ?? 0
-    await connectRun(`http://127.0.0.1:${ports[there]}`, { ...connect, path: connectPath })
+    const start = now()
+    const end = await connectRun(`http://127.0.0.1:${ports[there]}`, { ...connect, path: connectPath })
       .then(({ ended }) => ended)
       .catch(() => undefined)
+    if (end !== undefined)
+      calls.push({ ...{ step, method: 'RUN', path: where, start, end: now(), body: null, status: 200 }, answer: end })
   }
 
   const act = async (step: number, path: string | undefined, method: string, body: Call['body'] = null) => {
@@ -318,6 +379,18 @@ export async function startWorld(count: number, record: (line: object) => void):
         return changed(step, newest(`schedules ${one.app}`, one.schedule), { name: `s${one.name}` })
       case 'move schedule':
         return changed(step, newest(`schedules ${one.app}`, one.schedule), { schedule: `0 ${one.hour} 1 1 *` })
+      case 'delete schedule':
+        return act(step, newest(`schedules ${one.app}`, one.schedule), 'DELETE')
+      case 'create minute schedule': {
+        const at = appPath(one.app)
+        if (at !== undefined) await create(step, 'minutes', `${at}/schedules`, everyMinute(one.name))
+        return
+      }
+      case 'set variable': {
+        const at = appPath(one.app)
+        const set = { [`VALUE_${one.name}`]: String(one.value) }
+        return changed(step, at && `${at}/variables`, { set, kind: 'plain' })
+      }
       case 'delete app':
         return act(step, appPath(one.app), 'DELETE')
       case 'visit':
@@ -325,6 +398,11 @@ export async function startWorld(count: number, record: (line: object) => void):
       case 'create project':
         await create(step, 'projects', '/projects', { name: `p${one.name}` })
         return
+      case 'create project twice': {
+        const once = () => create(step, 'projects', '/projects', { name: `p${one.name}` }, `twice-${step}-${one.name}`)
+        await Promise.all([once(), once()])
+        return
+      }
       case 'rename project':
         return changed(step, pick('projects', one.project), { name: `n${one.value}` })
       case 'change plan':
@@ -332,8 +410,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       case 'delete project':
         return act(step, pick('projects', one.project), 'DELETE')
       case 'upload':
-        await create(step, 'uploads', `${project}/storage/upload`, form(`f${one.name}`, `content ${one.name}`))
-        return
+        return upload(step, one.name)
       case 'delete upload':
         return act(step, pick('uploads', one.upload), 'DELETE')
       case 'create webhook': {
@@ -369,7 +446,12 @@ export async function startWorld(count: number, record: (line: object) => void):
       }
       case 'fill': {
         const [string] = strings.get(pick('databases', one.database) ?? '') ?? []
-        if (string !== undefined) await query(string, content).catch(() => undefined)
+        if (string === undefined) return
+        const isWritten = await query(string, content).then(
+          () => true,
+          () => false,
+        )
+        if (isWritten) filled.add(pick('databases', one.database) ?? '')
         return
       }
       case 'delete database':
@@ -386,9 +468,11 @@ export async function startWorld(count: number, record: (line: object) => void):
       case 'link': {
         const [database, app] = [pick('databases', one.database), appPath(one.app)].map((at) => at?.split('/').at(-1))
         if (database !== undefined && app !== undefined)
-          await request(step, 'POST', `${project}/links`, { database, app, variable: `DATABASE_${one.database}` })
+          await create(step, 'links', `${project}/links`, { database, app, variable: `DATABASE_${one.database}` })
         return
       }
+      case 'unlink':
+        return act(step, pick('links', one.link), 'DELETE')
       case 'snapshot': {
         const at = pick('databases', one.database)
         if (at !== undefined) await create(step, `snapshots ${at}`, `${at}/snapshots`, null)
@@ -402,6 +486,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       }
     }
   }
+  const filled = new Set<string>()
   const strings = new Map<string, string[]>()
   const keep = (path: string, answer: unknown) => {
     const { connection_string } = Object(answer) as { connection_string?: string }
@@ -433,17 +518,10 @@ export async function startWorld(count: number, record: (line: object) => void):
   }
   const killServers = async (positions: readonly number[], lastsMs: number) => {
     for (const at of positions) away.add(at)
-    await Promise.all(positions.map((at) => servers[at]?.kill()))
+    await Promise.all(positions.map((at) => end(servers[at], 'kill')))
     proxy.slow(0)
     await sleep(lastsMs)
     await Promise.all(positions.map(startAgain))
-  }
-  /** Starts a server. When it ends at its start, as a service manager does, once more. */
-  const startAgain = async (at: number) => {
-    await start(at).catch((error: Error) => {
-      troubles.push(`server ${at} did not start: ${error.message.slice(0, 2_000)}`)
-      return start(at)
-    })
   }
   const suspend = async (pid: number | undefined, lastsMs: number) => {
     if (pid === undefined) return
@@ -554,42 +632,129 @@ export async function startWorld(count: number, record: (line: object) => void):
     }
   }
 
+  /** Reads every resource that was ever made. Links are read in their list, variables and numbers of instances as a resource. */
+  const readResources = async () => {
+    const found = new Map<string, { status: number; body: unknown }>()
+    const { body } = await request(lookStep, 'GET', `${project}/links`)
+    const links = new Map(((body['links'] ?? []) as { id: string }[]).map((link) => [link.id, link]))
+    for (const path of new Set(calls.flatMap((call) => madeBy(call) ?? []))) {
+      const link = links.get(idOf(path))
+      if (path.includes('/links/')) found.set(path, { status: link === undefined ? 404 : 200, body: link })
+      else {
+        const { status, answer } = await request(lookStep, 'GET', path)
+        found.set(path, { status: status ?? 599, body: answer })
+      }
+    }
+    for (const path of new Set(calls.flatMap((call) => (call.method === 'PATCH' ? call.path : [])))) {
+      if (!/\/(variables|processes)$/.test(path)) continue
+      const { status, body } = await request(lookStep, 'GET', path)
+      const variables = (body['variables'] ?? []) as { name: string; value: string | null }[]
+      const types = (body['processes'] ?? []) as { type: string; instances: number }[]
+      const fields = [
+        ...variables.map(({ name, value }) => [name, value]),
+        ...types.map((each) => [each.type, each.instances]),
+      ]
+      found.set(path, { status: status ?? 599, body: Object.fromEntries(fields) })
+    }
+    return found
+  }
+
+  const readApp = async ({ id, name, url }: { id: string; name: string; url: string }): Promise<AppAtEnd> => {
+    const path = `${project}/apps/${id}`
+    const { body } = await request(lookStep, 'GET', `${path}/releases?limit=1000`)
+    const { body: app } = await request(lookStep, 'GET', path)
+    const { body: processes } = await request(lookStep, 'GET', `${path}/processes`)
+    const serving = (app['serving'] as { id: string } | null | undefined)?.id ?? null
+    return {
+      ...{ path, name, serving, answers: await answersAt(url), instances: countInstances(processes) },
+      refused: serving === null ? new Map() : await refusedOf(serving),
+      deployments: ((body['releases'] ?? []) as Release[]).map(({ id, status, failure, finished_at }) => ({
+        ...{ id, status, failure: failure?.code ?? null },
+        finishedAt: finished_at === null ? null : Date.parse(finished_at) - begunDate,
+      })),
+    }
+  }
+
+  const readDatabases = async (statusOf: (path: string) => string) => {
+    const databases: StateAtEnd['databases'][number][] = []
+    for (const [path, known] of strings) {
+      const status = statusOf(path)
+      const seen = status === 'available' ? await openedOf(known) : { opened: [], problem: null }
+      const [string] = seen.opened
+      const isRead = string !== undefined && filled.has(path)
+      const rows = isRead ? await query(string, 'select from content').catch(() => []) : []
+      databases.push({ path, status, ...seen, content: isRead ? { found: rows.length, written: rowsOfContent } : null })
+    }
+    return databases
+  }
+
+  const readMinutes = async (): Promise<StateAtEnd['minutes']> => {
+    const read: StateAtEnd['minutes'][number][] = []
+    for (const path of listOf('minutes')) {
+      const { status, body: schedule } = await request(lookStep, 'GET', path)
+      const runs = `${path.replace(/\/schedules\/.*/, '/runs')}?schedule_id=${idOf(path)}&limit=1000`
+      const { body } = await request(lookStep, 'GET', runs)
+      const times = ((body['runs'] ?? []) as { due_at: string }[]).map(({ due_at }) => due_at)
+      const last = Math.max(Date.parse(String(schedule['created_at'])), ...times.map((time) => Date.parse(time)))
+      if (status === 200) read.push({ path, times, lateMs: Date.now() - last })
+    }
+    return read
+  }
+
+  /** Reads what no operation shows in the tables. */
+  const readTables = async () => {
+    const events = await database.query<{ type: string; body: string }>('select type, body from events')
+    const audited = await database.query<{ id: string }>('select request_id as id from audit_entries')
+    const jobs = await database.query<{ text: string }>(
+      `select concat_ws(' ', task_identifier, key, 'attempts:', attempts, last_error) as text
+       from graphile_worker.jobs where run_at <= now()`,
+    )
+    const made = new Map<string, number>()
+    for (const { type, body } of events) {
+      const { data } = JSON.parse(body) as { data: Record<string, string> }
+      const event = `${type} ${data['deployment_id'] ?? data['database_id'] ?? data['file_id']}`
+      made.set(event, (made.get(event) ?? 0) + 1)
+    }
+    return { made, audited: new Set(audited.map(({ id }) => id)), jobs: jobs.map(({ text }) => text) }
+  }
+
   const look = async (): Promise<StateAtEnd> => {
     const step = lookStep
-    const resources = new Map<string, { status: number; body: unknown }>()
-    for (const path of new Set(calls.flatMap((call) => madeBy(call) ?? []))) {
-      const { status, answer } = await request(step, 'GET', path)
-      resources.set(path, { status: status ?? 599, body: answer })
-    }
+    const resources = await readResources()
     const statusOf = (path: string) => String((Object(resources.get(path)?.body) as { status?: string }).status)
     const { body: listed } = await request(step, 'GET', `${project}/apps?limit=1000`)
     const apps: AppAtEnd[] = []
-    for (const { id, name, url } of (listed['apps'] ?? []) as { id: string; name: string; url: string }[]) {
-      const path = `${project}/apps/${id}`
-      const { body } = await request(step, 'GET', `${path}/releases?limit=1000`)
-      const releases = (body['releases'] ?? []) as Release[]
-      const { body: scaled } = await request(step, 'GET', `${path}/processes`)
-      apps.push({
-        ...{ path, name, address: await answerAt(url), instances: countInstances(scaled) },
-        deployments: releases.map(({ id, status, failure, finished_at }) => ({
-          ...{ id, status, failure: failure?.code ?? null },
-          finishedAt: finished_at === null ? null : Date.parse(finished_at) - begunDate,
-        })),
-      })
-    }
+    for (const app of (listed['apps'] ?? []) as { id: string; name: string; url: string }[])
+      apps.push(await readApp(app))
+    const formerAddresses = new Map<string, AddressAtEnd>()
+    const kept = apps.map(({ path }) => urls.get(path))
+    for (const [path, url] of urls)
+      if (!apps.some((app) => app.path === path) && !kept.includes(url))
+        formerAddresses.set(path, (await answersAt(url)).find((answer) => answer?.deployment) ?? null)
     const deployed = [...resources.keys()].filter((path) => path.includes('/deployments/')).map((path) => idOf(path))
     const found = await instances([...deployed, ...apps.flatMap(({ deployments }) => deployments.map(({ id }) => id))])
-    const databases: StateAtEnd['databases'][number][] = []
     const accepted = new Map<string, boolean>()
     for (const [id, secret] of keys) accepted.set(id, await isAccepted(secret))
-    for (const [path, known] of strings) databases.push({ path, status: statusOf(path), ...(await openedOf(known)) })
+    const downloads = new Map<string, boolean | null>()
+    for (const [path, file] of uploads) downloads.set(path, await isAsUploaded(file))
     const pending = await request(step, 'GET', `/webhooks/${hook.body['id']}/deliveries?status=pending&limit=1000`)
+    const smallDatabases = await request(step, 'GET', `${small}/databases?limit=1000`)
     const stored = (await database.query<{ id: string }>('select id from files')).map(({ id }) => id)
     const unfinished = await database.query<{ id: string }>('select file_id as id from pending_files')
     const onDisk = await filesOnDisk(dataDirectory).catch((): string[] => [])
     const rows = [...stored, ...unfinished.map(({ id }) => id)]
     return {
-      ...{ resources, apps, databases, keys: accepted },
+      ...{ resources, apps, formerAddresses, downloads, keys: accepted, ...(await readTables()) },
+      databases: await readDatabases(statusOf),
+      minutes: await readMinutes(),
+      counts: [
+        {
+          what: 'databases',
+          found: ((smallDatabases.body['databases'] ?? []) as Release[]).filter(({ status }) => status !== 'deleting')
+            .length,
+          most: 2,
+        },
+      ],
       processes: new Map([...found].map(([id, pids]) => [id, pids.length])),
       underWay: [...resources.keys()]
         .filter((path) => /\/(runs|snapshots|databases)\/[^/]+$/.test(path))
@@ -610,13 +775,18 @@ export async function startWorld(count: number, record: (line: object) => void):
     windows,
     troubles,
     slow: proxy.slow,
-    operate,
-    async momentOf({ afterMs, atWrite }) {
+    // An operation that cannot be done is a finding, and the history goes on.
+    operate: (step, operation) =>
+      operate(step, operation).catch(
+        (error: unknown) => void troubles.push(`step ${step}: ${operation.do}: ${String(error)}`),
+      ),
+    async momentOf({ afterMs, atWrite, atCopy }) {
+      if (atCopy) return untilCopy(join(dataDirectory, 'databases'), afterMs)
       if (atWrite === undefined) return sleep(afterMs)
       const reached = Promise.withResolvers<void>()
       let left = atWrite.number
       proxy.holdWhen((sent) => {
-        if (isWrite(sent.toString('latin1'))) left -= 1
+        if (isWrite(sent.toString('latin1'), atWrite.to)) left -= 1
         if (left > 0) return null
         reached.resolve()
         return atWrite.loses === 'statement' ? 'sent' : 'answers'
@@ -651,6 +821,34 @@ const lookStep = -1
 /** Connections that a fault has cut may fail this long after it. */
 const graceMs = 1_000
 
+/** Resolves when PostgreSQL copies a database of apps, or when the time is over. Its processes say what they do. */
+async function untilCopy(directory: string, mostMs: number): Promise<void> {
+  const deadline = performance.now() + mostMs
+  const files = globSync(join(directory, '**', 'postmaster.pid'))
+  const postmasters = await Promise.all(files.map(async (file) => Number.parseInt(await readFile(file, 'utf8'), 10)))
+  const copies = (pid: number) =>
+    readFile(`/proc/${pid}/cmdline`, 'utf8').then((line) => line.includes('CREATE DATABASE'))
+  while (performance.now() < deadline) {
+    const sessions = postmasters.flatMap((pid) => childrenOf(pid))
+    const found = await Promise.all(sessions.map(({ pid }) => copies(pid).catch(() => false)))
+    if (found.includes(true)) return
+    await sleep(2)
+  }
+}
+
+const sharedMemory = '/dev/shm'
+
+/** Removes the files that the clock of servers has made since then, and that servers which were killed have left. */
+async function removeClocks(since: number): Promise<void> {
+  for (const name of await readdir(sharedMemory).catch((): string[] => [])) {
+    const [, pid] = /faketime_(?:shm|sem)_(\d+)$/.exec(name) ?? []
+    const path = join(sharedMemory, name)
+    const made = await stat(path).catch(() => null)
+    if (pid !== undefined && made !== null && made.mtimeMs >= since && readStat(Number(pid)) === null)
+      await rm(path, { force: true })
+  }
+}
+
 const idOf = (path: string) => String(path.split('/').at(-1))
 
 /** Returns the pids of the first processes of all instances of these deployments. */
@@ -668,18 +866,45 @@ async function instances(deployments: readonly string[]): Promise<Map<string, nu
   return found
 }
 
-async function answerAt(url: string): Promise<AppAtEnd['address']> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined)
-  await response?.arrayBuffer().catch(() => undefined)
-  if (response === undefined) return null
-  return { status: response.status, deployment: response.headers.get('x-fairlead-deployment') }
+/** As many as reach each worker of the gateway, most likely. */
+const visits = 4
+
+/** Returns the answers of an app to several connections. */
+async function answersAt(url: string): Promise<AddressAtEnd[]> {
+  const visit = async (): Promise<AddressAtEnd> => {
+    const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(5_000) }).catch(
+      () => undefined,
+    )
+    await response?.arrayBuffer().catch(() => undefined)
+    return response === undefined
+      ? null
+      : { status: response.status, deployment: response.headers.get('x-fairlead-deployment') }
+  }
+  return Promise.all(Array.from({ length: visits }, visit))
 }
 
 function countInstances(body: Record<string, unknown>): AppAtEnd['instances'] {
-  const all = body['processes'] as { instances: number; running: { state: string }[] }[] | undefined
-  if (all === undefined) return null
-  const running = all.flatMap((each) => each.running).filter(({ state }) => state === 'running')
-  return { wanted: all.reduce((sum, each) => sum + each.instances, 0), running: running.length }
+  const all = (body['processes'] ?? []) as { type: string; instances: number; running: { state: string }[] }[]
+  return new Map(
+    all.map(({ type, instances, running }) => [
+      type,
+      { wanted: instances, running: running.filter(({ state }) => state === 'running').length },
+    ]),
+  )
+}
+
+/** Tries the connection strings that the processes of a deployment have, and returns the names of the databases that refuse them. */
+async function refusedOf(deployment: string): Promise<Map<string, string>> {
+  const refused = new Map<string, string>()
+  const pids = (await instances([deployment])).get(deployment) ?? []
+  const known = pids.flatMap((pid) => linkedVariables.map((name) => variableOf(pid, name)))
+  for (const string of new Set(known)) {
+    if (!string) continue
+    await query(string, 'select 1').catch(({ message }: Error) => {
+      refused.set(new URL(string).pathname.slice(1), message)
+    })
+  }
+  return refused
 }
 
 /** Tries the connection strings of a database, the newest first, until one works. */

@@ -29,6 +29,13 @@ const empty: StateAtEnd = {
   releases: [],
   pending: [],
   events: new Set(),
+  made: new Map(),
+  downloads: new Map(),
+  formerAddresses: new Map(),
+  audited: new Set(),
+  jobs: [],
+  counts: [],
+  minutes: [],
 }
 
 const problems = (calls: readonly Call[], state: Partial<StateAtEnd>) =>
@@ -110,8 +117,9 @@ describe('apps', () => {
     const serving = deployments.find(({ status }) => status === 'running')?.id ?? null
     return {
       ...{ path: `${project}/apps/app_1`, name: 'app', deployments },
-      address: serving === null ? { status: 503, deployment: null } : { status: 200, deployment: serving },
-      instances: serving === null ? null : { wanted: 1, running: 1 },
+      ...{ serving, refused: new Map() },
+      answers: [serving === null ? { status: 503, deployment: null } : { status: 200, deployment: serving }],
+      instances: new Map(serving === null ? [] : [['web', { wanted: 1, running: 1 }]]),
       ...more,
     }
   }
@@ -132,11 +140,26 @@ describe('apps', () => {
   })
 
   it.each<[string, Partial<AppAtEnd>, Partial<StateAtEnd>]>([
-    ['nothing answers', { address: null }, {}],
-    ['another release answers', { address: { status: 200, deployment: 'dep_2' } }, {}],
-    ['its answer is 502', { address: { status: 502, deployment: 'dep_1' } }, {}],
+    ['nothing answers', { answers: [null] }, {}],
+    [
+      'another release answers one of several connections',
+      { answers: [...Array(3).fill({ status: 200, deployment: 'dep_1' }), { status: 200, deployment: 'dep_2' }] },
+      {},
+    ],
+    ['its answer is 502', { answers: [{ status: 502, deployment: 'dep_1' }] }, {}],
+    ['the API says that another one serves', { serving: 'dep_2' }, {}],
     ['it has an instance too many', {}, { processes: new Map([['dep_1', 2]]) }],
-    ['it has an instance too few', { instances: { wanted: 2, running: 2 } }, {}],
+    ['it has an instance too few', { instances: new Map([['web', { wanted: 2, running: 2 }]]) }, {}],
+    [
+      'it has a wrong one',
+      {
+        instances: new Map([
+          ['web', { wanted: 1, running: 1 }],
+          ['worker', { wanted: 0, running: 1 }],
+        ]),
+      },
+      {},
+    ],
     ['no event says that it runs', {}, { events: new Set() }],
   ])('a release that runs is found when %s', (_, more, state) => {
     const found = app([deployment('dep_1', 'running')], more)
@@ -150,8 +173,65 @@ describe('apps', () => {
     expect(of(deployment('dep_1', 'stopped'))).toEqual(['dep_1 of app is stopped and has 1 processes'])
   })
 
+  it('a connection string that the processes have and that does not work is found', () => {
+    const database = { path: `${project}/databases/db_1`, status: 'available', problem: null, content: null }
+    const refused = app([deployment('dep_1', 'running')], { refused: new Map([['a', 'no such role']]) })
+    const of = (name: string) => {
+      const connection_string = `postgres://host/${name}`
+      const made = call('POST', `${project}/databases`, { answer: { id: 'db_1', connection_string } })
+      return problems([made], {
+        ...running,
+        apps: [refused],
+        databases: [{ ...database, opened: [connection_string] }],
+      })
+    }
+    expect(of('a')).toEqual([
+      `dep_1 of app has a connection string of ${database.path} that does not work: no such role`,
+    ])
+    // The database is gone.
+    expect(of('b')).toEqual([])
+  })
+
+  it('an address that answers for an app that is gone is found', () => {
+    const of = (deployment: string | null) =>
+      problems([], { formerAddresses: new Map([['app_9', { status: 200, deployment }]]) })
+    expect(of(null)).toEqual([])
+    expect(of('dep_1')).toEqual(['dep_1 answers at the address of app_9, which is gone'])
+  })
+
+  it('a number of instances, and a variable, that were set are kept', () => {
+    const at = `${project}/apps/app_1`
+    const scaled = call('PATCH', `${at}/processes`, { body: { processes: { worker: { instances: 2 } } } })
+    const set = call('PATCH', `${at}/variables`, { body: { set: { LEVEL: 'a' }, kind: 'plain' } })
+    const of = (worker: number, LEVEL: string) =>
+      problems([scaled, set], {
+        resources: new Map([
+          [`${at}/processes`, { status: 200, body: { web: 1, worker } }],
+          [`${at}/variables`, { status: 200, body: { LEVEL } }],
+        ]),
+      })
+    expect(of(2, 'a')).toEqual([])
+    expect(of(1, 'b')).toHaveLength(2)
+  })
+
+  it('a build may be given up when two faults have met it, and not for those of another time', () => {
+    const of = (...starts: number[]) =>
+      problemsOfState(
+        [deploy('dep_1', 10_000)],
+        starts.map((start) => ({ kind: 'kill a server', start, end: start + 100, deployment: null })),
+        { ...empty, events, apps: [app([deployment('dep_1', 'failed', 'interrupted', 20_000)])] },
+      )
+    expect(of(11_000, 12_000)).toEqual([])
+    expect(of(11_000, 50_000)).toHaveLength(1)
+    expect(of(100, 12_000)).toHaveLength(1)
+  })
+
   it('a release that serves and answers for an app without one is found', () => {
-    const found = app([deployment('dep_1', 'stopped')], { address: { status: 200, deployment: 'dep_1' } })
+    const answers = [
+      { status: 503, deployment: null },
+      { status: 200, deployment: 'dep_1' },
+    ]
+    const found = app([deployment('dep_1', 'stopped')], { answers })
     expect(problems([], { events, apps: [found] })).toHaveLength(1)
   })
 
@@ -231,7 +311,7 @@ describe('databases and other work', () => {
       answer: status === 200 ? { connection_string: 'b' } : null,
     })
   const of = (calls: Call[], opened: string[], status = 'available') =>
-    problems(calls, { databases: [{ path, status, opened, problem: 'closed' }] })
+    problems(calls, { databases: [{ path, status, opened, problem: 'closed', content: null }] })
 
   it('a database that is available accepts connections', () => {
     expect(of([made], ['a'])).toEqual([])
@@ -245,6 +325,15 @@ describe('databases and other work', () => {
     expect(of([made, rotated(null)], [])).toEqual([])
   })
 
+  it('rows that were written to a database and are not there are found', () => {
+    const of = (found: number) =>
+      problems([made], {
+        databases: [{ path, status: 'available', opened: ['a'], problem: null, content: { found, written: 2 } }],
+      })
+    expect(of(2)).toEqual([])
+    expect(of(1)).toEqual([`${path} has 1 of the 2 rows that were written to it`])
+  })
+
   it('a key is accepted until it is revoked; a revocation without an answer leaves it open', () => {
     const of = (isAccepted: boolean, revocations: readonly Call[]) =>
       problems(revocations, { keys: new Map([['key_1', isAccepted]]) })
@@ -254,6 +343,75 @@ describe('databases and other work', () => {
     )
     expect(of(false, [])).toEqual(['the key key_1 was made and is refused'])
     expect(of(true, [revoked(204)])).toEqual(['the key key_1 was revoked and is accepted'])
+  })
+
+  it('a creation that was sent twice makes one resource', () => {
+    const of = (...ids: string[]) =>
+      problems(
+        ids.map((id) => call('POST', '/projects', { key: 'twice', answer: { id } })),
+        {},
+      )
+    expect(of('proj_1', 'proj_1')).toEqual([])
+    expect(of('proj_1', 'proj_2')).toEqual(['the key twice of one creation made proj_1 and proj_2'])
+  })
+
+  it('each change that was acknowledged is in the audit log, and none that was refused', () => {
+    const of = (status: number | null, audited: string[], more: Call[] = []) =>
+      problems([call('PATCH', '/webhooks/wh_1', { id: 'a', status }), ...more], { audited: new Set(audited) })
+    expect([of(200, ['a']), of(400, []), of(null, ['a']), of(null, [])]).toEqual(Array(4).fill([]))
+    expect([of(200, []), of(400, ['a'])]).toEqual(Array(2).fill([expect.stringContaining('audit log')]))
+    const twice = ['b', 'c'].map((id) => call('POST', '/projects', { id, key: 'twice', answer: { id: 'proj_1' } }))
+    expect([of(200, ['a', 'c'], twice), of(200, ['a'], twice)].map(({ length }) => length)).toEqual([0, 2])
+  })
+
+  it('each event is made as often as it happened, and received', () => {
+    const uploaded = call('POST', `${project}/storage/upload`, { answer: { id: 'file_1' } })
+    const of = (made: Record<string, number>, calls: Call[] = [], events: string[] = Object.keys(made)) =>
+      problems(calls, { made: new Map(Object.entries(made)), events: new Set(events) })
+    expect([0, 1, 2].map((times) => of({ 'file.uploaded file_1': times }, [uploaded]).length)).toEqual([1, 0, 1])
+    expect(of({ 'deployment.succeeded dep_1': 1 })).toEqual([])
+    expect(of({ 'deployment.succeeded dep_1': 2 })).toHaveLength(1)
+    expect(of({ 'deployment.succeeded dep_1': 2 }, [call('POST', `${project}/deployments/dep_1/restart`)])).toEqual([])
+    expect(of({ 'deployment.succeeded dep_1': 1 }, [], [])).toEqual([
+      'deployment.succeeded dep_1 was made and not received',
+    ])
+    const available = new Map([[path, { status: 200, body: { status: 'available' } }]])
+    expect(problems([made], { resources: available })).toEqual(['db_1 is available, and no event says so'])
+  })
+
+  it('the content of a file is what was uploaded until the file is deleted', () => {
+    const at = `${project}/storage/files/file_1`
+    const of = (status: number, isRight: boolean | null, calls: Call[] = []) =>
+      problems(calls, {
+        downloads: new Map([[at, isRight]]),
+        resources: new Map([[at, { status, body: {} }]]),
+      }).length
+    const gone = [call('DELETE', at, { status: 204 })]
+    expect([of(200, true), of(404, null, gone), of(200, false), of(200, null), of(404, true, gone)]).toEqual([
+      0, 0, 1, 1, 1,
+    ])
+  })
+
+  it('a command that ended well has succeeded', () => {
+    const at = `${project}/apps/app_1/runs/run_1`
+    const of = (code: number, status: string) =>
+      problems([call('RUN', at, { status: 200, answer: { type: 'exit', code, problem: null } })], {
+        resources: new Map([[at, { status: 200, body: { status } }]]),
+      }).length
+    expect([of(0, 'succeeded'), of(1, 'failed'), of(0, 'failed'), of(0, 'running')]).toEqual([0, 0, 1, 1])
+  })
+
+  it('a schedule for every minute goes on, and begins one run for each', () => {
+    const of = (times: string[], lateMs: number) => problems([], { minutes: [{ path: 's', times, lateMs }] }).length
+    expect([of(['12:00', '12:01'], 60_000), of(['12:00', '12:00'], 60_000), of(['12:00'], 200_000)]).toEqual([0, 1, 1])
+  })
+
+  it('jobs that are left, and more than a plan allows, are found', () => {
+    const counts = [{ what: 'databases', found: 3, most: 2 }]
+    expect(problems([], { jobs: ['deployments.deploy'], counts })).toEqual([
+      'a job is left: deployments.deploy',
+      'there are 3 databases, and the plan allows 2',
+    ])
   })
 
   it('work that does not end, lost files and deliveries are found', () => {
