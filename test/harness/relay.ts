@@ -48,16 +48,17 @@ export async function relay(target: NetConnectOpts, address: ListenOptions): Pro
   const restore = async () => {
     server = createServer((socket) => {
       const onward = connect(target)
-      let held: Held | null = null
+      let held: { readonly which: Held; readonly until: typeof released } | null = null
+      const isHeld = (which: Held) => held?.which === which && held.until === released
       const sent = passing((chunk) => {
         const decided = decide?.(chunk) ?? null
         if (decided !== null) {
           decide = null
-          held = decided
+          held = { which: decided, until: released }
         }
-        return held === 'sent'
+        return isHeld('sent')
       })
-      const answers = passing(() => held === 'answers')
+      const answers = passing(() => isHeld('answers'))
       for (const [one, other, between] of [
         [socket, onward, sent],
         [onward, socket, answers],

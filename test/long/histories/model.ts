@@ -94,8 +94,15 @@ export interface StateAtEnd {
   readonly audited: ReadonlySet<string>
   /** Jobs that are due, with what became of them. */
   readonly jobs: readonly string[]
-  /** What a plan limits: how many there are, and how many there may be. */
-  readonly counts: readonly { readonly what: string; readonly found: number; readonly most: number }[]
+  /** Statements of transactions that stay open. */
+  readonly transactions: readonly string[]
+  /** What a plan limits or a counter counts: how many there are, and how many there should be. */
+  readonly counts: readonly {
+    readonly what: string
+    readonly found: number
+    readonly least: number
+    readonly most: number
+  }[]
   /** The schedules for every minute: the times for which they have begun runs, and the age of the newest, in milliseconds. */
   readonly minutes: readonly { readonly path: string; readonly times: readonly string[]; readonly lateMs: number }[]
 }
@@ -148,9 +155,10 @@ export function problemsOfState(calls: readonly Call[], windows: readonly FaultW
       address?.deployment ? [`${address.deployment} answers at the address of ${path}, which is gone`] : [],
     ),
     ...state.jobs.map((job) => `a job is left: ${job}`),
+    ...state.transactions.map((statement) => `a transaction stays open: ${statement}`),
     ...state.counts
-      .filter(({ found, most }) => found > most)
-      .map(({ what, found, most }) => `there are ${found} ${what}, and the plan allows ${most}`),
+      .filter(({ found, least, most }) => found < least || found > most)
+      .map(({ what, found, least, most }) => `there are ${found} ${what}, and there should be ${least} to ${most}`),
     ...state.files.missing.map((id) => `the content of ${id} is not on the disk`),
     ...state.files.strange.map((name) => `${name} is on the disk and has no row`),
     ...state.pending.map((delivery) => `the delivery ${delivery} has not succeeded`),

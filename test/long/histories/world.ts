@@ -97,6 +97,9 @@ const slow: Readonly<Record<string, string>> = {
   'build.js': 'setTimeout(() => {}, 1500)',
 }
 
+/** The level of a line in the log of a server. */
+const warning = 40
+
 /** Replaces the clock of a program that is started with it, see `faketime(1)`. */
 const [clockLibrary] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
 
@@ -133,6 +136,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   const troubles: string[] = []
   const ports = await Promise.all(Array.from({ length: count }, freePort))
   const servers: ServerProcess[] = []
+  const started: ServerProcess[] = []
   /** The servers that are told to end. */
   const ending = new Set<ServerProcess>()
   /** The positions of servers that cannot answer now. */
@@ -156,6 +160,7 @@ export async function startWorld(count: number, record: (line: object) => void):
           }),
     })
     servers[at] = server
+    started.push(server)
     away.delete(at)
     server.child.once('exit', (code, signal) => {
       if (ending.has(server)) return
@@ -180,6 +185,9 @@ export async function startWorld(count: number, record: (line: object) => void):
   cleanup.defer(() => removeClocks(begunDate))
   cleanup.defer(async () => {
     await Promise.all(servers.map((server) => end(server, 'stop')))
+    // What went wrong in them explains findings.
+    for (const [server, { log }] of started.entries())
+      for (const line of log) if (Number(line['level']) >= warning) record({ server, ...line })
   })
   for (const at of ports.keys()) await start(at)
   const owned = cleanup.move()
@@ -709,13 +717,28 @@ export async function startWorld(count: number, record: (line: object) => void):
       `select concat_ws(' ', task_identifier, key, 'attempts:', attempts, last_error) as text
        from graphile_worker.jobs where run_at <= now()`,
     )
+    const open = await database.query<{ text: string }>(
+      `select query as text from pg_stat_activity where datname = current_database()
+       and state like 'idle in transaction%' and xact_start < now() - interval '5 seconds'`,
+    )
+    const counters = await database.query<{ what: string; found: number; most: number }>(
+      `select 'projects in the counter' as what, sum(total)::int as found,
+         (select count(*)::int from projects where status = 'active') as most from project_counts
+       union all select 'bytes in the usage of ' || project_id, bytes::int,
+         (select coalesce(sum(size), 0)::int from files where files.project_id = storage_usage.project_id) from storage_usage`,
+    )
     const made = new Map<string, number>()
     for (const { type, body } of events) {
       const { data } = JSON.parse(body) as { data: Record<string, string> }
       const event = `${type} ${data['deployment_id'] ?? data['database_id'] ?? data['file_id']}`
       made.set(event, (made.get(event) ?? 0) + 1)
     }
-    return { made, audited: new Set(audited.map(({ id }) => id)), jobs: jobs.map(({ text }) => text) }
+    return {
+      ...{ made, audited: new Set(audited.map(({ id }) => id)) },
+      jobs: jobs.map(({ text }) => text),
+      transactions: open.map(({ text }) => text),
+      counters: counters.map((each) => ({ ...each, least: each.most })),
+    }
   }
 
   const look = async (): Promise<StateAtEnd> => {
@@ -743,13 +766,16 @@ export async function startWorld(count: number, record: (line: object) => void):
     const unfinished = await database.query<{ id: string }>('select file_id as id from pending_files')
     const onDisk = await filesOnDisk(dataDirectory).catch((): string[] => [])
     const rows = [...stored, ...unfinished.map(({ id }) => id)]
+    const { counters, ...tables } = await readTables()
     return {
-      ...{ resources, apps, formerAddresses, downloads, keys: accepted, ...(await readTables()) },
+      ...{ resources, apps, formerAddresses, downloads, keys: accepted, ...tables },
       databases: await readDatabases(statusOf),
       minutes: await readMinutes(),
       counts: [
+        ...counters,
         {
           what: 'databases',
+          least: 0,
           found: ((smallDatabases.body['databases'] ?? []) as Release[]).filter(({ status }) => status !== 'deleting')
             .length,
           most: 2,

@@ -35,6 +35,7 @@ const empty: StateAtEnd = {
   audited: new Set(),
   jobs: [],
   counts: [],
+  transactions: [],
   minutes: [],
 }
 
@@ -406,11 +407,17 @@ describe('databases and other work', () => {
     expect([of(['12:00', '12:01'], 60_000), of(['12:00', '12:00'], 60_000), of(['12:00'], 200_000)]).toEqual([0, 1, 1])
   })
 
-  it('jobs that are left, and more than a plan allows, are found', () => {
-    const counts = [{ what: 'databases', found: 3, most: 2 }]
-    expect(problems([], { jobs: ['deployments.deploy'], counts })).toEqual([
+  it('jobs and transactions that are left, more than a plan allows, and wrong counters are found', () => {
+    const counts = [
+      { what: 'databases', found: 3, least: 0, most: 2 },
+      { what: 'projects', found: 1, least: 2, most: 2 },
+      { what: 'bytes', found: 5, least: 5, most: 5 },
+    ]
+    expect(problems([], { jobs: ['deployments.deploy'], transactions: ['select 1'], counts })).toEqual([
       'a job is left: deployments.deploy',
-      'there are 3 databases, and the plan allows 2',
+      'a transaction stays open: select 1',
+      'there are 3 databases, and there should be 0 to 2',
+      'there are 1 projects, and there should be 2 to 2',
     ])
   })
 
