@@ -201,4 +201,4 @@ export async function campaign(options: {
 }
 
 /** The size of one history: long enough for work to meet, short enough to be tried again. */
-const eachHistory = { operations: 200, faults: 4 }
+const eachHistory = { operations: 200, faults: 8 }

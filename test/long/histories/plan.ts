@@ -239,6 +239,20 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         pauseMs: 100,
       },
     ],
+    // Files come and go.
+    () => {
+      const name = below(1_000)
+      return [
+        { together: [1, 2, 3].map((more) => ({ do: 'upload', name: name + more }) as const), pauseMs: 0 },
+        {
+          together: [
+            { do: 'delete upload', upload: below(20) },
+            { do: 'delete upload', upload: below(20) },
+          ],
+          pauseMs: 0,
+        },
+      ]
+    },
     // A creation is sent again, as a client does that has heard nothing.
     () => [{ together: [{ do: 'create project twice', name: below(1_000) }], pauseMs: 0 }],
     // A password changes while a release is built.
@@ -314,22 +328,29 @@ export function planOf(seed: number, size: { readonly operations: number; readon
   } => {
     const at = app()
     const of = database()
+    const snapshot = (): ReturnType<typeof work> => ({
+      first: [],
+      begin: { do: 'snapshot', database: of },
+      next: {
+        do: any(['delete snapshot', 'delete snapshot', 'restore snapshot'] as const),
+        ...{ database: of, snapshot: 0 },
+      },
+      table: 'snapshots',
+    })
+    const scaled = (): ReturnType<typeof work> => ({
+      first: [alone({ do: 'scale', app: at, web: 1, worker: 0 }, 2_000)],
+      begin: { do: 'scale', app: at, web: 3, worker: 2 },
+      next: any<Operation>([
+        { do: 'scale', app: at, web: 1, worker: 0 },
+        { do: 'visit', app: at },
+      ]),
+      table: 'instances',
+    })
     return any<() => ReturnType<typeof work>>([
-      () => ({
-        first: [],
-        begin: { do: 'snapshot', database: of },
-        next: { do: any(['delete snapshot', 'restore snapshot'] as const), database: of, snapshot: 0 },
-        table: 'snapshots',
-      }),
-      () => ({
-        first: [alone({ do: 'scale', app: at, web: 1, worker: 0 }, 2_000)],
-        begin: { do: 'scale', app: at, web: 3, worker: 2 },
-        next: any<Operation>([
-          { do: 'scale', app: at, web: 1, worker: 0 },
-          { do: 'visit', app: at },
-        ]),
-        table: 'instances',
-      }),
+      snapshot,
+      snapshot,
+      scaled,
+      scaled,
       () => ({
         first: [],
         begin: { do: 'deploy', app: at, source: any(['good', 'slow'] as const) },
@@ -389,9 +410,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
     return [...first, { ...alone(begin, 50), fault: { ...fault(kind, 0), target: leader, ...moment } }, alone(next)]
   }
   const disturbed: readonly (() => Step[])[] = [
-    halfway,
-    halfway,
-    halfway,
+    ...Array<typeof halfway>(5).fill(halfway),
     () => [
       {
         ...alone({ do: 'run', app: app(), lastsMs: 300 }, 1_000),
@@ -432,7 +451,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       steps.push(...any(disturbed)())
       made += 1
     } else if (random() < 0.5) steps.push(...any(meetings)())
-    else steps.push({ together: Array.from({ length: 1 + below(3) }, single), pauseMs: below(300) })
+    else steps.push({ together: Array.from({ length: 2 + below(3) }, single), pauseMs: below(300) })
   }
   return { seed, servers: 1 + below(3), steps }
 }

@@ -404,7 +404,10 @@ describe('databases and other work', () => {
 
   it('a schedule for every minute goes on, and begins one run for each', () => {
     const of = (times: string[], lateMs: number) => problems([], { minutes: [{ path: 's', times, lateMs }] }).length
-    expect([of(['12:00', '12:01'], 60_000), of(['12:00', '12:00'], 60_000), of(['12:00'], 200_000)]).toEqual([0, 1, 1])
+    const at = (time: string) => `2026-01-01T12:${time}Z`
+    expect(of([at('00:00.000'), at('01:00.000')], 60_000)).toBe(0)
+    expect(of([at('00:00.000'), at('00:00.001')], 60_000)).toBe(1)
+    expect(of([at('00:00.000')], 200_000)).toBe(1)
   })
 
   it('jobs and transactions that are left, more than a plan allows, and wrong counters are found', () => {
