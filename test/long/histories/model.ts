@@ -96,6 +96,8 @@ export interface StateAtEnd {
   readonly jobs: readonly string[]
   /** Statements of transactions that stay open. */
   readonly transactions: readonly string[]
+  /** How many resources may be there that requests to a path make. */
+  readonly limits: ReadonlyMap<string, number>
   /** What a plan limits or a counter counts: how many there are, and how many there should be. */
   readonly counts: readonly {
     readonly what: string
@@ -107,8 +109,10 @@ export interface StateAtEnd {
   readonly minutes: readonly { readonly path: string; readonly times: readonly string[]; readonly lateMs: number }[]
 }
 
+const isOfClock = ({ kind }: FaultWindow) => kind === 'move the clock of a server'
 const acknowledged = ({ status }: Call) => status !== null && status < 300
 const unknown = ({ status }: Call) => status === null || status >= 500
+const isRefused = (call: Call) => !acknowledged(call) && !unknown(call)
 
 /** The creations of resources that can be read at their path and their id. */
 const creations =
@@ -146,11 +150,12 @@ export function problemsOfState(calls: readonly Call[], windows: readonly FaultW
     ...state.databases.flatMap((database) => problemsOfDatabase(database, calls)),
     ...state.underWay.map(({ path, status }) => `${path} is still ${status}`),
     ...repeatedCreations(calls),
+    ...exceededLimits(calls, state),
     ...problemsOfAudit(calls, state),
     ...problemsOfEvents(calls, state),
     ...problemsOfDownloads(calls, state),
     ...problemsOfRuns(calls, state),
-    ...problemsOfMinutes(state),
+    ...problemsOfMinutes(windows, state),
     ...[...state.formerAddresses].flatMap(([path, address]) =>
       address?.deployment ? [`${address.deployment} answers at the address of ${path}, which is gone`] : [],
     ),
@@ -195,6 +200,20 @@ function repeatedCreations(calls: readonly Call[]): string[] {
   return [...groups].flatMap(([key, same]) => {
     const ids = new Set(same.map(({ answer }) => (Object(answer) as { id?: string }).id))
     return ids.size > 1 ? [`the key ${key} of one creation made ${[...ids].join(' and ')}`] : []
+  })
+}
+
+/** No creation is acknowledged while as many as the plan allows are there for certain. */
+function exceededLimits(calls: readonly Call[], { limits }: StateAtEnd): string[] {
+  return [...limits].flatMap(([path, most]) => {
+    const creations = calls.filter((call) => call.path === path && acknowledged(call) && madeBy(call) !== null)
+    return creations.flatMap(({ end }) => {
+      const there = creations.filter((other) => {
+        const deletions = calls.filter((call) => call.method === 'DELETE' && call.path === madeBy(other))
+        return other.end <= end && !deletions.some((call) => call.start <= end && !isRefused(call))
+      })
+      return there.length > most ? [`POST ${path} made one more than the ${most} that the plan allows`] : []
+    })
   })
 }
 
@@ -265,9 +284,11 @@ function problemsOfRuns(calls: readonly Call[], { resources }: StateAtEnd): stri
 /** Two minutes, and what a run may be late. */
 const minutesMs = 150_000
 
-function problemsOfMinutes({ minutes }: StateAtEnd): string[] {
+function problemsOfMinutes(windows: readonly FaultWindow[], { minutes }: StateAtEnd): string[] {
+  // A time that a clock was ahead of is corrected by the next leader.
+  const isTimed = !windows.some(isOfClock)
   return minutes.flatMap(({ path, times, lateMs }) => [
-    ...(lateMs > minutesMs ? [`${path} has begun nothing for more than two minutes`] : []),
+    ...(isTimed && lateMs > minutesMs ? [`${path} has begun nothing for more than two minutes`] : []),
     ...times
       .map((time) => time.slice(0, '2026-01-01T12:00'.length))
       .filter((time, at, all) => all.indexOf(time) !== at)
@@ -448,7 +469,7 @@ function problemsOfWants(
     return [{ deployment, start: call.start, end: call.end, isAgain: what !== 'create' }]
   })
   // A clock that was moved makes the times of rows differ from the times of calls.
-  const isTimed = !windows.some(({ kind }) => kind === 'move the clock of a server')
+  const isTimed = !windows.some(isOfClock)
   const changes: Changes = {
     wants: wants.toSorted((one, other) => one.start - other.start),
     unanswered: ofApp.filter((call) => unknown(call) && verbOf(call)?.[2] !== 'cancel'),

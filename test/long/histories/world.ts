@@ -88,6 +88,9 @@ if (existsSync(mark)) {
 const rowsOfContent = 40_000
 const content = `create table content as select n, repeat('x', 1000) from generate_series(1, ${rowsOfContent}) n`
 
+/** The databases that a project of the plan `free` may have. */
+const freeDatabases = 2
+
 /** The variables by which databases are linked. */
 const linkedVariables = ['DATABASE_0', 'DATABASE_1']
 
@@ -771,6 +774,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       ...{ resources, apps, formerAddresses, downloads, keys: accepted, ...tables },
       databases: await readDatabases(statusOf),
       minutes: await readMinutes(),
+      limits: new Map([[`${small}/databases`, freeDatabases]]),
       counts: [
         ...counters,
         {
@@ -778,7 +782,7 @@ export async function startWorld(count: number, record: (line: object) => void):
           least: 0,
           found: ((smallDatabases.body['databases'] ?? []) as Release[]).filter(({ status }) => status !== 'deleting')
             .length,
-          most: 2,
+          most: freeDatabases,
         },
       ],
       processes: new Map([...found].map(([id, pids]) => [id, pids.length])),

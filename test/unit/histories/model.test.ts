@@ -35,6 +35,7 @@ const empty: StateAtEnd = {
   audited: new Set(),
   jobs: [],
   counts: [],
+  limits: new Map(),
   transactions: [],
   minutes: [],
 }
@@ -403,11 +404,24 @@ describe('databases and other work', () => {
   })
 
   it('a schedule for every minute goes on, and begins one run for each', () => {
-    const of = (times: string[], lateMs: number) => problems([], { minutes: [{ path: 's', times, lateMs }] }).length
+    const of = (times: string[], lateMs: number, kinds: string[] = []) => {
+      const windows = kinds.map((kind) => ({ kind, start: 0, end: 1, deployment: null }))
+      return problemsOfState([], windows, { ...empty, minutes: [{ path: 's', times, lateMs }] }).length
+    }
     const at = (time: string) => `2026-01-01T12:${time}Z`
     expect(of([at('00:00.000'), at('01:00.000')], 60_000)).toBe(0)
     expect(of([at('00:00.000'), at('00:00.001')], 60_000)).toBe(1)
     expect(of([at('00:00.000')], 200_000)).toBe(1)
+    expect(of([at('00:00.000')], 200_000, ['move the clock of a server'])).toBe(0)
+  })
+
+  it('a creation beyond the limit of a plan is found, also when something was deleted after it', () => {
+    const made = (id: string, start: number) =>
+      call('POST', `${project}/databases`, { answer: { id }, ...{ start, end: start + 100 } })
+    const gone = (start: number) => call('DELETE', `${project}/databases/db_1`, { status: 204, start, end: start + 10 })
+    const of = (...calls: Call[]) => problems(calls, { limits: new Map([[`${project}/databases`, 2]]) }).length
+    const all = [made('db_1', 0), made('db_2', 5), made('db_3', 10)]
+    expect([of(...all.slice(1)), of(...all), of(...all, gone(50)), of(...all, gone(200))]).toEqual([0, 1, 0, 1])
   })
 
   it('jobs and transactions that are left, more than a plan allows, and wrong counters are found', () => {
