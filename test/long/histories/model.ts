@@ -88,7 +88,7 @@ export interface StateAtEnd {
   readonly made: ReadonlyMap<string, number>
   /** True for files whose address has the content that was uploaded, `null` for those whose address has none. */
   readonly downloads: ReadonlyMap<string, boolean | null>
-  /** What answers at the addresses of apps that are gone. */
+  /** The answers at the addresses of apps that are gone. */
   readonly formerAddresses: ReadonlyMap<string, AddressAtEnd>
   /** The ids of requests that the audit log names. */
   readonly audited: ReadonlySet<string>
@@ -98,7 +98,7 @@ export interface StateAtEnd {
   readonly transactions: readonly string[]
   /** How many resources may be there that requests to a path make. */
   readonly limits: ReadonlyMap<string, number>
-  /** What a plan limits or a counter counts: how many there are, and how many there should be. */
+  /** Numbers that a plan limits or a counter counts: how many there are, and how many there should be. */
   readonly counts: readonly {
     readonly what: string
     readonly found: number

@@ -255,7 +255,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
     },
     // A creation is sent again, as a client does that has heard nothing.
     () => [{ together: [{ do: 'create project twice', name: below(1_000) }], pauseMs: 0 }],
-    // A password changes while a release is built.
+    // A password changes while a release is built, and once more.
     () => {
       const at = app()
       const of = database()
@@ -264,6 +264,9 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         alone({ do: 'settle' }, 0),
         alone({ do: 'link', database: of, app: at }, 500),
         alone({ do: 'deploy', app: at, source: 'slow' }, 200 + below(900)),
+        alone({ do: 'rotate', database: of }, 500),
+        alone({ do: 'settle' }, 0),
+        // Only the second one ends the password that the app was started with.
         alone({ do: 'rotate', database: of }, 500),
       ]
     },

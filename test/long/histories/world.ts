@@ -188,7 +188,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   cleanup.defer(() => removeClocks(begunDate))
   cleanup.defer(async () => {
     await Promise.all(servers.map((server) => end(server, 'stop')))
-    // What went wrong in them explains findings.
+    // Their warnings explain findings.
     for (const [server, { log }] of started.entries())
       for (const line of log) if (Number(line['level']) >= warning) record({ server, ...line })
   })
