@@ -22,6 +22,7 @@ export function deploymentRow(columns: Partial<DeploymentRow> = {}): DeploymentR
     commit_details: null,
     triggered_by: null,
     variables: Buffer.alloc(0),
+    former_values: null,
     variable_origins: null,
     git_token: null,
     superseded_by: null,

@@ -4,11 +4,12 @@ import { createExternalEngine } from '../databases/engines/external.ts'
 import { createEngineHealth } from '../databases/engines/health.ts'
 import { createCertificates } from '../databases/engines/tls/certificates.ts'
 import type { Announce } from '../databases/events.ts'
-import { dropTask, reconcileTask, snapshotTask } from '../databases/job-queue.ts'
+import { dropTask, loginsTask, reconcileTask, snapshotTask } from '../databases/job-queue.ts'
 import { createDatabases, type Databases } from '../databases/operations/databases.ts'
 import { databaseHandlers } from '../databases/operations/handlers.ts'
 import { createSnapshots } from '../databases/operations/snapshots.ts'
 import { startDatabaseChecks } from '../databases/reconciler/checks.ts'
+import { createRotationsCheck, type LinkedApps } from '../databases/reconciler/logins.ts'
 import { openEngines } from '../databases/reconciler/open-engines.ts'
 import { createDatabaseReconciler, type DatabaseReconciler } from '../databases/reconciler/reconciler.ts'
 import type { HandlersOf } from '../http/call.ts'
@@ -39,9 +40,10 @@ export interface DatabasesFeature {
 export interface DatabasesWork {
   readonly tasks: Readonly<Record<string, Task>>
   readonly removeProject: DatabaseReconciler['removeProject']
-  readonly reconcile: DatabaseReconciler['reconcile']
   /** Opens the engines of all databases, and begins to check them. */
   start(): Promise<void>
+  /** Goes on with rotations of passwords, which linked apps follow, and returns the task that begins one. */
+  startRotations(linked: LinkedApps): Readonly<Record<string, Task>>
 }
 
 export function composeDatabases(
@@ -75,13 +77,24 @@ export function leadDatabases(
       [snapshotTask]: (job, signal) => reconciler.reconcileSnapshot(String(job['snapshot_id']), signal),
     },
     removeProject: reconciler.removeProject,
-    reconcile: reconciler.reconcile,
 
     async start() {
       await reconciler.resume()
       await openEngines({ database, engine, logger }, stack.signal)
       const checks = startDatabaseChecks({ database, engine, plans, logger, reconciler })
       stack.defer('databases', () => checks.stop())
+    },
+
+    startRotations(linked) {
+      const change = (databaseId: string, signal: AbortSignal) => reconciler.changeLogins(databaseId, linked, signal)
+      const check = startPeriodic({
+        name: 'ending the former passwords of databases',
+        everyMs: rotationsEveryMs,
+        work: createRotationsCheck({ database, engine, logger, change }),
+        logger,
+      })
+      stack.defer('rotations of passwords', () => check.stop())
+      return { [loginsTask]: (job, signal) => change(String(job['database_id']), signal) }
     },
   }
 }
@@ -125,6 +138,7 @@ export async function composeEngine(composition: RequestComposition): Promise<En
   return engine
 }
 
+const rotationsEveryMs = 1_000
 const renewalEveryMs = 60 * 60_000
 /** Addresses that a server listens on, and that no client reaches it at. */
 const everyAddress = ['0.0.0.0', '::']

@@ -5,6 +5,7 @@ import { latestUsage } from '../apps/metrics/read.ts'
 import type { Traffic } from '../apps/traffic.ts'
 import { notFound } from '../contract/errors.ts'
 import { slugOf } from '../contract/fields.ts'
+import type { LinkedApps } from '../databases/reconciler/logins.ts'
 import { activityHandlers } from '../deployments/app-requests/activity.ts'
 import { processHandlers } from '../deployments/app-requests/processes.ts'
 import { createFindCommandTarget, type FindCommandTarget } from '../deployments/attach/target.ts'
@@ -14,7 +15,7 @@ import { createDeploymentDetails } from '../deployments/owners/detail.ts'
 import { deploymentHandlers } from '../deployments/owners/handlers.ts'
 import { createLifecycle } from '../deployments/owners/lifecycle.ts'
 import { createLogs } from '../deployments/owners/log-reads/logs.ts'
-import { createReplaceLinked, type ReplaceLinked } from '../deployments/owners/variables/rotation.ts'
+import { createLinkedApps } from '../deployments/owners/variables/rotation.ts'
 import { createMeasureInstances, type MeasureInstances } from '../deployments/reconciler/measure.ts'
 import { createRemoveProject, type RemoveProject } from '../deployments/reconciler/remove.ts'
 import { createWaker } from '../deployments/reconciler/waker.ts'
@@ -95,8 +96,8 @@ export interface DeploymentsWork {
   readonly removeProject: RemoveProject
   /** Finds the instances beside which commands of apps run. */
   readonly findCommandTarget: FindCommandTarget
-  /** Replaces the instances of apps that are linked to a database whose password was rotated. */
-  readonly replaceLinked: ReplaceLinked
+  /** The apps that follow rotations of passwords. */
+  readonly linkedApps: LinkedApps
   readonly measureInstances: MeasureInstances
   /** Removes uploaded sources that are not used any more. */
   readonly forgetSources: () => Promise<void>
@@ -263,7 +264,11 @@ export async function leadDeployments(
       sources: [services.sources, uploads],
     }),
     findCommandTarget: composeCommandTarget(composition, services, core, parts),
-    replaceLinked: createReplaceLinked({ database: composition.state.db }),
+    linkedApps: {
+      ...createLinkedApps({ database: composition.state.db, secretBox: composition.secrets, secrets: core.secrets }),
+      // To lose the address, to finish its requests, and to end.
+      leaveMs: composition.config.deploys.drainMs + 2 * finishTimeoutMs,
+    },
     measureInstances: composeMeasuring(composition, services, core, parts),
     forgetSources: uploads.forget,
     async start() {

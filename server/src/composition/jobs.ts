@@ -11,6 +11,7 @@ export async function startJobs(
   given: {
     readonly deploy: DeployJob
     readonly databaseTasks: Readonly<Record<string, Task>>
+    readonly loginTasks: Readonly<Record<string, Task>>
     /** Remove everything that a project has, each in its feature; in this order. */
     readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
   },
@@ -30,6 +31,7 @@ export async function startJobs(
       { concurrency: lanes.deploy.concurrency, tasks: { [deployTask]: deploy } },
       { concurrency: lanes.start.concurrency, tasks: { [startTask]: deploy } },
       { concurrency: lanes.databases.concurrency, tasks: given.databaseTasks },
+      { concurrency: lanes.logins.concurrency, tasks: given.loginTasks },
       { concurrency: lanes.removal.concurrency, tasks: { [removeProjectTask]: remove } },
     ],
   })

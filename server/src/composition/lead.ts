@@ -20,7 +20,6 @@ import { leadMetrics } from './leading/metrics.ts'
 import { leadRuns } from './leading/runs.ts'
 import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
-import { followPasswords } from './requests/linked-databases.ts'
 import { leadStorage } from './storage.ts'
 import { leadWebhooks } from './webhooks.ts'
 
@@ -96,7 +95,8 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   metrics.startMeasuring(deployments.measureInstances)
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
-    databaseTasks: { ...databases.tasks, ...followPasswords(databases.reconcile, deployments.replaceLinked) },
+    databaseTasks: databases.tasks,
+    loginTasks: databases.startRotations(deployments.linkedApps),
     removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
   })
   const runs = await leadRuns(composition, {

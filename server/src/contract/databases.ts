@@ -108,8 +108,10 @@ export const databaseOperations = {
   'databases.rotatePassword': {
     summary: 'Rotate the password of a database',
     description:
-      'Sets a new password and answers with the new connection string. The old password stops working at once; open ' +
-      'connections stay open. The instances of linked apps are replaced, each when its successor is healthy. While one of them changes the role in an open transaction, the rotation is refused (400).',
+      'Answers with a new connection string, which works at once and has another user name. The instances of linked ' +
+      'apps are replaced, each when its successor is healthy. The old password works until they have all been replaced ' +
+      'and have had time to finish their requests, for 15 minutes at most; without linked apps that run it stops ' +
+      'working at once, as does the oldest of three. Connections that use a password end with it.',
     response: databaseCreated,
   },
 } as const satisfies Declarations<'databases'>

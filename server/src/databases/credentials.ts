@@ -30,13 +30,15 @@ export async function scramVerifier(password: string, salt: Buffer = randomBytes
   return `SCRAM-SHA-256$${iterations}:${saltText}$${storedText}:${serverText}`
 }
 
-/** Builds a connection string in the specification's form. The role and the database have the same name. */
+/** Builds a connection string in the specification's form. */
 export function connectionString(options: {
+  readonly user: string
+  /** The name of the database. */
   readonly name: string
   readonly password: string
   readonly host: string
   readonly port: number
 }): string {
-  const { name, password, host, port } = options
-  return `postgresql://${name}:${password}@${host.includes(':') ? `[${host}]` : host}:${port}/${name}`
+  const { user, name, password, host, port } = options
+  return `postgresql://${user}:${password}@${host.includes(':') ? `[${host}]` : host}:${port}/${name}`
 }

@@ -2,7 +2,8 @@ import { sql } from 'kysely'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import { connectionString } from './credentials.ts'
-import type { DatabasesTables } from './tables.ts'
+import { loginOf } from './logins.ts'
+import type { DatabaseRow, DatabasesTables } from './tables.ts'
 
 /** A database as apps that are linked to it see it. */
 export interface LinkedDatabase {
@@ -24,17 +25,21 @@ export function createLinkedDatabases(secrets: SecretBox) {
     const rows = await on
       .withTables<DatabasesTables>()
       .selectFrom('databases')
-      .select(['id', 'role_name', 'name', 'host', 'port', 'password'])
+      .select(['id', 'role_name', 'second_role', 'login', 'name', 'host', 'port', 'password'])
       .where('project_id', '=', projectId)
       .where('status', '<>', 'deleting')
       .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
       .forShare()
       .execute()
-    return new Map(
-      rows.map(({ id, role_name, name, host, port, password }) => {
-        const address = connectionString({ name: role_name, password: secrets.decrypt(password, id), host, port })
-        return [id, { name, connectionString: address }]
-      }),
-    )
+    return new Map(rows.map((row) => [row.id, { name: row.name, connectionString: connectionStringOf(secrets, row) }]))
   }
+}
+
+/** Returns the connection string of the role that logs in to a database. */
+export const connectionStringOf = (
+  secrets: SecretBox,
+  row: Pick<DatabaseRow, 'id' | 'role_name' | 'second_role' | 'login' | 'host' | 'port' | 'password'>,
+): string => {
+  const { id, role_name: name, host, port, password } = row
+  return connectionString({ user: loginOf(row), name, password: secrets.decrypt(password, id), host, port })
 }

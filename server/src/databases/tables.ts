@@ -13,8 +13,12 @@ export type DatabasesTables = {
   }
   databases: {
     id: string
-    /** The name of the role in the engine, and of its database. */
+    /** The name of the role in the engine that owns the database, and of its database. */
     role_name: string
+    /** The name of the other role that logs in to the database; null until its password is first rotated. */
+    second_role: string | null
+    /** The role that logs in now. Each rotation changes to the other one. */
+    login: Generated<'owner' | 'second'>
     project_id: string
     name: string
     plan: string
@@ -22,8 +26,13 @@ export type DatabasesTables = {
     version: string
     host: string
     port: number
-    /** The role's password, encrypted. */
+    /** The password of the role that logs in, encrypted. */
     password: Buffer
+    /** Set while the engine does not have it yet: the next password, which the other role gets. */
+    next_password: Buffer | null
+    /** Set while both roles log in: the password of the other role, which works until `former_ends_at` at the latest. */
+    former_password: Buffer | null
+    former_ends_at: Date | null
     status: DatabaseStatus
     /** Set while provisioning: the snapshot whose content the database gets. */
     source_snapshot_id: string | null

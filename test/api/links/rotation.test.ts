@@ -1,4 +1,6 @@
+import { createRequire } from 'node:module'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { query } from '../../harness/databases.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
@@ -9,15 +11,29 @@ beforeAll(async () => {
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 
-const patience = { timeout: 30_000 }
+const patience = { timeout: 60_000 }
+const driver = createRequire(import.meta.url).resolve('pg')
 
-/** An app that tells its connection string and a number of each instance, and has two of them and a worker. */
+/**
+ * An app with a worker and two instances, which tell their number and their connection string when they have connected to the database
+ * anew.
+ */
 const app = (listens: string) => ({
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': `const database = process.env.DATABASE_URL
 const instance = Math.random()
-const server = require('node:http').createServer((request, response) =>
-  response.end(JSON.stringify({ instance, database })))
+const { Client } = require(${JSON.stringify(driver)})
+const connect = async () => {
+  const client = new Client(database)
+  client.on('error', () => undefined)
+  await client.connect()
+  await client.query('select 1')
+  await client.end()
+}
+console.log('connects to ' + database)
+const server = require('node:http').createServer((request, response) => connect().then(
+  () => response.end(JSON.stringify({ instance, database })),
+  (error) => response.writeHead(500).end(String(error))))
 const listen = () => server.listen(process.env.PORT)
 ${listens}`,
   'worker.js': `console.log('works at ' + new URL(process.env.DATABASE_URL).password.length)
@@ -31,7 +47,7 @@ setInterval(() => undefined, 1000)`,
 async function linked(name: string, listens: string) {
   await using source = await repository(app(listens))
   const params = { project_id: given.projectId }
-  const { id: database } = await given.client.databases.create({ params, body: { name } })
+  const { id: database, connection_string } = await given.client.databases.create({ params, body: { name } })
   const read = async () => (await given.client.databases.get({ params: { ...params, id: database } })).status
   await expect.poll(read, patience).toBe('available')
   const body = { name, git_url: source.url, databases: { DATABASE_URL: database } }
@@ -39,6 +55,7 @@ async function linked(name: string, listens: string) {
   expect([status, failure]).toEqual(['running', null])
   return {
     url,
+    connection_string,
     deployment: () => given.client.deployments.get(given.paramsOf(id)),
     log: async () => (await given.client.deployments.logs(given.paramsOf(id))).text(),
     rotate: () => given.client.databases.rotatePassword(given.paramsOf(database)),
@@ -74,15 +91,34 @@ function visitors(url: string) {
   }
 }
 
-it('an app answers every request while a rotation replaces all its instances', async () => {
-  const { url, rotate, deployment, log } = await linked('rotates', 'setTimeout(listen, 1000)')
-  await using visiting = visitors(url)
+/** Resolves to `open` for a connection string that works, otherwise to the error's code. */
+const tried = (address: string) =>
+  query(address, 'select 1').then(
+    () => 'open',
+    (error: { code: string }) => error.code,
+  )
+
+it('an app that connects for each request answers them all while rotations replace its instances', async () => {
+  const app = await linked('rotates', 'setTimeout(listen, 1000)')
+  await using visiting = visitors(app.url)
   await expect.poll(() => visiting.seen(), patience).toHaveLength(2)
-  const first = await deployment()
-  const { connection_string } = await rotate()
-  const both = [connection_string, connection_string]
-  await expect.poll(() => visiting.seen(), patience).toEqual(both)
-  await expect.poll(async () => (await log()).match(/works at 43/g), patience).toHaveLength(2)
+  const before = await app.deployment()
+
+  const { connection_string: second } = await app.rotate()
+  expect(await Promise.all([app.connection_string, second].map(tried))).toEqual(['open', 'open'])
+  await expect.poll(() => visiting.seen(), patience).toEqual([second, second])
+  await expect.poll(async () => (await app.log()).match(/works at 43/g), patience).toHaveLength(2)
+
+  // The first password has not ended yet: this rotation ends it.
+  const { connection_string: third } = await app.rotate()
+  expect(await Promise.all([app.connection_string, second, third].map(tried))).toEqual(['28P01', 'open', 'open'])
+  await expect.poll(() => visiting.seen(), patience).toEqual([third, third])
+  await expect.poll(() => tried(second), patience).toBe('28P01')
   expect(visiting.failed).toEqual([])
-  expect(await deployment()).toEqual(first)
-})
+  expect(await app.deployment()).toEqual(before)
+
+  const passwords = [app.connection_string, second, third].map((address) => new URL(address).password)
+  const log = await app.log()
+  expect(log.match(/connects to/g)?.length).toBeGreaterThanOrEqual(4)
+  expect(passwords.filter((password) => log.includes(password))).toEqual([])
+}, 180_000)

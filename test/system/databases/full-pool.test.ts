@@ -56,6 +56,7 @@ async function fullPool() {
 }
 
 const { signal } = new AbortController()
+const noApps = { follow: async () => false, haveFollowed: async () => true, leaveMs: 0 }
 
 it('a database is provisioned and announced with a single free connection', async () => {
   await using given = await fullPool()
@@ -79,19 +80,19 @@ it('a password is rotated with a single free connection, and not when the transa
     tierOf: async () => 'free',
     projectsOf: async () => [project.id],
   })
-  const before = await state.query('select password from databases')
+  const before = await state.query('select password, next_password from databases')
   const failed = db.transaction().execute(async (transaction) => {
     await databases.rotatePassword(transaction, project, id)
     throw new Error('not committed')
   })
   await expect(failed).rejects.toThrow('not committed')
-  expect(await state.query('select password from databases')).toEqual(before)
+  expect(await state.query('select password, next_password from databases')).toEqual(before)
 
-  const { apply } = await db.transaction().execute((transaction) => databases.rotatePassword(transaction, project, id))
-  await apply()
-  // The job gives the engine the password where the request could not.
-  const jobs = await state.query(
-    "select run_at > now() as later from graphile_worker.jobs where task_identifier = 'databases.reconcile'",
-  )
-  expect(jobs).toEqual([{ later: true }])
+  const rotation = await db.transaction().execute((transaction) => databases.rotatePassword(transaction, project, id))
+  const applied = rotation.applied()
+  await reconciler.changeLogins(id, noApps, signal)
+  await applied
+  expect(await state.query('select login, next_password, former_password from databases')).toEqual([
+    { login: 'second', next_password: null, former_password: null },
+  ])
 })

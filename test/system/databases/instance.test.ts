@@ -165,7 +165,7 @@ it('a new database of a cluster of the server is a copy of one whose catalogue i
   const made = async (name: string) => {
     await instance.roles.ensure({ name, verifier: 'password', limits }, signal)
     const isNew = await instance.databases.ensure(name, null, signal)
-    await instance.roles.admit(name, signal)
+    await instance.roles.admit(name, [name], signal)
     return isNew
   }
 

@@ -11,7 +11,7 @@ import { createApplyVariables } from '../../deployments/owners/variables/apply.t
 import type { DeploymentSecrets } from '../../deployments/state/secrets.ts'
 import type { DeploymentStore } from '../../deployments/state/store.ts'
 import { createAppVariables } from '../../deployments/state/variables-of-apps/app-variables.ts'
-import { createSourcesOf, refreshReleases } from '../../deployments/state/variables-of-apps/links.ts'
+import { createSourcesOf } from '../../deployments/state/variables-of-apps/links.ts'
 import { useSource } from '../../deployments/uploads/rows.ts'
 import { setImageVolumes } from '../../deployments/volumes/rows.ts'
 import { domainNamesOf } from '../../domains/rows.ts'
@@ -73,10 +73,7 @@ export function composeReleases(
         promoted: (on, project, id, mayUse) => promotedSource({ store, runtimes, mayUse }, on, project, id),
       },
     }),
-    links: {
-      create: links.create,
-      refresh: (transaction, rotated) => refreshReleases({ secretBox, secrets }, transaction, rotated),
-    },
+    links,
     handlers: {
       ...linkHandlers(links),
       ...composeGitCredentials({ database, secretBox, store, apps, ...repositories }, requests.hold),

@@ -6,12 +6,12 @@ import type { Certificates } from './tls/certificates.ts'
 export const listenAddress = '127.0.0.1'
 
 /**
- * Fairlead connects through the socket, in a folder that only it can enter. Over TCP every role reaches the database of
- * its own name alone (`sameuser`), even when it was granted rights on other databases.
+ * Fairlead connects through the socket, in a folder that only it can enter. Over TCP a role reaches the database of its own name
+ * alone (`sameuser`), and that of the role that it works as (`samerole`), even when it was granted rights on other databases.
  */
-const hba = `local all      fairlead              trust
-host  all      fairlead ${listenAddress}/32 reject
-host  sameuser all      ${listenAddress}/32 scram-sha-256
+export const hba = `local all               fairlead              trust
+host  all               fairlead ${listenAddress}/32 reject
+host  sameuser,samerole all      ${listenAddress}/32 scram-sha-256
 `
 
 /**

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { unlessAborted } from '../../platform/abort.ts'
 import type { Logger } from '../../platform/logger.ts'
+import { writeHba } from '../../platform/postgres/access.ts'
 import { speakTls } from '../../platform/postgres/binaries.ts'
 import { type CloseOptions, type Cluster, openCluster } from '../../platform/postgres/cluster.ts'
 import type { BinariesStore } from '../../platform/postgres/install.ts'
@@ -8,7 +9,7 @@ import { findPostmaster } from '../../platform/postgres/running.ts'
 import { endUnauthenticated } from '../../platform/postgres/unauthenticated.ts'
 import { sendSignal } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
-import { databaseClusterAccess, loginLimits, sessionPlaces } from './cluster-access.ts'
+import { databaseClusterAccess, hba, loginLimits, sessionPlaces } from './cluster-access.ts'
 import { EngineError, type InstanceKey } from './engine.ts'
 import { createInstance, type Instance } from './instance.ts'
 import type { Certificates } from './tls/certificates.ts'
@@ -91,7 +92,7 @@ export function createClusters(options: ClustersOptions): Clusters {
 
     async renewCertificate() {
       if (running.size === 0 || !(await options.certificates.ensure())) return
-      for (const version of running.keys()) await readCertificate(options.directory, version)
+      for (const version of running.keys()) await reload(options.directory, version)
     },
 
     async close(options) {
@@ -140,8 +141,9 @@ async function startCluster(
     const message = `PostgreSQL ${version} does not start on this server; its operator finds the reason in the log.`
     throw new EngineError('engine_unavailable', message, { cause: error })
   })
-  // One that kept running may have an older certificate.
-  if (usesTls) await readCertificate(directory, version)
+  // One that kept running may have an older certificate, and the access rules of an older server.
+  await writeHba(dataDirectory(directory, version), hba)
+  await reload(directory, version)
   const onLost = (error: Error) => logger.debug({ err: error, version }, 'an administrative connection was lost')
   return { cluster, instance: createInstance({ ...cluster.connection }, onLost, { sessionPlaces }) }
 }
@@ -160,10 +162,10 @@ function hasCertificate(certificates: Certificates, logger: Logger): Promise<boo
   )
 }
 
-/** Makes a cluster read its certificate again. */
-async function readCertificate(directory: string, version: string): Promise<void> {
+/** Makes a cluster read its certificate and its access rules again. */
+async function reload(directory: string, version: string): Promise<void> {
   const postmaster = await findPostmaster(dataDirectory(directory, version))
-  // One that has ended reads the certificate when it is started again.
+  // One that has ended reads them when it is started again.
   if (postmaster !== null) sendSignal(postmaster.pid, 'SIGHUP')
 }
 

@@ -13,10 +13,39 @@ export interface Role {
   readonly limits: DatabaseLimits
 }
 
-/** Administers the roles of an instance. A role has the name of the one database that it owns. */
+/** A role that works as another one: what its sessions make belongs to the owner of the database. */
+export interface SecondRole {
+  readonly name: string
+  readonly owner: string
+  readonly verifier: string
+  readonly connections: number
+}
+
+/**
+ * Administers the roles of an instance. A database is owned by the role of its name. A second role may log in to it as well,
+ * which is a member of the owner, has its settings, and becomes the owner when a session begins.
+ */
 export interface Roles {
-  /** Creates the role, or gives an existing one this password and these limits. A new one cannot log in yet. */
+  /**
+   * Creates the role, or gives an existing one this password and the limits that users cannot change. A new one cannot log in yet.
+   */
   ensure(role: Role, signal: AbortSignal): Promise<void>
+  /** The same for a second role. */
+  ensureSecond(role: SecondRole, signal: AbortSignal): Promise<void>
+  /** Gives second roles the settings of their owners where they differ: users change those of the owner. */
+  copySettings(roles: readonly Pick<SecondRole, 'name' | 'owner'>[], signal: AbortSignal): Promise<void>
+  /** Lets a role log in until this time; null for ever. */
+  allowUntil(name: string, until: Date | null, signal: AbortSignal): Promise<void>
+  /**
+   * Ends a login to the database of `owner`, with all of its sessions. What a second role owns in that database, which it does only
+   * if a session was not the owner, belongs to the owner afterwards.
+   */
+  endLogin(name: string, owner: string, signal: AbortSignal): Promise<void>
+  /**
+   * Changes the limit for the sessions of a database, whichever role they have, from one number to another; -1 is no limit. Its
+   * owner may have set another one, which stays.
+   */
+  limitDatabase(name: string, from: number, to: number, signal: AbortSignal): Promise<void>
   /**
    * Sets the timeouts of sessions for a role that has none, such as one of an earlier version of Fairlead, and its connection
    * limit where it has another one.
@@ -26,12 +55,12 @@ export interface Roles {
   limitConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
   /** Lets the database of a role accept connections, of no other role. */
   allowConnections(name: string, signal: AbortSignal): Promise<void>
-  /** Lets the role log in, and its database accept connections. */
-  admit(name: string, signal: AbortSignal): Promise<void>
-  /** Gives the role everything that `former` owns inside the database of its name. */
-  takeOwnership(name: string, former: string, signal: AbortSignal): Promise<void>
-  /** Applies a restriction to the role and ends the sessions of its database. */
-  restrict(name: string, restriction: Restriction, signal: AbortSignal): Promise<void>
+  /** Lets these roles log in to a database, which accepts connections then. */
+  admit(name: string, logins: readonly string[], signal: AbortSignal): Promise<void>
+  /** Gives the role everything that others own inside the database of its name. */
+  takeOwnership(name: string, former: readonly string[], signal: AbortSignal): Promise<void>
+  /** Applies a restriction to the roles that log in to a database and ends its sessions. */
+  restrict(name: string, logins: readonly string[], restriction: Restriction, signal: AbortSignal): Promise<void>
   drop(name: string, signal: AbortSignal): Promise<void>
 }
 
@@ -50,6 +79,29 @@ export function createRoles(admin: AdminConnection): Roles {
   const { run, runInside, query } = admin
   return {
     ensure: (role, signal) => ensureRole(admin, role, signal),
+    ensureSecond: (role, signal) => ensureSecond(admin, role, signal),
+    copySettings: (roles, signal) => copySettings(admin, roles, signal),
+
+    async allowUntil(name, until, signal) {
+      const time = until === null ? 'infinity' : until.toISOString()
+      const differs = 'select from pg_roles where rolname = $1 and rolvaliduntil is distinct from $2::timestamptz'
+      if ((await query(differs, [name, time])).length > 0)
+        await run(`alter role ${id(name)} valid until ${literal(time)}`, signal)
+    },
+
+    async endLogin(name, owner, signal) {
+      await run(`alter role ${id(name)} nologin password null`, signal)
+      await query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [name])
+      const open = 'select from pg_database where datname = $1 and datallowconn'
+      if (name !== owner && (await query(open, [owner])).length > 0)
+        await runInside(owner, `reassign owned by ${id(name)} to ${id(owner)}`, signal)
+    },
+
+    async limitDatabase(name, from, to, signal) {
+      const text = 'select from pg_database where datname = $1 and datconnlimit = $2'
+      if ((await query(text, [name, from])).length > 0)
+        await run(`alter database ${id(name)} connection limit ${to}`, signal)
+    },
 
     async ensureLimits(name, connections, signal) {
       const [found] = await query<{ settings: readonly string[] | null; limit: number }>(
@@ -67,26 +119,33 @@ export function createRoles(admin: AdminConnection): Roles {
     limitConnections: (name, connections, signal) => run(connectionLimit(name, connections), signal),
 
     allowConnections: (name, signal) => run(allowConnections(name), signal),
-    admit: (name, signal) => run(`${allowConnections(name)}; alter role ${id(name)} login`, signal),
+    admit: (name, logins, signal) =>
+      run([allowConnections(name), ...logins.map((login) => `alter role ${id(login)} login`)].join('; '), signal),
 
     async takeOwnership(name, former, signal) {
       await run(allowConnections(name), signal)
-      const owned = await query<{ name: string }>(
-        'select datname as name from pg_database where datdba = (select oid from pg_roles where rolname = $1)',
+      const owned = await query<{ name: string; owner: string }>(
+        `select datname as name, rolname as owner from pg_database join pg_roles on pg_roles.oid = datdba
+         where rolname = any($1)`,
         [former],
       )
       // REASSIGN OWNED also hands over the former owner's databases; the same transaction gives them back.
-      const giveBack = owned.map((database) => `alter database ${id(database.name)} owner to ${id(former)}`)
-      const statements = [`reassign owned by ${id(former)} to ${id(name)}`, ...giveBack]
+      const giveBack = owned.map((database) => `alter database ${id(database.name)} owner to ${id(database.owner)}`)
+      const statements = [`reassign owned by ${former.map(id).join(', ')} to ${id(name)}`, ...giveBack]
       await retryConcurrentUpdate(() => runInside(name, statements.join('; '), signal))
     },
 
-    async restrict(name, restriction, signal) {
+    async restrict(name, logins, restriction, signal) {
       const login = restriction === 'no_login' ? 'nologin' : 'login'
       const readOnly =
         restriction === 'none' ? 'reset default_transaction_read_only' : 'set default_transaction_read_only = on'
-      // One transaction: when the database was deleted meanwhile, both statements fail and its role cannot log in again.
-      await run(`alter role ${id(name)} ${login}; alter role ${id(name)} in database ${id(name)} ${readOnly}`, signal)
+      // The owner always has the setting: a second role gets the settings of the owner.
+      const statements = [
+        ...logins.map((each) => `alter role ${id(each)} ${login}`),
+        ...[...new Set([name, ...logins])].map((each) => `alter role ${id(each)} in database ${id(name)} ${readOnly}`),
+      ]
+      // One transaction: when the database was deleted meanwhile, all statements fail and no role can log in again.
+      await run(statements.join('; '), signal)
       // Open sessions keep the setting that they began with.
       await admin.endSessions(name)
     },
@@ -111,22 +170,98 @@ async function ensureRole(
 ): Promise<void> {
   const superuser = await isSuperuser()
   const options = `connection limit ${limits.connections} password ${literal(verifier)}`
-  const settings = {
-    work_mem: `${limits.workMemoryMb}MB`,
-    ...timeouts,
-    // Only a superuser may set these, so users cannot reset them.
-    ...(superuser ? { temp_file_limit: `${limits.temporaryMb}MB`, log_min_messages: 'panic' } : {}),
-  }
+  // Only a superuser may set these, so users cannot reset them.
+  const fixed = superuser ? { temp_file_limit: `${limits.temporaryMb}MB`, log_min_messages: 'panic' } : {}
+  const settings = (all: Readonly<Record<string, string>>) =>
+    Object.entries(all).map(([key, value]) => setting(name, key, value))
   const statements = [
-    ...Object.entries(settings).map(([key, value]) => setting(name, key, value)),
+    ...settings(fixed),
     // An administrator who is no superuser must be a member of a role to make it the owner of a database.
     ...(superuser ? [] : [`grant ${id(name)} to current_user`]),
   ]
   const create = `create role ${id(name)} nologin nocreatedb nocreaterole ${options}`
   try {
-    await run([create, ...statements].join('; '), signal)
+    const first = settings({ work_mem: `${limits.workMemoryMb}MB`, ...timeouts })
+    await run([create, ...first, ...statements].join('; '), signal)
   } catch (error) {
     if (!isDuplicate(error)) throw error
+    // Users may have changed the other settings.
     await run([`alter role ${id(name)} ${options}`, ...statements].join('; '), signal)
   }
+}
+
+async function ensureSecond(
+  { run, isSuperuser }: AdminConnection,
+  { name, owner, verifier, connections }: SecondRole,
+  signal: AbortSignal,
+): Promise<void> {
+  const options = `connection limit ${connections} password ${literal(verifier)} valid until 'infinity'`
+  const create = `create role ${id(name)} nologin nocreatedb nocreaterole ${options} in role ${id(owner)}`
+  const grant = (await isSuperuser()) ? [] : [`grant ${id(name)} to current_user`]
+  // Here too, should the other settings not be copied.
+  const becomes = setting(name, 'role', owner)
+  try {
+    await run([create, ...grant, becomes].join('; '), signal)
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    await run([`alter role ${id(name)} ${options}`, becomes].join('; '), signal)
+  }
+}
+
+interface Settings {
+  readonly role: string
+  /** The database that they are for; null for all. */
+  readonly database: string | null
+  /** As `name=value`. */
+  readonly settings: readonly string[]
+}
+
+/** The settings that are lists of names, of which PostgreSQL would quote a whole value as one name. */
+const lists: ReadonlySet<string> = new Set([
+  'search_path',
+  'temp_tablespaces',
+  'local_preload_libraries',
+  'session_preload_libraries',
+])
+
+async function copySettings(
+  { query, run }: AdminConnection,
+  roles: readonly Pick<SecondRole, 'name' | 'owner'>[],
+  signal: AbortSignal,
+): Promise<void> {
+  const names = roles.flatMap(({ name, owner }) => [name, owner])
+  const found = await query<Settings>(
+    `select rolname as role, datname as database, setconfig as settings from pg_db_role_setting
+     join pg_roles on pg_roles.oid = setrole left join pg_database on pg_database.oid = setdatabase
+     where rolname = any($1) and (setdatabase = 0 or datname is not null)`,
+    [names],
+  )
+  const of = (name: string) =>
+    found
+      .filter(({ role }) => role === name)
+      .flatMap(({ database, settings }) => settings.map((each) => ({ database, each })))
+  const failures: unknown[] = []
+  for (const { name, owner } of roles) {
+    const keyed = (all: readonly { database: string | null; each: string }[]) =>
+      all.map(({ database, each }) => JSON.stringify([database, each])).sort()
+    // A session becomes the owner, whatever role its own sessions begin as.
+    const copied = of(owner).filter(({ each }) => !each.startsWith('role='))
+    const desired = [...copied, { database: null, each: `role=${owner}` }]
+    const has = of(name)
+    if (keyed(desired).join() === keyed(has).join()) continue
+    const resets = new Set(has.map(({ database }) => `alter role ${id(name)}${inDatabase(database)} reset all`))
+    const sets = desired.map(({ database, each }) => copyOfSetting(name, database, each))
+    // One that refuses a setting keeps no other from getting theirs.
+    await run([...resets, ...sets].join('; '), signal).catch((error: unknown) => failures.push(error))
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+const inDatabase = (database: string | null): string => (database === null ? '' : ` in database ${id(database)}`)
+
+function copyOfSetting(name: string, database: string | null, text: string): string {
+  const [key = '', value = ''] = [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]
+  const target = `alter role ${id(name)}${inDatabase(database)} set ${key.split('.').map(id).join('.')}`
+  if (!lists.has(key.toLowerCase())) return `${target} = ${literal(value)}`
+  return `select pg_catalog.set_config(${literal(key)}, ${literal(value)}, true); ${target} from current`
 }

@@ -11,8 +11,8 @@ export interface StoredDatabases {
    * is new and its catalogue is closed.
    */
   ensure(name: string, template: string | null, signal: AbortSignal): Promise<boolean>
-  /** Forbids logins, ends all sessions and renames the database, so that it can be restored later. */
-  archive(name: string, signal: AbortSignal): Promise<void>
+  /** Forbids logins of its roles, ends all sessions and renames the database, so that it can be restored later. */
+  archive(name: string, roles: readonly string[], signal: AbortSignal): Promise<void>
   /** Removes databases for good, archived and half-restored ones included. */
   drop(names: readonly string[], signal: AbortSignal): Promise<void>
   /** Returns which of these databases refuse connections. */
@@ -69,9 +69,10 @@ export function createStoredDatabases(
       return false
     },
 
-    async archive(name, signal) {
-      const [role] = await admin.query('select from pg_roles where rolname = $1', [name])
-      if (role !== undefined) await run(`alter role ${id(name)} nologin`, signal)
+    async archive(name, roles, signal) {
+      const text = 'select rolname as role from pg_roles where rolname = any($1)'
+      const found = await admin.query<{ role: string }>(text, [roles])
+      for (const { role } of found) await run(`alter role ${id(role)} nologin`, signal)
       // Present when the database was deleted during a restoration.
       for (const unfinished of [restoring(name), replaced(name)]) await runLong(dropNow(unfinished), signal)
       if (!(await databaseExists(name))) return

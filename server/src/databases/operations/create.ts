@@ -63,7 +63,7 @@ export async function createDatabase(
     name: input.name,
     type: 'postgresql',
     version,
-    connection_string: connectionString({ name: roleName, password, ...address }),
+    connection_string: connectionString({ user: roleName, name: roleName, password, ...address }),
     status: 'provisioning',
   }
 }

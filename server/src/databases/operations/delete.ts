@@ -27,7 +27,14 @@ export async function deleteDatabase(
     .withTables<DatabasesTables>()
     .updateTable('databases')
     // An unfinished restoration is given up, so its snapshot need not be kept.
-    .set({ status: 'deleting', drop_at: dropAt, failure: null, source_snapshot_id: null, restore_id: null })
+    .set({
+      status: 'deleting',
+      drop_at: dropAt,
+      failure: null,
+      source_snapshot_id: null,
+      restore_id: null,
+      next_password: null,
+    })
     .where('id', '=', id)
     .execute()
   await enqueueReconcile(transaction, id)

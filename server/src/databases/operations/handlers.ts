@@ -16,8 +16,8 @@ export function databaseHandlers(
     },
     'databases.restore': ({ transaction, project, params }) => databases.restore(transaction, project, params.id),
     'databases.rotatePassword': async ({ transaction, project, params, afterCommit }) => {
-      const { body, apply } = await databases.rotatePassword(transaction, project, params.id)
-      afterCommit(apply)
+      const { body, applied } = await databases.rotatePassword(transaction, project, params.id)
+      afterCommit(applied)
       return body
     },
 

@@ -1,57 +1,79 @@
+import { ApiError } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
+import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import type { Plans } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
-import { connectionString, newPassword } from '../credentials.ts'
-import type { Engine } from '../engines/engine.ts'
-import { applyPassword } from '../engines/password.ts'
-import { enqueueReconcile } from '../job-queue.ts'
+import { connectionString, newEngineName, newPassword } from '../credentials.ts'
+import { enqueueLogins } from '../job-queue.ts'
+import { loginOf, otherLoginOf } from '../logins.ts'
 import type { DatabasesTables } from '../tables.ts'
-import { lockDatabase, notAvailable, toApiError } from './rows.ts'
+import { lockDatabase, notAvailable } from './rows.ts'
 
 export interface RotationDependencies {
   readonly database: Database
-  readonly engine: Pick<Engine, 'name' | 'open'>
-  readonly plans: Plans
   readonly secrets: SecretBox
 }
 
 export interface Rotation {
   readonly body: ResponseBody<'databases.create'>
-  /** Gives the engine the new password; to be called when the transaction has been committed. */
-  readonly apply: () => Promise<void>
+  /** Waits until the engine has the new password; to be called when the transaction has been committed. */
+  readonly applied: () => Promise<void>
 }
 
 /** How long a request waits for the engine. */
-const engineTimeoutMs = 10_000
-/** The delay of the job that gives the engine the password where the request could not. */
-const repairAfterMs = 30_000
+const timeoutMs = 10_000
+const pollMs = 25
 
 /**
- * Gives a database a new password: first its row, then the engine. The engine is asked after the commit, because it may keep
- * a request waiting, which would hold one of the few transactions of all requests meanwhile.
+ * Gives a database a new password, which a job of the leader gives the engine: only the leader changes the roles that log in, one
+ * change after the other. A rotation that the engine does not have yet is the same one: its password is returned again.
  */
 export async function rotatePassword(
-  dependencies: RotationDependencies,
+  { database, secrets }: RotationDependencies,
   transaction: Transaction,
   project: TenantProject,
   id: string,
 ): Promise<Rotation> {
   const row = await lockDatabase(transaction, project, id)
   if (row.status !== 'available') throw notAvailable()
-  const password = newPassword()
+  const next = row.next_password ?? secrets.encrypt(newPassword(), id)
+  const second = row.second_role ?? newEngineName()
   await transaction
     .withTables<DatabasesTables>()
     .updateTable('databases')
-    .set({ password: dependencies.secrets.encrypt(password, id) })
+    .set({ next_password: next, second_role: second })
     .where('id', '=', id)
     .execute()
-  await enqueueReconcile(transaction, id, new Date(Date.now() + repairAfterMs))
+  await enqueueLogins(transaction, id)
   const { name, role_name, version, host, port, status } = row
-  const address = connectionString({ name: role_name, password, host, port })
+  const user = otherLoginOf({ ...row, second_role: second }) ?? loginOf(row)
+  const address = connectionString({ user, name: role_name, password: secrets.decrypt(next, id), host, port })
   return {
     body: { id, name, type: 'postgresql', version, connection_string: address, status },
-    apply: () => applyPassword(dependencies, id, AbortSignal.timeout(engineTimeoutMs)).catch(toApiError),
+    applied: () => untilApplied(database, id),
   }
+}
+
+/** Resolves when the next password is the current one, and the former one has ended unless apps still use it. */
+async function untilApplied(database: Database, id: string): Promise<void> {
+  const timeout = AbortSignal.timeout(timeoutMs)
+  while (await isPending(database, id)) {
+    if (timeout.aborted) {
+      const message = 'The database does not take a new password at the moment. It gets it later; rotate it again then.'
+      throw new ApiError('server_error', message)
+    }
+    await sleepUntilAborted(pollMs, timeout)
+  }
+}
+
+async function isPending(database: Database, id: string): Promise<boolean> {
+  const row = await database
+    .withTables<DatabasesTables>()
+    .selectFrom('databases')
+    .select(['next_password', 'former_ends_at'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (row === undefined) return false
+  return row.next_password !== null || (row.former_ends_at !== null && row.former_ends_at <= new Date())
 }

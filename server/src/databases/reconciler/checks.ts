@@ -7,6 +7,7 @@ import type { Engine } from '../engines/engine.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { createClosedCheck } from './closed-check.ts'
 import { createConnectionCheck } from './connection-check.ts'
+import { createSettingsCheck } from './logins.ts'
 import { createOlderDatabasesCheck } from './older-databases.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
 import { checkSessions, type IdsOf } from './session-check.ts'
@@ -20,6 +21,7 @@ const sizesEveryMs = 10_000
 const closedEveryMs = 10_000
 /** Databases that are restricted because of their size are measured this often. */
 const restrictedEveryMs = 1_000
+const settingsEveryMs = 5_000
 const snapshotsEveryMs = 60 * 60_000
 const olderDatabasesEveryMs = 60 * 60_000
 
@@ -34,7 +36,7 @@ export interface ChecksDependencies {
   readonly engine: Engine
   readonly plans: Plans
   readonly logger: Logger
-  readonly reconciler: Pick<DatabaseReconciler, 'pruneSnapshots' | 'reopen'>
+  readonly reconciler: Pick<DatabaseReconciler, 'pruneSnapshots' | 'reopen' | 'withLogins'>
 }
 
 /** Starts the periodic checks of locks, sessions, sizes and the age of snapshots. */
@@ -47,7 +49,7 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
       .withTables<DatabasesTables>()
       .selectFrom('databases')
       .select('id')
-      .where('role_name', '=', sql<string>`any(${[...names]}::text[])`)
+      .where(sql<boolean>`array[role_name, second_role] && ${[...names]}::text[]`)
       .execute()
       // Sessions are ended all the same when the server's own database does not answer.
       .catch(() => null)
@@ -79,6 +81,7 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
     every(sizesEveryMs, 'limiting the size of databases', sizes.all),
     every(closedEveryMs, 'opening databases', createClosedCheck({ ...dependencies, reopen: reconciler.reopen })),
     every(restrictedEveryMs, 'limiting the growth of databases', sizes.restricted),
+    every(settingsEveryMs, 'copying settings of roles', createSettingsCheck(dependencies)),
     every(
       olderDatabasesEveryMs,
       'bringing databases of earlier versions up to date',

@@ -1,6 +1,7 @@
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'
+import { rolesOf } from '../logins.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 
 /** Removes a deleted database and its snapshots, first from the engine, then their rows, so that nothing is left behind. */
@@ -12,9 +13,10 @@ export async function dropDatabase(
   const snapshots = await snapshotsOf(database, row.id)
   if (await engine.exists(row.version)) {
     const instance = await openInstanceOf(engine, row, signal)
-    await instance.databases.archive(row.role_name, signal)
+    await instance.databases.archive(row.role_name, rolesOf(row), signal)
     await instance.databases.drop([row.role_name, ...snapshots.map(({ copy_name }) => copy_name)], signal)
-    await instance.roles.drop(row.role_name, signal)
+    // The second one is a member of the owner.
+    for (const role of rolesOf(row).toReversed()) await instance.roles.drop(role, signal)
   }
   await database.transaction().execute(async (transaction) => {
     const trx = transaction.withTables<DatabasesTables>()

@@ -2,6 +2,7 @@ import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'
+import { rolesOf } from '../logins.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
 
@@ -25,7 +26,7 @@ export function createOlderDatabasesCheck({
     const rows = await database
       .withTables<DatabasesTables>()
       .selectFrom('databases')
-      .select(['id', 'role_name', 'plan', 'version', 'port', 'engine'])
+      .select(['id', 'role_name', 'second_role', 'plan', 'version', 'port', 'engine'])
       .where('status', '=', 'available')
       .where('engine', '=', engine.name)
       .execute()
@@ -34,7 +35,7 @@ export function createOlderDatabasesCheck({
       try {
         const instance = await openInstanceOf(engine, row, signal)
         const { connections } = databaseLimits(planNamed(plans, row.plan))
-        await instance.roles.ensureLimits(row.role_name, connections, signal)
+        for (const role of rolesOf(row)) await instance.roles.ensureLimits(role, connections, signal)
         await instance.closeCatalogue(row.role_name, signal)
         done.add(row.id)
       } catch (err) {

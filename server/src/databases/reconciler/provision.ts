@@ -3,8 +3,9 @@ import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import type { Instance } from '../engines/instance.ts'
-import { ensureRole, type RoleDependencies } from '../engines/password.ts'
+import { ensureRoles, type RoleDependencies } from '../engines/logins.ts'
 import type { Announce } from '../events.ts'
+import { activeLogins, rolesOf } from '../logins.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 
 export interface ProvisioningDependencies extends RoleDependencies {
@@ -14,22 +15,29 @@ export interface ProvisioningDependencies extends RoleDependencies {
   readonly logger: Logger
 }
 
+/** Runs work with the row as it is, while nothing else changes the logins of the database; not when there is none. */
+export type WithLogins = (databaseId: string, work: (row: DatabaseRow) => Promise<void>) => Promise<void>
+
 /** Creates or restores the database in the engine, then makes its row `available` and announces it. */
 export async function provision(
   dependencies: ProvisioningDependencies,
   row: DatabaseRow,
+  withLogins: WithLogins,
   signal: AbortSignal,
 ): Promise<void> {
   const { database, engine, logger } = dependencies
   const instance = await openInstanceOf(engine, row, signal)
-  await ensureRole(dependencies, instance, row, signal)
+  await withLogins(row.id, (now) => ensureRoles(dependencies, instance, now, signal))
   const isClosed = await ensureContent(database, instance, row, signal)
   if (!isClosed) {
     await instance.roles.allowConnections(row.role_name, signal)
     await instance.closeCatalogue(row.role_name, signal)
   }
-  await instance.roles.admit(row.role_name, signal)
-  if (row.restriction !== 'none') await instance.roles.restrict(row.role_name, 'none', signal)
+  await withLogins(row.id, async (now) => {
+    const logins = activeLogins(now)
+    await instance.roles.admit(row.role_name, logins, signal)
+    if (now.restriction !== 'none') await instance.roles.restrict(row.role_name, logins, 'none', signal)
+  })
   await makeAvailable(dependencies, row)
   logger.info({ database: row.id, version: row.version }, 'database is available')
 }
@@ -47,7 +55,7 @@ async function ensureContent(
     .withTables<DatabasesTables>()
     .selectFrom('snapshots')
     .innerJoin('databases', 'databases.id', 'snapshots.database_id')
-    .select(['snapshots.copy_name', 'databases.role_name'])
+    .select(['snapshots.copy_name', 'databases.role_name', 'databases.second_role'])
     .where('snapshots.id', '=', snapshotId)
     .executeTakeFirstOrThrow()
   if (row.restore_id !== null) {
@@ -55,7 +63,7 @@ async function ensureContent(
     return false
   }
   const isClosed = await instance.databases.ensure(row.role_name, snapshot.copy_name, signal)
-  await instance.roles.takeOwnership(row.role_name, snapshot.role_name, signal)
+  await instance.roles.takeOwnership(row.role_name, rolesOf(snapshot), signal)
   return isClosed
 }
 

@@ -1,12 +1,13 @@
 import type { Database } from '../../platform/database.ts'
 import { createKeyedLock } from '../../platform/keyed-lock.ts'
 import { openInstanceOf } from '../engines/engine.ts'
-import { applyPassword } from '../engines/password.ts'
 import { enqueueDrop } from '../job-queue.ts'
+import { rolesOf } from '../logins.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 import { areInUse, closeSnapshots, dropDatabase, nextUseCheck } from './drop.ts'
 import { failureOf, mayRetry } from './failure.ts'
-import { failProvisioning, type ProvisioningDependencies, provision } from './provision.ts'
+import { changeLogins, type LinkedApps } from './logins.ts'
+import { failProvisioning, type ProvisioningDependencies, provision, type WithLogins } from './provision.ts'
 import { resume } from './resume.ts'
 import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
 
@@ -21,6 +22,9 @@ export interface DatabaseReconciler {
    * at its end.
    */
   reopen(databaseId: string, signal: AbortSignal): Promise<boolean>
+  /** Goes on with the rotation of a password. It waits for no other work on the database, such as a copy. */
+  changeLogins(databaseId: string, linked: LinkedApps, signal: AbortSignal): Promise<void>
+  readonly withLogins: WithLogins
   /** Removes a deleted database for good, if it can no longer be restored. */
   drop(databaseId: string, signal: AbortSignal): Promise<void>
   reconcileSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
@@ -41,6 +45,15 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
   const { database, plans } = dependencies
   /** The queue runs jobs of one database one after the other, but the removal of its project is in another queue. */
   const oneAtATime = createKeyedLock()
+  /** Taken after the lock of the other work, or without it. */
+  const loginsOneAtATime = createKeyedLock()
+  const withLogins: WithLogins = (databaseId, work) =>
+    loginsOneAtATime(databaseId, async () => {
+      const row = await findRow(database, databaseId)
+      if (row !== undefined) await work(row)
+    })
+  const dropRow = (row: DatabaseRow, signal: AbortSignal): Promise<void> =>
+    withLogins(row.id, (now) => dropDatabase(dependencies, now, signal))
   /** Calls `act` with the row as it is when all earlier calls for the database have ended; not when there is none. */
   const withRow = (
     databaseId: string,
@@ -57,7 +70,11 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
     )
 
   return {
-    reconcile: (databaseId, signal) => withRow(databaseId, (row) => reconcileDatabase(dependencies, row, signal)),
+    reconcile: (databaseId, signal) =>
+      withRow(databaseId, (row) => reconcileDatabase(dependencies, row, withLogins, signal)),
+    changeLogins: (databaseId, linked, signal) =>
+      withLogins(databaseId, (row) => changeLogins(dependencies, linked, row, signal)),
+    withLogins,
 
     async reopen(databaseId, signal) {
       const patience = AbortSignal.timeout(patienceMs)
@@ -85,7 +102,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
         if (await areInUse(database, await closeSnapshots(database, databaseId))) {
           return enqueueDrop(database, databaseId, nextUseCheck())
         }
-        await dropDatabase(dependencies, row, signal)
+        await dropRow(row, signal)
       }),
 
     async reconcileSnapshot(snapshotId, signal) {
@@ -108,7 +125,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
         .where('project_id', '=', projectId)
         .returning('id')
         .execute()
-      for (const { id } of rows) await withRow(id, (row) => dropDatabase(dependencies, row, signal))
+      for (const { id } of rows) await withRow(id, (row) => dropRow(row, signal))
     },
 
     resume: () => resume(database),
@@ -118,26 +135,26 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
 async function reconcileDatabase(
   dependencies: ReconcilerDependencies,
   row: DatabaseRow,
+  withLogins: WithLogins,
   signal: AbortSignal,
 ): Promise<void> {
   const { engine } = dependencies
   if (row.status === 'provisioning') {
-    await provisionOrFail(dependencies, row, signal)
-  } else if (row.status === 'available') {
-    await applyPassword(dependencies, row.id, signal)
+    await provisionOrFail(dependencies, row, withLogins, signal)
   } else if (row.status === 'deleting' && (await engine.exists(row.version))) {
     const instance = await openInstanceOf(engine, row, signal)
-    await instance.databases.archive(row.role_name, signal)
+    await withLogins(row.id, (now) => instance.databases.archive(row.role_name, rolesOf(now), signal))
   }
 }
 
 async function provisionOrFail(
   dependencies: ProvisioningDependencies,
   row: DatabaseRow,
+  withLogins: WithLogins,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await provision(dependencies, row, signal)
+    await provision(dependencies, row, withLogins, signal)
   } catch (error) {
     if (signal.aborted || mayRetry(row.provisioning_since)) throw error
     dependencies.logger.error({ err: error, database: row.id }, 'database failed')

@@ -4,15 +4,18 @@ import { type Plans, planNamed } from '../../platform/plans.ts'
 import { createSlots } from '../../platform/slots.ts'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import type { Instance } from '../engines/instance.ts'
+import { activeLogins } from '../logins.ts'
 import { databaseLimits, restrictionFor } from '../plan-limits.ts'
 import { nextShrinking, type Shrinking } from '../shrinking.ts'
 import type { DatabaseRow, DatabasesTables, Restriction } from '../tables.ts'
+import type { DatabaseReconciler } from './reconciler.ts'
 
 export interface SizeCheckDependencies {
   readonly database: Database
   readonly engine: Engine
   readonly plans: Plans
   readonly logger: Logger
+  readonly reconciler: Pick<DatabaseReconciler, 'withLogins'>
 }
 
 /** Restricts databases that are larger than their plan allows, and lifts the restriction of those that are no longer. */
@@ -29,7 +32,7 @@ export interface SizeCheck {
 const concurrency = 3
 
 export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck {
-  const { database, engine, plans, logger } = dependencies
+  const { database, engine, plans, logger, reconciler } = dependencies
   const slots = createSlots(concurrency)
   const restrictions = createRestrictions(plans)
   const underWay = new Map<string, Promise<void>>()
@@ -41,7 +44,7 @@ export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck 
     if (size === undefined) return
     const restriction = restrictions.of(row, size)
     if (restriction === row.restriction) return
-    await restrict(database, instance, row, restriction, signal)
+    await reconciler.withLogins(row.id, (now) => restrict(database, instance, now, restriction, signal))
     logger.warn({ database: row.id, size, restriction }, 'the size of a database has crossed a limit')
   }
 
@@ -124,7 +127,7 @@ async function restrict(
   restriction: Restriction,
   signal: AbortSignal,
 ): Promise<void> {
-  await instance.roles.restrict(row.role_name, restriction, signal)
+  await instance.roles.restrict(row.role_name, activeLogins(row), restriction, signal)
   await database
     .withTables<DatabasesTables>()
     .updateTable('databases')

@@ -15,13 +15,13 @@ import {
   desiredProcesses,
   firstName,
   firstNumber,
-  isSite,
   numbersOf,
   type Scale,
   type Scales,
   web,
   withinPlan,
 } from '../state/processes.ts'
+import { isOutdated, outdatedFirst } from '../state/rotations.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow, InstanceRow } from '../state/tables.ts'
 import { createRestarts, type Restarts } from './restarts.ts'
@@ -208,17 +208,6 @@ function isDesired(
 ): boolean {
   const process = desired.find((each) => each.type === type)
   return process !== undefined && numbersOf(process, first).includes(number)
-}
-
-/** True for an instance that has the variables of before a rotation. One with later variables was started since the row was read. */
-const isOutdated = ({ variable_origins }: DeploymentRow, { handle }: Pick<InstanceRow, 'handle'>): boolean =>
-  (handle.rotations ?? 0) < (variable_origins?.rotations ?? 0)
-
-/** Returns the first instance of a release if it has the variables of before a rotation. A static site has none. */
-function outdatedFirst(row: DeploymentRow): Pick<InstanceRow, 'type' | 'handle'>[] {
-  const { instance: handle, build_plan } = row
-  if (handle === null || build_plan === null || isSite(build_plan)) return []
-  return isOutdated(row, { handle }) ? [{ type: web, handle }] : []
 }
 
 /** Takes over the instances of `web` that listen. */

@@ -11,9 +11,13 @@ export interface DeploymentSecrets {
   tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
   /**
    * Returns the values that logs and failures mask: those of the variables that are not plain, the passwords of linked
-   * databases, and the token.
+   * databases, those of before rotations, and the token.
    */
-  valuesOf(deployment: Pick<DeploymentRow, 'id' | 'variables' | 'variable_origins' | 'git_token'>): readonly string[]
+  valuesOf(
+    deployment: Pick<DeploymentRow, 'id' | 'variables' | 'variable_origins' | 'former_values' | 'git_token'>,
+  ): readonly string[]
+  /** Returns the connection strings that a release had before rotations, the latest last. */
+  formerOf(deployment: Pick<DeploymentRow, 'id' | 'former_values'>): readonly string[]
 }
 
 export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
@@ -21,17 +25,22 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
     JSON.parse(secrets.decrypt(deployment.variables, deployment.id))
   const tokenOf: DeploymentSecrets['tokenOf'] = ({ id, git_token }) =>
     git_token === null ? null : secrets.decrypt(git_token, tokenContext(id))
+  const formerOf: DeploymentSecrets['formerOf'] = ({ id, former_values }) =>
+    former_values === null ? [] : JSON.parse(secrets.decrypt(former_values, id))
   return {
     variablesOf,
     tokenOf,
+    formerOf,
     valuesOf(deployment) {
       const token = tokenOf(deployment)
       const { plain = [], linked = {} } = deployment.variable_origins ?? {}
       const variables = variablesOf(deployment)
       const secret = Object.entries(variables).flatMap(([name, value]) => (plain.includes(name) ? [] : [value]))
       // Many programs print the parts of an address, each by itself.
-      const passwords = Object.keys(linked).flatMap((name) => URL.parse(variables[name] ?? '')?.password ?? [])
-      return [...secret, ...passwords, ...(token === null ? [] : [token, ...token.split(':')])]
+      const former = formerOf(deployment)
+      const addresses = [...Object.keys(linked).map((name) => variables[name] ?? ''), ...former]
+      const passwords = addresses.flatMap((address) => URL.parse(address)?.password ?? [])
+      return [...secret, ...former, ...passwords, ...(token === null ? [] : [token, ...token.split(':')])]
     },
   }
 }

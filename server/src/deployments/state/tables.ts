@@ -67,6 +67,8 @@ export type DeploymentsTables = {
     root: string | null
     /** The variables of the release as encrypted JSON. */
     variables: Buffer
+    /** Connection strings of before rotations, the latest last, as encrypted JSON: logs mask their passwords. Null for none. */
+    former_values: Buffer | null
     /** Null for deployments of older versions: all their variables are their own. */
     variable_origins: NullableJson<VariableOrigins>
     /** Encrypted, for the fetch alone; null afterwards. */

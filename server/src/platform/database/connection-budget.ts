@@ -79,6 +79,8 @@ export const connectionBudget = {
       /** Starts of existing releases, in a lane of their own so that they wait for no build. */
       start: { concurrency: 5, connectionsEach: 1 },
       databases: { concurrency: 10, connectionsEach: 1 },
+      /** Rotations of passwords, for which requests wait: copies of databases may take all places of their lane for an hour. */
+      logins: { concurrency: 3, connectionsEach: 1 },
       removal: { concurrency: 2, connectionsEach: 1 },
     },
   }),

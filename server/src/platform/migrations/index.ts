@@ -35,6 +35,7 @@ import { certificates } from './steps/0020-0039/0033-certificates.ts'
 import { domainContests } from './steps/0020-0039/0034-domain-contests.ts'
 import { engineNames } from './steps/0020-0039/0035-engine-names.ts'
 import { superseded } from './steps/0020-0039/0036-superseded.ts'
+import { databaseLogins } from './steps/0020-0039/0037-database-logins.ts'
 
 /**
  * All steps of the schema, applied in the order of their names. A released one is never edited. `oldestServer` of a step says
@@ -80,4 +81,6 @@ export const migrations: Migrations = {
   // Older servers would create databases under their ids, which no connection string has any more.
   '0035-engine-names': { ...engineNames, oldestServer: '0035-engine-names' },
   '0036-superseded': superseded,
+  // Older servers would give the owner's role the password of the second one.
+  '0037-database-logins': { ...databaseLogins, oldestServer: '0037-database-logins' },
 }

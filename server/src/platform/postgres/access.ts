@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { socketPort } from './socket.ts'
@@ -36,7 +37,8 @@ export function hbaFile(directory: string): string {
 /** Writes the file, readable for the cluster's user. It is replaced at once, so a running cluster never reads half of it. */
 export async function writeHba(directory: string, text: string): Promise<void> {
   const file = hbaFile(directory)
-  const fresh = `${file}.new`
+  // Several servers may do so at once.
+  const fresh = `${file}.${randomUUID()}`
   await writeFile(fresh, text)
   await chmod(fresh, 0o644)
   await rename(fresh, file)

@@ -57,15 +57,21 @@ export interface RotatedDatabase {
   readonly connectionString: string
 }
 
+/** The connection strings of before rotations that a release keeps, so that its logs mask them. */
+const mostFormer = 5
+
 /**
- * Gives the new connection string of a database to the releases that have the old one and can still be started: the old
- * password works no more. The lock of the database is the caller's. Resolves to false when there are none.
+ * Gives the new connection string of a database to the releases that have the old one and can still be started, and counts the
+ * rotation: an instance that was started before is outdated from then on. Returns them. The lock of the database is the caller's.
  */
 export async function refreshReleases(
-  given: { readonly secretBox: SecretBox; readonly secrets: Pick<DeploymentSecrets, 'variablesOf'> },
+  given: {
+    readonly secretBox: SecretBox
+    readonly secrets: Pick<DeploymentSecrets, 'variablesOf' | 'formerOf'>
+  },
   transaction: Transaction,
   { projectId, databaseId, connectionString }: RotatedDatabase,
-): Promise<boolean> {
+): Promise<readonly DeploymentRow[]> {
   const trx = tablesOf(transaction)
   const rows = await trx
     .selectFrom('deployments')
@@ -76,33 +82,30 @@ export async function refreshReleases(
     .forUpdate()
     .execute()
   for (const row of rows) {
-    const names = Object.entries(row.variable_origins?.linked ?? {}).filter(([, id]) => id === databaseId)
-    const changed = Object.fromEntries(names.map(([name]) => [name, connectionString]))
-    const variables = JSON.stringify({ ...given.secrets.variablesOf(row), ...changed })
+    const { given: own = [], plain = [], linked = {}, rotations = 0 } = row.variable_origins ?? {}
+    const names = Object.keys(linked).filter((name) => linked[name] === databaseId)
+    const before = given.secrets.variablesOf(row)
+    const former = [...given.secrets.formerOf(row), ...names.flatMap((name) => before[name] ?? [])]
+    const kept = [...new Set(former)].slice(-mostFormer)
+    const after = { ...before, ...Object.fromEntries(names.map((name) => [name, connectionString])) }
     await trx
       .updateTable('deployments')
-      .set({ variables: given.secretBox.encrypt(variables, row.id) })
+      .set({
+        variables: given.secretBox.encrypt(JSON.stringify(after), row.id),
+        former_values: given.secretBox.encrypt(JSON.stringify(kept), row.id),
+        variable_origins: JSON.stringify({ given: own, plain, linked, rotations: rotations + 1 }),
+      })
       .where('id', '=', row.id)
       .execute()
   }
-  return rows.length > 0
+  return rows
 }
 
-/**
- * Counts a rotation of the password of a database for the releases that have its connection string, and returns them. An
- * instance that was started before is outdated from then on.
- */
-export const countRotation = (
-  transaction: Transaction,
-  databaseId: string,
-): Promise<Pick<DeploymentRow, 'id' | 'app_id' | 'status'>[]> =>
-  tablesOf(transaction)
-    .updateTable('deployments')
-    .set({
-      variable_origins: sql`jsonb_set(
-        variable_origins, '{rotations}', to_jsonb(coalesce((variable_origins->>'rotations')::integer, 0) + 1))`,
-    })
+/** Returns the releases that have the connection string of a database, and run or are about to. */
+export const releasesInUse = (database: Database, databaseId: string): Promise<DeploymentRow[]> =>
+  tablesOf(database)
+    .selectFrom('deployments')
+    .selectAll()
     .where(has(databaseId))
-    .where(startable)
-    .returning(['id', 'app_id', 'status'])
+    .where('status', 'in', ['building', 'running'])
     .execute()

@@ -69,7 +69,10 @@ function RotatePassword({ database }: DatabaseProps) {
         action="Rotate password"
         mutation={rotate}
       >
-        <p>You get a new connection string. The old password stops working immediately; open connections stay open.</p>
+        <p>
+          You get a new connection string. The old password stops working immediately, and its connections end. While
+          linked apps run, it works until all of their instances have been replaced, for 15 minutes at most.
+        </p>
       </ConfirmDialog>
       <ConnectionDialog
         title="New connection string"

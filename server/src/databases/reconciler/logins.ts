@@ -1,0 +1,215 @@
+import type { Database, Transaction } from '../../platform/database.ts'
+import { planNamed } from '../../platform/plans.ts'
+import type { SecretBox } from '../../platform/secrets.ts'
+import { type Engine, openInstanceOf } from '../engines/engine.ts'
+import type { Instance } from '../engines/instance.ts'
+import { ensureRole, type RoleDependencies } from '../engines/logins.ts'
+import { connectionStringOf } from '../linked.ts'
+import { loginOf, otherLoginOf } from '../logins.ts'
+import { databaseLimits } from '../plan-limits.ts'
+import type { DatabaseRow, DatabasesTables } from '../tables.ts'
+
+/** The apps that are linked to databases, as rotations of passwords need them. */
+export interface LinkedApps {
+  /**
+   * Gives releases the new connection string of a database, and lets the instances that have the old one be replaced. Resolves to
+   * false when there are none.
+   */
+  follow(
+    transaction: Transaction,
+    rotated: { readonly projectId: string; readonly databaseId: string; readonly connectionString: string },
+  ): Promise<boolean>
+  /** True when every instance that has a place was started with the current connection string of the database. */
+  haveFollowed(databaseId: string): Promise<boolean>
+  /** How long an instance that was replaced may go on, to finish its requests. */
+  readonly leaveMs: number
+}
+
+export interface LoginsDependencies extends RoleDependencies {
+  readonly database: Database
+  readonly engine: Engine
+}
+
+/** How long the former password works at most, while linked apps use it. */
+const formerDeadlineMs = 15 * 60_000
+
+/**
+ * Does the next step of a rotation: lets the other role log in with the next password, makes it the current one, and ends the former
+ * one when no linked app uses it any more. Nothing else may change the logins of the database meanwhile. It can be
+ * repeated, however far an earlier call got.
+ */
+export async function changeLogins(
+  dependencies: LoginsDependencies,
+  linked: LinkedApps,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const rotates = row.next_password !== null && row.status === 'available'
+  if (row.former_password === null && !rotates) return
+  const instance = await openInstanceOf(dependencies.engine, row, signal)
+  if (row.former_password !== null) {
+    // There are two roles: the next password takes the place of the former one.
+    if (!rotates && !isOver(row)) return awaitFollowers(dependencies, linked, instance, row, signal)
+    await endFormer(dependencies, instance, row, signal)
+  }
+  if (!rotates) return
+  const rotated = await rotate(dependencies, linked, instance, row, signal)
+  if (rotated === null) return
+  if (isOver(rotated)) await endFormer(dependencies, instance, rotated, signal)
+  else await awaitFollowers(dependencies, linked, instance, rotated, signal)
+}
+
+const isOver = ({ former_ends_at }: DatabaseRow): boolean => former_ends_at !== null && former_ends_at <= new Date()
+
+/** Lets both roles log in. Returns the row as it is then; null if the database was deleted or is restored meanwhile. */
+async function rotate(
+  dependencies: LoginsDependencies,
+  linked: LinkedApps,
+  instance: Instance,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<DatabaseRow | null> {
+  const { database, secrets } = dependencies
+  const { role_name: owner, next_password: password } = row
+  const role = otherLoginOf(row)
+  if (role === null || password === null) throw new Error('a rotation has no role and no password')
+  await ensureRole(dependencies, instance, row, { role, password }, signal)
+  await instance.roles.allowUntil(role, null, signal)
+  // A database that is far too large refuses logins for a time.
+  if (row.restriction !== 'no_login') await instance.roles.admit(owner, [role], signal)
+  return database.transaction().execute((transaction) => accept(transaction, secrets, linked, row))
+}
+
+/** Makes the next password the current one, in the row and in the releases of linked apps. */
+async function accept(
+  transaction: Transaction,
+  secrets: SecretBox,
+  linked: LinkedApps,
+  { id, next_password }: DatabaseRow,
+): Promise<DatabaseRow | null> {
+  const trx = transaction.withTables<DatabasesTables>()
+  // Apps that are about to be linked hold the lock, so that they are found.
+  const row = await trx.selectFrom('databases').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
+  if (row?.status !== 'available' || next_password === null || row.next_password === null) return null
+  const login = row.login === 'owner' ? 'second' : 'owner'
+  const next = { ...row, login, password: row.next_password } as const
+  const connectionString = connectionStringOf(secrets, next)
+  const hasApps = await linked.follow(transaction, { projectId: row.project_id, databaseId: id, connectionString })
+  return trx
+    .updateTable('databases')
+    .set({
+      login,
+      password: row.next_password,
+      next_password: null,
+      former_password: row.password,
+      former_ends_at: new Date(Date.now() + (hasApps ? formerDeadlineMs : 0)),
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Sets the end of the former password once no instance needs it any more. */
+async function awaitFollowers(
+  { database, plans }: LoginsDependencies,
+  { haveFollowed, leaveMs }: LinkedApps,
+  { roles }: Instance,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { id, role_name: owner, former_ends_at: deadline, former_password } = row
+  const former = otherLoginOf(row)
+  if (former === null || deadline === null) return
+  // The engine ends the password also if no server runs then.
+  await roles.allowUntil(former, deadline, signal)
+  // PostgreSQL counts the sessions of each role by itself.
+  await roles.limitDatabase(owner, -1, connectionsOf(plans, row), signal)
+  if (!(await haveFollowed(id))) return
+  const end = new Date(Date.now() + leaveMs)
+  if (end >= deadline) return
+  await database
+    .withTables<DatabasesTables>()
+    .updateTable('databases')
+    .set({ former_ends_at: end })
+    .where('id', '=', id)
+    .where('former_password', '=', former_password)
+    .execute()
+}
+
+async function endFormer(
+  { database, plans, logger }: LoginsDependencies,
+  { roles }: Instance,
+  row: DatabaseRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { id, role_name: owner, former_password } = row
+  const former = otherLoginOf(row)
+  if (former !== null) {
+    await roles.limitDatabase(owner, connectionsOf(plans, row), -1, signal)
+    await roles.endLogin(former, owner, signal)
+  }
+  await database
+    .withTables<DatabasesTables>()
+    .updateTable('databases')
+    .set({ former_password: null, former_ends_at: null })
+    .where('id', '=', id)
+    .where('former_password', '=', former_password)
+    .execute()
+  logger.info({ database: id }, 'the former password of a database has ended')
+}
+
+const connectionsOf = (plans: LoginsDependencies['plans'], { plan }: DatabaseRow): number =>
+  databaseLimits(planNamed(plans, plan)).connections
+
+/** Returns a function that goes on with the rotations that are under way. */
+export function createRotationsCheck({
+  database,
+  engine,
+  logger,
+  change,
+}: Pick<LoginsDependencies, 'database' | 'engine' | 'logger'> & {
+  readonly change: (databaseId: string, signal: AbortSignal) => Promise<void>
+}): (signal: AbortSignal) => Promise<void> {
+  return async (signal) => {
+    const rows = await database
+      .withTables<DatabasesTables>()
+      .selectFrom('databases')
+      .select('id')
+      .where('engine', '=', engine.name)
+      .where((where) => where.or([where('next_password', 'is not', null), where('former_password', 'is not', null)]))
+      .execute()
+    await Promise.all(
+      rows.map(({ id }) =>
+        change(id, signal).catch((err: unknown) => {
+          if (!signal.aborted) logger.warn({ err, database: id }, 'the rotation of a password does not go on yet')
+        }),
+      ),
+    )
+  }
+}
+
+/**
+ * Returns a function that gives second roles the settings of their owners. A session of a second role is the owner, so that its
+ * `alter role current_user` changes the owner.
+ */
+export function createSettingsCheck({
+  database,
+  engine,
+}: Pick<LoginsDependencies, 'database' | 'engine'>): (signal: AbortSignal) => Promise<void> {
+  return async (signal) => {
+    const rows = await database
+      .withTables<DatabasesTables>()
+      .selectFrom('databases')
+      .selectAll()
+      .where('status', '=', 'available')
+      .where('engine', '=', engine.name)
+      .where('login', '=', 'second')
+      .execute()
+    for (const [, [first, ...more]] of Map.groupBy(rows, ({ version }) => version)) {
+      if (first === undefined) continue
+      const instance = await openInstanceOf(engine, first, signal)
+      const roles = [first, ...more].map((row) => ({ name: loginOf(row), owner: row.role_name }))
+      await instance.roles.copySettings(roles, signal)
+    }
+  }
+}
