@@ -15,7 +15,7 @@ import { type HostileOptions, type HostileServer, hostileServer } from './server
  *     })
  *   })
  *
- * `npm run hostile` runs all of them, prints attempted and held, and compares the table of SECURITY.md with the outcomes.
+ * `npm run hostile` runs all of them, prints attempted and held, and compares the table of docs/attacks.md with the outcomes.
  */
 
 declare module 'vitest' {

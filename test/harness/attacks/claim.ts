@@ -3,11 +3,11 @@ export const modes = ['root', 'user'] as const
 export type Mode = (typeof modes)[number]
 export const names: Readonly<Record<Mode, string>> = { root: 'as root', user: 'as an ordinary user with bubblewrap' }
 
-/** Says what is tried and what the outcome is to be. `held` is a sentence of SECURITY.md. */
+/** Says what is tried and what the outcome is to be. `held` is a sentence of docs/attacks.md. */
 export interface Claim {
   /** Names the attack, such as `file-source`. */
   readonly id: string
-  /** The topic of the table in SECURITY.md that it belongs to. */
+  /** The topic of the table in docs/attacks.md that it belongs to. */
   readonly topic: Topic
   /** The sentence that is true when the attack fails, such as "A deployment reads no file of the server". */
   readonly held: string

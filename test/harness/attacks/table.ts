@@ -11,7 +11,7 @@ const first = '<!-- attacks -->\n'
 const last = '<!-- /attacks -->'
 
 /**
- * Returns the table of SECURITY.md: a row for each claim, a column for each mode, and the reasons below.
+ * Returns the table of docs/attacks.md: a row for each claim, a column for each mode, and the reasons below.
  *
  * @throws Error when two claims have one id
  */
@@ -49,6 +49,6 @@ export function securityTable(outcomes: readonly Outcome[]): string {
 export function withTable(page: string, table: string): string {
   const from = page.indexOf(first)
   const to = page.indexOf(last)
-  if (from < 0 || to < from) throw new Error(`SECURITY.md has no ${first.trim()} … ${last}`)
+  if (from < 0 || to < from) throw new Error(`docs/attacks.md has no ${first.trim()} … ${last}`)
   return `${page.slice(0, from + first.length)}${table}${page.slice(to)}`
 }

@@ -5,11 +5,11 @@ import { type Outcome, securityTable, withTable } from '../../harness/attacks/ta
 
 /**
  * `npm run hostile [-- --write]`: runs every attack in every mode, and prints attempted and held. The exit status is 1 when
- * one succeeded or could not be tried, or when the table of SECURITY.md does not say the same; `--write` writes the table.
+ * one succeeded or could not be tried, or when the table of docs/attacks.md does not say the same; `--write` writes the table.
  *
  * `npm run hostile -- --table` tries nothing. It writes the table as it is when all attacks fail, which the next whole run checks.
  */
-const page = fileURLToPath(new URL('../../../SECURITY.md', import.meta.url))
+const page = fileURLToPath(new URL('../../../docs/attacks.md', import.meta.url))
 
 process.env['HOSTILE_MODES'] = 'all'
 const isTableAlone = process.argv.includes('--table')
@@ -32,6 +32,6 @@ const current = withTable(text, securityTable(outcomes))
 if (held < outcomes.length || outcomes.length === 0) process.exitCode = 1
 else if (isTableAlone || process.argv.includes('--write')) await writeFile(page, current)
 else if (text !== current) {
-  console.error('The table of SECURITY.md differs from the outcomes. Run npm run hostile -- --table')
+  console.error('The table of docs/attacks.md differs from the outcomes. Run npm run hostile -- --table')
   process.exitCode = 1
 }
