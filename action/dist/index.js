@@ -30916,20 +30916,23 @@ __nccwpck_require__.d(__webpack_exports__, {
 ;// CONCATENATED MODULE: ./server/dist/contract/dotenv.js
 /**
  * Reads the common form of `.env` files: lines of `NAME=VALUE`, each with an optional `export` before the name. Blank
- * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by `#`.
- * A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes `\n`, `\r`,
- * `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
+ * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by
+ * `#`. A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes
+ * `\n`, `\r`, `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
  *
  * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
- * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last of
- * two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
+ * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last
+ * of two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
  */
 function parseDotenv(text) {
     const { variables, problems } = readDotenv(text);
     const [first] = problems;
     return first === undefined ? { ok: true, variables } : { ok: false, ...first };
 }
-/** Reads as `parseDotenv` does, but goes on after a wrong line and returns all problems beside the valid variables. */
+/**
+ * Reads like `parseDotenv`, but continues after a wrong line and returns all problems in addition to the valid
+ * variables.
+ */
 function readDotenv(text) {
     const normalized = text.replaceAll('\r\n', '\n');
     const found = new Map();
@@ -30974,7 +30977,7 @@ function readLine(text, start) {
     const value = rest.replace(/\s#[\s\S]*$/, '').trim();
     return { end, name, value };
 }
-/** For each opening quote: the value up to and including the closing quote, and the quote's name in messages. */
+/** For each opening quote: the value including the closing quote, and the name of the quote in messages. */
 const quotes = {
     '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
     "'": { content: /([^']*)'/y, label: 'single quote' },
@@ -34821,7 +34824,7 @@ class ApiError extends Error {
         return { error: { code: this.code, message: this.message, details: this.details } };
     }
 }
-/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
+/** Returns an `invalid_request` for one or several fields. The first field gives the message and `details.field`. */
 function invalidRequest(first, ...others) {
     return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
         field: first.field,
@@ -34834,9 +34837,8 @@ function notFound() {
 }
 
 ;// CONCATENATED MODULE: ./server/dist/contract/routes.js
-/** The resources that permissions to read and to write are given for. */
+/** The resources with read and write permissions. */
 const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'];
-/** All permissions. */
 const scopes = [
     ...scopeResources.flatMap((resource) => [`${resource}:read`, `${resource}:write`]),
     'runs:write',
@@ -35358,15 +35360,15 @@ const dashboardRoutes = {
 
 
 /**
- * Creates a typed client of the whole API. Methods reject with `ApiError` when the server answers with an error, and with
- * the error of `fetch` when there is no answer.
+ * Creates a typed client of the whole API. Methods reject with `ApiError` when the server answers with an error, and
+ * with the error of `fetch` when there is no answer.
  */
 function createClient(options) {
     return createMethods(routes, options);
 }
-/** As the server does. */
+/** True for operations that accept an idempotency key, by the rule of the server. */
 const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
-/** Creates one method for each route of a table, by group and verb. The caller adds their types. */
+/** Creates one method for each route of a table, by group and verb. The caller adds the types. */
 function createMethods(table, options) {
     const baseUrl = options.baseUrl.replace(/\/+$/, '');
     const send = options.fetch ?? fetch;
@@ -35374,7 +35376,7 @@ function createMethods(table, options) {
     const request = async (route, url, input) => {
         const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
         let uncertain = false;
-        // Aborted when there is no key: whoever gives it has tried often enough.
+        // Aborted when there is no key: the key function has already retried.
         const withoutKey = new AbortController();
         const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
         const attempt = async () => {
@@ -35389,11 +35391,11 @@ function createMethods(table, options) {
             uncertain = before || response.status >= 500;
             return { response, text };
         };
-        // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
+        // Uploads are not repeated: they have no idempotency key, and their body may be a consumed stream.
         const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''));
         const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
         const { response, text = '' } = answered;
-        // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
+        // A 404 on a repeated DELETE means that an earlier attempt, whose answer was lost, has succeeded.
         const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
         if (!response.ok && !deleted)
             throw readError(response, text);
@@ -35421,7 +35423,7 @@ function createMethods(table, options) {
     }
     return client;
 }
-/** Returns the value of an answer; the response itself where its text is a stream. */
+/** Returns the value of an answer, or the response itself for a stream of text. */
 function read(route, { response, text }) {
     if (text === undefined)
         return response;
@@ -35438,7 +35440,7 @@ function requestInit(route, input, apiKey, key) {
         headers.set('authorization', `Bearer ${apiKey}`);
     if (key !== undefined)
         headers.set('idempotency-key', key);
-    // The type of a form names its boundary, which `fetch` chooses.
+    // The media type of a form includes the boundary, which `fetch` chooses.
     if (type !== undefined && type !== 'multipart/form-data')
         headers.set('content-type', type);
     return {
@@ -35446,7 +35448,7 @@ function requestInit(route, input, apiKey, key) {
         headers,
         ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
         ...(input.signal === undefined ? {} : { signal: input.signal }),
-        // The API never redirects. Following one could send the key to another host or turn a POST into a GET.
+        // The API never redirects. Following a redirect could send the key to another host, or turn a POST into a GET.
         redirect: 'manual',
     };
 }
@@ -35478,7 +35480,6 @@ function readJson(text, response) {
         throw foreignAnswer(response);
     }
 }
-/** Returns the `ApiError` of an error answer. */
 function readError(response, text) {
     try {
         const { error } = JSON.parse(text);
@@ -35508,14 +35509,13 @@ function isProblem(value) {
 function requestIdOf(response) {
     return response.headers.get('x-request-id') ?? undefined;
 }
-/** The longest wait that an answer may ask for. When `Retry-After` is longer, the client does not retry. */
+/** The longest accepted `Retry-After`. The client does not retry after a longer one. */
 const longestRetryAfterMs = 60_000;
-/** The longest wait that the client chooses. */
 const longestBackOffMs = 15_000;
 const firstWaitMs = 500;
 /**
- * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after all repetitions. Waits for
- * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last answer after all repetitions. Waits for
+ * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as no answer.
  */
 async function withRetries({ most, onRetry }, attempt, signal) {
     for (let made = 0;; made++) {
@@ -35586,13 +35586,13 @@ function pause(ms, signal) {
 class NoTokenError extends Error {
     name = 'NoTokenError';
 }
-/** Time limit for a token and for an answer, in milliseconds. */
+/** The time limit for a token and for an answer, in milliseconds. */
 const answerTimeout = 30_000;
-/** With growing pauses, they take about half a minute. */
+/** With growing pauses, these repetitions take about half a minute. */
 const usualRetries = 6;
 /**
- * Exchanges tokens of a CI for keys. The first key is asked for when it is needed, and the next ones at half of the life
- * of the one before, until `end`. A failure of that is tried again when the next key is needed.
+ * Exchanges CI tokens for keys. The first key is requested on demand, each next key at half of the lifetime of the key
+ * before, until `end`. A failed renewal is retried when the next key is needed.
  */
 function createKeyExchange(options) {
     let current;
@@ -35620,7 +35620,7 @@ function createKeyExchange(options) {
                 return current.apiKey;
             const alive = current;
             return unlessAborted(renew(signal), signal).then(({ apiKey }) => apiKey, (error) => {
-                // Some CIs give a job one token: its key serves until it expires.
+                // Some CIs give a job only one token: its key is used until it expires.
                 if (signal?.aborted !== true && alive !== undefined && isAlive(alive))
                     return alive.apiKey;
                 throw error;
@@ -35633,7 +35633,7 @@ function createKeyExchange(options) {
         },
     };
 }
-/** Ends a key before it expires. One that has ended before is no error. */
+/** Revokes a key before it expires. An already revoked key is no error. */
 async function endKey(options) {
     const { address, apiKey, fetch: send = fetch, signal = AbortSignal.timeout(answerTimeout) } = options;
     const headers = { authorization: `Bearer ${apiKey}` };
@@ -35674,16 +35674,16 @@ async function exchange({ address, projectId, requestToken, retries = usualRetri
         throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .foreignAnswer */ .XL)(response);
     return { apiKey, expiresAt, since, lifeMs: lifeOf(expiresAt, response) };
 }
-/** Returns the life of a key in milliseconds by the server's clock, since this machine's may be wrong. */
+/** Returns the lifetime of a key in milliseconds by the server's clock, because the local clock may be wrong. */
 function lifeOf(expiresAt, response) {
     const answered = Date.parse(response.headers.get('date') ?? '');
-    // The header has whole seconds, so the answer may be up to a second younger than it says.
+    // The header has whole seconds, so the answer may be up to a second newer than the header says.
     const life = Date.parse(expiresAt) - (Number.isNaN(answered) ? Date.now() : answered + 1000);
     return Math.max(0, life) || 0;
 }
 const isAlive = ({ since, lifeMs }) => performance.now() - since < lifeMs;
 const targetOf = (address) => `${address}/oidc/token`;
-/** Resolves or rejects like the promise, or rejects with the signal's reason when that comes first. */
+/** Settles like the promise, or rejects with the reason of the signal if the abort comes first. */
 function unlessAborted(promise, signal) {
     if (signal === undefined)
         return promise;

@@ -14,7 +14,7 @@ import { dataDirectoryAt, openDataDirectory } from './platform/startup/data-dire
 import { clusterUser, openState } from './platform/startup/state.ts'
 import { createTenancy, type Tenancy } from './projects/tenancy.ts'
 
-/** The parts that the commands of an operator use, beside a running server or without one. */
+/** The parts that operator commands use, with or without a running server. */
 export interface Administration {
   readonly database: Database
   readonly accounts: Accounts
@@ -25,7 +25,6 @@ export interface Administration {
   readonly tenancy: Tenancy
 }
 
-/** Opens the data directory and its database while `work` runs. */
 export async function administer<T>(
   options: { readonly config: Config; readonly logger: Logger },
   work: (administration: Administration) => Promise<T>,
@@ -49,7 +48,7 @@ export async function administer<T>(
   }
 }
 
-/** True when the embedded PostgreSQL outlives its servers: a command leaves it as it was. */
+/** True when the embedded PostgreSQL already runs without a server. A command then leaves it running. */
 async function isLeftRunning({ dataDirectory, databaseUrl }: Config): Promise<boolean> {
   const { cluster, run } = dataDirectoryAt(dataDirectory)
   if (databaseUrl !== undefined || (await findPostmaster(cluster)) === null) return false
@@ -57,8 +56,8 @@ async function isLeftRunning({ dataDirectory, databaseUrl }: Config): Promise<bo
 }
 
 /**
- * Installs a major version of PostgreSQL for users' databases into the data directory, beside a running server or without
- * one. Returns the exact version. Rejects when there is no such version, or the registry does not deliver it.
+ * Installs a major version of PostgreSQL for users' databases into the data directory, with or without a running
+ * server. Returns the exact version. Rejects when the version does not exist, or the registry does not deliver it.
  */
 export async function installBinaries(
   options: { readonly config: Config; readonly logger: Logger; readonly signal: AbortSignal },

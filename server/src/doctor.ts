@@ -27,10 +27,10 @@ import { buildMemory, controlGroups, placeOfBuilds } from './runtimes/process/co
 
 /** The first git whose `fetch` supports all options that the server uses (2022-06). */
 const leastGit = [2, 37] as const
-/** A clock that shows an earlier time is wrong, because the server was made later. */
+/** An earlier time means a wrong clock, because the server is newer. */
 const earliest = Date.UTC(2025, 0, 1)
 
-/** Checks what the server needs and can use, with this configuration. Changes nothing and starts nothing. */
+/** Checks what the server needs and can use with this configuration. Changes and starts nothing. */
 export async function findings(config: Config): Promise<Finding[]> {
   const found = await Promise.all([
     git(config),
@@ -68,7 +68,7 @@ export function isGitEnough(text: string): boolean {
   return major > leastGit[0] || (major === leastGit[0] && minor >= leastGit[1])
 }
 
-/** Checks what keeps builds and apps apart from each other and from the machine, of a server that is root or not. */
+/** Checks the isolation of builds and apps from each other and from the machine, for a server with or without root. */
 export const isolationFindings = (config: Config, asRoot: boolean): Promise<Finding[]> =>
   Promise.all([bubblewrap(config, asRoot), networks(config, asRoot)])
 
@@ -87,7 +87,10 @@ async function bubblewrap({ path }: Config, asRoot: boolean): Promise<Finding> {
   return { subject, state: 'missing', found: [found, ownUsers].filter((each) => each !== null).join('; '), cost }
 }
 
-/** Looks for the programs alone: only a start of the server shows that this kernel allows networks, and a check changes nothing. */
+/**
+ * Checks only for the programs: a test whether the kernel allows networks would change the machine, so the start of the
+ * server does it.
+ */
 async function networks({ appNetwork, path }: Config, asRoot: boolean): Promise<Finding> {
   const subject = 'networks'
   const cost =
@@ -151,7 +154,10 @@ async function deepestFolder(path: string): Promise<string> {
   return dirname(path) === path || (await exists(path)) ? path : deepestFolder(dirname(path))
 }
 
-/** Says whether the file system holds apps to their size. Where it does not, sizes are measured, which is enough for most. */
+/**
+ * Reports whether the file system enforces the disk limits of apps. Otherwise the server measures sizes, which usually
+ * suffices.
+ */
 async function quotas({ dataDirectory }: Config): Promise<Finding> {
   const subject = 'quotas'
   const folder = await deepestFolder(dataDirectory)
@@ -165,7 +171,7 @@ async function quotas({ dataDirectory }: Config): Promise<Finding> {
   return { subject, state: 'missing', found, cost: `${cost} Install btrfs-progs and run: btrfs quota enable ${folder}` }
 }
 
-/** Checks the ports that the server listens on. A port held by a running server of ours is fine. */
+/** Checks the ports that the server listens on. A port that our own running server uses is fine. */
 async function ports({ host, port, apps }: Config): Promise<Finding[]> {
   const runs = await isFairlead(host, port)
   const found = [await portFinding('API port', host, port, runs)]
@@ -182,7 +188,7 @@ async function portFinding(subject: string, host: string, port: number, runs: bo
   return { subject, state: 'broken', found, cost }
 }
 
-/** For information alone: an app in a language that is absent fails with the same advice. */
+/** Only information: an app in a missing language fails with the same advice. */
 async function languages(): Promise<Finding[]> {
   const all = await languagesOf(detectors)
   return all.map(({ name, there, missing }) => ({
@@ -192,7 +198,7 @@ async function languages(): Promise<Finding[]> {
   }))
 }
 
-/** @param now in milliseconds, by the system's clock */
+/** @param now time of the system clock in milliseconds */
 export function clock(now: number): Finding {
   const found = new Date(now).toISOString()
   if (now >= earliest) return { subject: 'clock', state: 'ok', found }

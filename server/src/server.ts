@@ -27,26 +27,26 @@ import { endLeftovers } from './running/leftovers.ts'
 export type { ServerOptions } from './composition/composition.ts'
 
 export interface FairleadServer {
-  /** The address that it listens on, such as `http://127.0.0.1:3000`. */
+  /** The listening address, such as `http://127.0.0.1:3000`. */
   readonly url: string
   /** The server that listens there, for a handover. */
   readonly listener: Server
   /**
-   * Gives up the leadership, stops accepting, and finishes what was accepted; for a server that another one has replaced.
-   * Stop it afterwards.
+   * Gives up the leadership, stops accepting, and finishes accepted requests, after another server has replaced this
+   * server. Call `stop` afterwards.
    */
   retire(deadlineMs: number): Promise<void>
   /**
-   * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` it also
-   * stops apps, gateway and database clusters; with `server` they stay for the next server.
+   * Stops in order: accepts no new work, ends running requests and jobs, and closes the database. With `all` also stops
+   * apps, gateway and database clusters; with `server` they stay for the next server.
    */
   stop(scope: StopScope): Promise<void>
 }
 
 /**
- * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready, and
- * either this server leads and its apps are reconciled, or another one leads. It may lead, follow, and lead again.
- * Rejects when the server cannot start (port, data directory, database, key); nothing is left running then.
+ * Starts a whole server. It answers on `/healthz` and `/readyz` at once; the function resolves when the API is ready,
+ * and either this server leads and its apps are reconciled, or another server leads. It may lead, follow, and lead
+ * again. Rejects when the server cannot start (port, data directory, database, key); nothing is left running then.
  */
 export async function startServer(options: ServerOptions): Promise<FairleadServer> {
   const { config, logger } = options
@@ -86,7 +86,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     const warning = await foreignOwner(config.dataDirectory)
     if (warning !== null) logger.warn(warning)
     const directory = await openDataDirectory(config.dataDirectory, clusterUser(config))
-    // The record that this server writes next needs room, too.
+    // Release the reserve first: the next record also needs space.
     await releaseBallast(directory.root, logger)
     const id = randomUUID()
     const runConnections = composeRunConnections({ state: { directory }, stack, retiring: retirement.signal, logger })
@@ -100,14 +100,14 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     })
     stack.defer('control socket', presence.close)
     presence.update({ url })
-    // A start that failed has no right to end what it has not taken over.
+    // A failed start must not end parts that it has not taken over.
     stack.defer('what is left', async (scope) => {
       if (scope === 'all' && isReady) await endLeftovers({ directory, logger })
     })
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })
     stack.defer('database', (scope) => state.close({ keep: scope === 'server' }))
     const server = await register({ ...options, state, stack }, { id, url })
-    // A newer version may have migrated before it saw this server's registration.
+    // A newer version may have migrated the database before it saw the registration of this server.
     await assertUsableSchema(state.db, migrations)
     await prepareJobs(state.pool, logger)
     const secrets = await openSecretBox({
@@ -137,7 +137,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
       registerRole(metrics, member)
       registerLostLines(metrics, options.lostLogLines)
     }
-    // Closed first when the server stops, so that requests finish while all that they need still runs.
+    // Closed first at a stop, so that requests finish while their dependencies still run.
     stack.defer('http', finish)
     await begin()
     presence.update({ state: 'ready' })
@@ -154,7 +154,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
   }
 }
 
-/** Nobody can read metrics without a token: then neither they nor the memory of their library are needed. */
+/** Returns null without a token, because then metrics cannot be read, and their library only takes memory. */
 async function openMetrics(token: string | undefined, logger: Logger): Promise<ProtectedMetrics | null> {
   if (token === undefined) return null
   const { createMetrics } = await import('./platform/metrics.ts')

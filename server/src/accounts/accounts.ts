@@ -9,7 +9,7 @@ export interface Account {
   readonly id: string
   readonly name: string
   readonly plan: Tier
-  /** The account's own rate limit; `null` for that of its plan. */
+  /** Overrides the rate limit of the plan; `null` for the plan's limit. */
   readonly requestsPerHour: number | null
 }
 
@@ -22,7 +22,7 @@ export interface Accounts {
   list(): Promise<Account[]>
   /** Returns `undefined` when there is no such account. */
   update(id: string, changes: AccountChanges): Promise<Account | undefined>
-  /** Inside a transaction, pass it: the query then needs no second connection. */
+  /** Pass the transaction inside a transaction: the query then needs no second connection. */
   get(id: string, within?: Database | Transaction): Promise<Account | undefined>
 }
 
@@ -71,7 +71,7 @@ export function createAccounts({ database }: { database: Database }): Accounts {
   }
 }
 
-/** Returns the account as its own keys and users see it, with the current window of its rate limit. */
+/** Returns the account as its keys and users see it, with the current window of its rate limit. */
 export async function describeAccount(
   { database, plans }: { readonly database: Database; readonly plans: Plans },
   accountId: string,

@@ -9,9 +9,7 @@ import type { AccountsTables } from './tables.ts'
 export interface AuditLog {
   readonly write: Audit
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'auditLog.list'>>>
-  /** Removes entries older than this. */
   forget(days: number): Promise<void>
-  /** Removes all entries of an account but the newest. */
   keepNewest(accountId: string, count: number): Promise<void>
 }
 

@@ -12,7 +12,7 @@ const bearer = /^Bearer +(\S+)$/i
 
 /**
  * Returns a function that finds the principal of an `Authorization` header, or `undefined` when the key is not valid.
- * Every request queries the database after it arrived, so revocation is immediate. Concurrent requests share a query.
+ * The database is queried after each request arrives, so revocation is immediate. Concurrent requests share a query.
  */
 export function createAuthentication({
   database,
@@ -73,7 +73,7 @@ export function createAuthentication({
   }
 }
 
-/** Returns those of these keys and sessions, by their ids, that are neither revoked nor expired. */
+/** Returns the ids of the keys and sessions that are neither revoked nor expired. */
 export async function validCredentials(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const db = database.withTables<AccountsTables>()
   const wanted = sql<string>`any(${[...ids]}::text[])`

@@ -25,14 +25,14 @@ export interface DeviceHandlersDependencies {
   readonly database: Database
   readonly logins: Pick<DeviceLogins, 'waiting' | 'decide'>
   readonly attempts: Pick<Attempts, 'deviceCode'>
-  /** Throws `invalid_request` when the account has as many keys as it may. */
+  /** Throws `invalid_request` when the account has reached its limit of keys. */
   readonly assertRoom: (transaction: Transaction, accountId: string) => Promise<void>
   readonly record: RecordEntry
 }
 
 type DeviceHandlers = Pick<DashboardHandlers, 'device.check' | 'device.approve' | 'device.deny'>
 
-/** The handlers by which a signed-in user decides a login of a command. */
+/** The handlers with which a signed-in user approves or refuses a command-line login. */
 export function deviceHandlers(dependencies: DeviceHandlersDependencies): DeviceHandlers {
   const { logins, attempts } = dependencies
   return {
@@ -78,14 +78,13 @@ function decide<Name extends 'device.approve' | 'device.deny'>(
 export interface DeviceEndpointsDependencies {
   readonly database: Database
   readonly logins: Pick<DeviceLogins, 'begin' | 'poll'>
-  /** Makes the key of an approved login. */
   readonly makeKey: (
     transaction: Transaction,
     accountId: string,
     machine: string,
   ) => Promise<{ id: string; key: string }>
   readonly audit: Audit
-  /** The address of the dashboard for people. */
+  /** The origin of the dashboard, which users open. */
   readonly origin: string
 }
 
@@ -97,9 +96,9 @@ interface State {
 const windowMs = 15 * 60_000
 
 /**
- * Answers `POST /device/code` and `POST /device/token`, by which a command begins a login and asks for its key. They are open
- * to everybody; a key is made only when a signed-in user has approved the code. Errors have the reason of RFC 8628 §3.5 in
- * `details.reason`.
+ * Answers `POST /device/code` and `POST /device/token`, with which a command begins a login and polls for its key.
+ * Anybody may call them: a key is created only after a signed-in user has approved the code. Errors have the reason of
+ * RFC 8628 §3.5 in `details.reason`.
  */
 export function deviceEndpoints(dependencies: DeviceEndpointsDependencies): Middleware<State> {
   const { database } = dependencies
@@ -131,7 +130,7 @@ async function answerCode(
     device_code: deviceCode,
     user_code: userCode,
     verification_uri: page,
-    // In the fragment, which browsers do not send: the code is in no log and no `Referer`.
+    // Browsers do not send the fragment, so the code appears in no log and no `Referer`.
     verification_uri_complete: `${page}#${userCode}`,
     expires_in: lifetime,
     interval: firstInterval,
@@ -185,29 +184,31 @@ const refusals = {
   unknown: refusal('expired_token', 'The code has expired or was used. Begin the login again.'),
 }
 
-/** Seconds between two questions of a command, at first (RFC 8628 §3.2). */
+/** The first interval between two polls, in seconds (RFC 8628 §3.2). */
 const firstInterval = 5
-/** Seconds that codes are valid. */
+/** The lifetime of the codes, in seconds. */
 const lifetime = 600
-/** Seconds that are added to the interval for each question that comes too early (RFC 8628 §3.5). */
+/** The seconds that each early poll adds to the interval (RFC 8628 §3.5). */
 const slowDown = 5
 const longestInterval = 60
 
 export type DeviceLogin = Selectable<AccountsTables['device_logins']>
 
-/** Logins of commands that wait for a person. Both codes are stored as hashes. */
+/** Command-line logins that wait for a user's decision. Both codes are stored as hashes. */
 interface DeviceLogins {
-  /** Begins a login. Returns the code of the command, and the one that it shows. */
+  /** Begins a login. Returns the secret code of the command and the code that it shows to the user. */
   begin(from: { readonly name: string; readonly address: string }): Promise<{ deviceCode: string; userCode: string }>
-  /** Returns the login that waits under a code as somebody typed it. */
+  /** Returns the undecided login with this user code, in whatever form the user typed it. */
   waiting(userCode: string): Promise<DeviceLogin | undefined>
-  /** Decides a login that waits; `null` refuses it. Returns undefined when none waits under this code. */
+  /**
+   * Approves an undecided login for a user; `null` refuses it. Returns `undefined` when no undecided login has this
+   * code.
+   */
   decide(transaction: Transaction, userCode: string, userId: string | null): Promise<DeviceLogin | undefined>
   /**
-   * Asks for the decision on a login and uses it up, if there is one. Of two questions at a time, one gets the decision.
+   * Returns the decision on a login, and deletes a decided login. Of two concurrent polls only one gets the decision.
    */
   poll(transaction: Transaction, deviceCode: string): Promise<Polled>
-  /** Removes expired logins. */
   forget(): Promise<void>
 }
 
@@ -236,7 +237,7 @@ export function createDeviceLogins({ database }: { readonly database: Database }
           })
           .onConflict((conflict) => conflict.column('user_hash').doNothing())
           .executeTakeFirst()
-        // Another login has this code.
+        // Otherwise another login has this code.
         if (numInsertedOrUpdatedRows !== 0n) return { deviceCode, userCode }
       }
     },
@@ -306,17 +307,17 @@ async function poll(transaction: Transaction, hash: Buffer): Promise<Polled> {
   return { state: 'approved', name: login.name, user }
 }
 
-/** Consonants alone, so that codes spell no words and are typed easily, and 0 and O are not confused (RFC 8628 §6.1). */
+/** Only consonants: codes spell no words, are easy to type, and have no 0 and O to confuse (RFC 8628 §6.1). */
 const letters = 'BCDFGHJKLMNPQRSTVWXZ'
 const length = 8
 
-/** Returns a code for people, such as `WDJB-MJHT`: 34 random bits, which are worth something for ten minutes. */
+/** Returns a user code such as `WDJB-MJHT`: 34 random bits, which protect a login for ten minutes. */
 function newUserCode(): string {
   const code = Array.from({ length }, () => letters[randomInt(letters.length)]).join('')
   return `${code.slice(0, 4)}-${code.slice(4)}`
 }
 
-/** Returns the code that somebody typed in its one form; `undefined` when it can be none. */
+/** Returns a typed code in its stored form; `undefined` when it is not well-formed. */
 function readUserCode(given: string): string | undefined {
   const code = given.toUpperCase().replace(/[\s-]/g, '')
   if (code.length !== length || [...code].some((letter) => !letters.includes(letter))) return undefined

@@ -18,13 +18,11 @@ export interface NewKey {
   readonly scopes: readonly Scope[]
   /** `null` for all projects of the account. */
   readonly projectIds: readonly string[] | null
-  /** The time until it expires; `null`, the default, for never. */
+  /** The lifetime; `null`, the default, for a key that does not expire. */
   readonly lifeMs?: number | null
-  /** The run of a workflow that the key is for. */
   readonly workflow?: WorkflowRun | null
 }
 
-/** A key as it is stored, without its hash. */
 export interface StoredKey {
   readonly id: string
   readonly accountId: string
@@ -44,20 +42,20 @@ export interface CreatedKey extends StoredKey {
   readonly key: string
 }
 
-/** The stored API keys. A change is part of the transaction `within`, if given. */
+/** The stored API keys. With `within`, a change is part of that transaction. */
 export interface Keys {
   create(key: NewKey, within?: Transaction): Promise<CreatedKey>
   /** Lists all keys of the server, oldest first. */
   list(): Promise<StoredKey[]>
-  /** Counts the keys of an account that are neither revoked nor expired, without those of workflows. */
+  /** Counts the valid keys of an account, without the keys of workflows. */
   countValid(on: Database | Transaction, accountId: string): Promise<number>
   pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
   /** Revokes a key at once on every server. Returns the key, or `undefined` when there is none. */
   revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
   /**
-   * Creates a key with the same name, rights and lifetime; the old one remains valid for the overlap.
-   * Returns `undefined` when there is no such key, `'ended'` when it is revoked or expired, `'workflow'` when it is that of a
-   * run, which would outlive the run and counts towards no limit.
+   * Creates a key with the same name, rights and lifetime; the old one remains valid for the overlap. Returns
+   * `undefined` when there is no such key, `'ended'` when it is revoked or expired, `'workflow'` when it belongs to a
+   * workflow run: a new key would outlive the run and counts towards no limit.
    */
   rotate(id: string, overlapHours: number, options?: OwnKey): Promise<CreatedKey | 'ended' | 'workflow' | undefined>
 }
@@ -68,7 +66,7 @@ export interface OwnKey {
   readonly within?: Transaction
 }
 
-/** The length of the beginning that is stored, so that people recognise a key. 26 random characters stay secret. */
+/** The length of the stored beginning, which helps users to recognise a key. 26 random characters stay secret. */
 const hintLength = 'fl_'.length + 4
 
 const fields = [
@@ -162,7 +160,7 @@ async function countValid(on: Database | Transaction, accountId: string): Promis
 
 type KeyRow = Selectable<AccountsTables['api_keys']>
 
-/** Locks a key's row and returns it. `life` is the key's whole lifetime in seconds, `null` when it does not expire. */
+/** Locks a key's row and returns it. `life` is the key's full lifetime in seconds; `null` when it does not expire. */
 async function lockKey(
   database: Database,
   id: string,
@@ -201,13 +199,13 @@ export function generateKey(): string {
   return `fl_${random}${checksum(random)}`
 }
 
-/** True when the form and the checksum are right. The key need not exist. */
+/** True when the form and the checksum are right; the key may not exist. */
 export function isWellFormedKey(key: string): boolean {
   const parts = form.exec(key)
   return parts !== null && checksum(parts[1] ?? '') === parts[2]
 }
 
-/** Returns the hash that is stored. A fast hash is enough for a key with 178 bits of entropy. */
+/** Returns the stored hash. A fast hash is enough for a key with 178 bits of entropy. */
 export function hashKey(key: string): Buffer {
   return createHash('sha256').update(key).digest()
 }
@@ -225,16 +223,14 @@ function checksum(value: string): string {
 export interface ApiKeysDependencies {
   readonly keys: Keys
   readonly totals: Pick<Totals, 'assertRoom'>
-  /** Resolves to true when a project belongs to the account. */
   readonly ownsProject: (transaction: Transaction, accountId: string, projectId: string) => Promise<boolean>
 }
 
-/** The operations on API keys for the users of an account. */
 export interface ApiKeys {
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'apiKeys.list'>>>
   /**
-   * Throws `invalid_request` on a project that does not belong to the account, and when the account has as many keys as
-   * it may.
+   * Throws `invalid_request` on a project that does not belong to the account, and when the account has reached its
+   * limit of keys.
    */
   create(
     transaction: Transaction,
@@ -243,7 +239,7 @@ export interface ApiKeys {
   ): Promise<ResponseBody<'apiKeys.create'>>
   /** Throws `not_found`. */
   revoke(transaction: Transaction, accountId: string, id: string): Promise<void>
-  /** Throws `not_found`, and `invalid_request` when the key is revoked or expired and as `create` does. */
+  /** Throws `not_found`, `invalid_request` when the key is revoked or expired, and the errors of `create`. */
   rotate(
     transaction: Transaction,
     accountId: string,

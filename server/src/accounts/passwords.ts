@@ -4,21 +4,23 @@ import { newToken } from './tokens.ts'
 
 export interface Passwords {
   hash(password: string): Promise<string>
-  /** Resolves to false without a hash, after the same time, so that timing does not reveal which users exist. */
+  /** Resolves to false without a hash, but takes the same time, so that timing does not reveal which users exist. */
   verify(password: string, hash: string | undefined): Promise<boolean>
 }
 
-/** argon2id, which is the library's default, with OWASP's first choice of costs (Password Storage Cheat Sheet). */
+/** For argon2id, the library's default: OWASP's first choice of costs (Password Storage Cheat Sheet). */
 const costs: Options = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
-/** The most hashes at a time. Each takes 19 MiB and one of the four threads that also serve file and DNS operations. */
+/**
+ * The most concurrent hashes. Each takes 19 MiB and one of the four threads that also serve file and DNS operations.
+ */
 const maxConcurrent = 2
 
 export function createPasswords(): Passwords {
   const slots = createSlots(maxConcurrent)
   const inSlot = <T>(work: () => Promise<T>): Promise<T> => slots.use('passwords', undefined, work)
   const dummyHash = inSlot(() => hash(newToken(), costs))
-  // `verify` reports a rejection; without a handler it would end the process before that.
+  // `verify` reports a rejection later; without this handler the rejection would end the process first.
   dummyHash.catch(() => undefined)
   return {
     hash: (password) => inSlot(() => hash(password, costs)),

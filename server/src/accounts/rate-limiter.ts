@@ -4,21 +4,21 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 
 interface Window {
-  /** The number of requests, including those just counted. */
+  /** The number of requests, including the requests just counted. */
   readonly used: number
-  /** The end in Unix seconds. */
+  /** The end of the window in Unix seconds. */
   readonly reset: number
   readonly secondsLeft: number
 }
 
 /**
  * Counts requests by account in a window of one hour that begins with the first request. Requests that arrive while a
- * statement runs share the next one; each still gets its own position in the window.
+ * statement runs share the next statement; each still gets its own position in the window.
  *
- * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of its
- * last fraction of a second are.
+ * The statement commits asynchronously: no count is lost when the server is killed, but the counts of the last fraction
+ * of a second are lost when PostgreSQL crashes.
  *
- * @param given.windows the table with the windows: that of keys, or that of sessions
+ * @param given.windows the table of the windows: for keys or for sessions
  */
 export function createRateLimiter({
   database,
@@ -65,14 +65,13 @@ function refusal(limit: number, reset: number, secondsLeft: number): RateLimit {
   return { limit, remaining: 0, reset, retryAfter: Math.max(1, Math.ceil(secondsLeft)) }
 }
 
-/** Adds to the windows of several accounts. Ordered by account, so that two servers cannot deadlock. */
+/** Adds to the windows of several accounts. Orders them by account, so that two servers cannot deadlock. */
 async function addRequests(
   database: Database,
   windows: string,
   counts: ReadonlyMap<string, number>,
 ): Promise<Map<string, Window>> {
-  // A window that begins in the future was begun before the clock was set back. Concurrent statements differ by less than
-  // the minute.
+  // A window in the future began before the clock was set back. Concurrent statements differ by less than the minute.
   const isOpen = sql`(known.started_at > now() - interval '1 hour' and known.started_at < now() + interval '1 minute')`
   const { rows } = await sql<{ account_id: string; used: string; ends_at: number; seconds_left: number }>`
     insert into ${sql.table(windows)} as known (account_id, started_at, used)

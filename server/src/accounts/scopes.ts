@@ -3,7 +3,6 @@ import { type Scope, scopes } from '../contract/routes.ts'
 
 export type { Preset } from '../contract/accounts.ts'
 
-/** All scopes. */
 export const allScopes = scopes
 
 /** Named sets of scopes. `deploy` is for pipelines, which deploy into existing projects and run no commands there. */
@@ -30,11 +29,11 @@ export function presetOf(scopes: readonly Scope[]): Preset | null {
   return (found?.[0] as Preset | undefined) ?? null
 }
 
-/** The scopes of a key as its row has them. */
+/** The scopes of a key in its row. */
 export interface StoredScopes {
-  /** Without `runs:write`, which servers of older versions do not know. */
+  /** The scopes without `runs:write`, which older servers do not know. */
   readonly scopes: Scope[]
-  /** Null for a key of an older version. */
+  /** Null for a key from an older version. */
   readonly may_run: boolean | null
 }
 
@@ -42,7 +41,7 @@ export function storedScopes(scopes: readonly Scope[]): StoredScopes {
   return { scopes: scopes.filter((scope) => scope !== run), may_run: scopes.includes(run) }
 }
 
-/** Returns all scopes of a key. One of an older version that held every permission holds the one to run commands, too. */
+/** Returns all scopes of a key. A key from an older version with every scope also gets `runs:write`. */
 export function scopesOfRow({ scopes, may_run }: StoredScopes): readonly Scope[] {
   const mayRun = may_run ?? allScopes.every((scope) => scope === run || scopes.includes(scope))
   return mayRun ? [...scopes, run] : scopes

@@ -10,24 +10,21 @@ import type { AccountsTables } from './tables.ts'
 import { hashToken, newToken } from './tokens.ts'
 
 /**
- * Sessions of signed-in users. A session ends after 7 days without a request, and after 30 days in all.
+ * Sessions of signed-in users. A session ends after 7 days without a request, and after 30 days in any case.
  *
- * A session has two secrets: the cookie, which browsers also send to all other ports of the host, and one that the page
- * keeps in the storage of its origin. Only both together are worth anything.
+ * A session has two secrets: a cookie, which browsers also send to all other ports of the host, and a second secret,
+ * which the page keeps in the storage of its origin. A request needs both.
  */
 export interface Sessions {
   /**
-   * Begins a session and returns its two secrets. Ends the session that the browser had before, and the oldest ones of a
-   * user who has too many.
+   * Begins a session and returns its two secrets. Ends the browser's earlier session, and the oldest sessions of a user
+   * who has too many.
    */
   begin(transaction: Transaction, userId: string, from: SessionOrigin): Promise<NewSession>
   authenticate(tokens: SessionTokens): Promise<SignedIn | undefined>
   list(userId: string): Promise<Omit<DashboardResponse<'sessions.list'>['sessions'][number], 'current'>[]>
-  /** Returns false when the user has no such session. */
   end(transaction: Transaction, userId: string, id: string): Promise<boolean>
-  /** Ends all sessions of the user except the given one. */
   endOthers(transaction: Transaction, userId: string, id: string): Promise<void>
-  /** Removes expired sessions. */
   forget(): Promise<void>
 }
 
@@ -42,13 +39,12 @@ export interface NewSession {
 export interface SessionOrigin {
   readonly address: string
   readonly userAgent: string | null
-  /** The session that the browser has, found by both secrets. */
+  /** The browser's present session, found by both secrets. */
   readonly previous: string | undefined
 }
 
 const scopes = new Set(allScopes)
 const expiry = sql<Date>`now() + interval '30 days'`
-/** True for sessions that have not ended. */
 export const alive = sql<boolean>`expires_at > now() and last_seen_at > now() - interval '7 days'`
 
 export function createSessions({ database, plans }: { readonly database: Database; readonly plans: Plans }): Sessions {
@@ -119,7 +115,7 @@ async function begin(
   return { id, token, secret }
 }
 
-/** Ends the sessions of a user beyond the newest that the plan allows. */
+/** Ends a user's oldest sessions, beyond the number that the plan allows. */
 async function endOldest(tables: Kysely<AccountsTables>, plans: Plans, userId: string): Promise<void> {
   const { plan } = await tables
     .selectFrom('users')
@@ -137,8 +133,8 @@ async function endOldest(tables: Kysely<AccountsTables>, plans: Plans, userId: s
 }
 
 /**
- * Finds the valid session to which one of the cookies and the secret both belong, and notes, to the minute, when it was
- * last used.
+ * Finds the valid session that both the secret and one of the cookies belong to, and records its last use to the
+ * minute.
  */
 async function authenticate(
   db: Kysely<AccountsTables>,

@@ -1,4 +1,6 @@
-/** Returns the URL of a setup link. The token is in the fragment, which browsers do not send: it is in no log and no `Referer`. */
+/**
+ * Returns the URL of a setup link. Browsers do not send the fragment, so the token appears in no log and no `Referer`.
+ */
 export function setupUrl(origin: string, token: string): string {
   return `${origin.replace(/\/+$/, '')}/setup#${token}`
 }

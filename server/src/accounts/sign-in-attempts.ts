@@ -11,24 +11,24 @@ import type { User } from './users.ts'
 
 type AnyCall = Pick<DashboardCall<'session.create'>, 'request' | 'setRetryAfter'>
 
-/** Takes a count back after a success. */
+/** Undoes a count after a success. */
 type GiveBack = () => Promise<void>
 
 /**
- * Limits guesses. Attempts are counted before they are made, so that many concurrent ones cannot exceed a limit. All
+ * Limits guesses. Attempts are counted before they are made, so that concurrent attempts cannot exceed a limit. All
  * functions throw `rate_limit_exceeded`.
  *
- * A browser in which the user has signed in before has attempts of its own, which nobody else can use up. The attempts of
- * all others are counted by user and address, and in larger numbers by address and by user. They are not counted by
- * account: that would tell strangers which users belong together.
+ * A browser in which the user has signed in before has a separate limit, which nobody else can use up. All other
+ * attempts are counted by user and address, and with higher limits by address and by user. They are not counted by
+ * account, because that would tell strangers which users belong together.
  */
 export interface Attempts {
   signIn(call: AnyCall, given: { readonly email: string; readonly device: string | undefined }): Promise<GiveBack>
-  /** Counts an attempt of a signed-in user, apart from sign-ins, which others could use up. */
+  /** Counts an attempt of a signed-in user. Sign-ins count separately, because strangers could use up their limit. */
   changePassword(call: AnyCall, userId: string): Promise<GiveBack>
-  /** Counts a wrong token of a setup link. A right one always works. */
+  /** Counts a wrong token of a setup link. A correct token always works. */
   wrongLink(call: AnyCall): Promise<void>
-  /** Counts an attempt of a signed-in user at the code of a device, which is short enough to be guessed. */
+  /** Counts an attempt of a signed-in user to enter a device code, which is short enough to guess. */
   deviceCode(call: AnyCall, userId: string): Promise<GiveBack>
 }
 
@@ -67,7 +67,7 @@ export function createAttempts(database: Database, devices: Pick<Devices, 'isKno
   }
 }
 
-/** Counts one attempt by each limit, in order, until one is exceeded. */
+/** Counts one attempt towards each limit, in order, until a limit is exceeded. */
 async function take(call: AnyCall, counted: readonly (readonly [AttemptLimiter, string])[]): Promise<GiveBack> {
   for (const [limiter, key] of counted) {
     const retryAfter = await limiter.take(key)
@@ -82,20 +82,20 @@ async function take(call: AnyCall, counted: readonly (readonly [AttemptLimiter, 
 }
 
 /**
- * The browsers in which users have signed in. A browser names itself by a token that its page keeps in the storage of its
- * origin, and not in a cookie: apps on other ports of the host would get the cookie, and could use up its attempts. The
- * token gives no access. It only says which attempts to sign in are counted together.
+ * The browsers in which users have signed in. The page keeps a browser's token in the storage of its origin instead of
+ * a cookie: apps on other ports of the host would receive the cookie and could use up the browser's attempts. The token
+ * gives no access; it only decides which sign-in attempts are counted together.
  */
 export interface Devices {
-  /** True when the user has signed in with the browser of this token. */
+  /** True when the user has signed in with the browser that has this token. */
   isKnown(email: string, token: string): Promise<boolean>
-  /** Notes that the user has signed in. Returns the browser's token: a new one when the given one is not known. */
+  /** Records a sign-in. Returns the browser's token: a new one when the given token is unknown. */
   remember(transaction: Transaction, userId: string, token: string | undefined): Promise<string>
   /** Removes browsers in which nobody has signed in for a year. */
   forget(): Promise<void>
 }
 
-/** The most browsers of a user; those that were not used for the longest time are forgotten. */
+/** The most browsers of a user; the least recently used browsers are forgotten first. */
 const mostDevices = 50
 
 export function createDevices({ database }: { readonly database: Database }): Devices {
@@ -123,7 +123,7 @@ export function createDevices({ database }: { readonly database: Database }): De
               .where('hash', '=', hashToken(given))
               .limit(1)
               .executeTakeFirst()
-      // A token that was not made here could be one that others know.
+      // Somebody else may know a token that was not made here.
       const token = given !== undefined && known !== undefined ? given : newToken()
       await tables
         .insertInto('devices')
@@ -147,8 +147,8 @@ export function createDevices({ database }: { readonly database: Database }): De
 }
 
 /**
- * Records a failed attempt. Attempts under an unknown e-mail address go to the operator's account without what was typed;
- * the same write in both cases takes the same time.
+ * Records a failed attempt. Attempts with an unknown e-mail address go to the operator's account, without the typed
+ * text. Both cases make the same write and take the same time.
  */
 export type RecordFailure = (
   request: DashboardRequest,
@@ -168,18 +168,16 @@ export function createFailureRecorder(dependencies: {
   }
 }
 
-/** The parts of a user that handlers know from the session. */
 export type SessionUser = Pick<User, 'id' | 'email' | 'accountId'>
 
 export interface Recorded {
   readonly operation: string
   readonly accountId: string
-  /** `undefined` for a failed sign-in under an unknown e-mail address. */
+  /** `undefined` for a failed sign-in with an unknown e-mail address. */
   readonly user: Pick<User, 'id' | 'email'> | undefined
   readonly resourceId?: string
 }
 
-/** Writes an audit entry for a request of a user. */
 export type RecordEntry = (transaction: Transaction, request: DashboardRequest, entry: Recorded) => Promise<void>
 
 export function createRecorder(audit: Audit): RecordEntry {

@@ -27,11 +27,11 @@ export interface SignInDependencies {
   readonly sessions: Sessions
   readonly passwords: Passwords
   readonly audit: Audit
-  /** The account whose audit log gets failed attempts under unknown e-mail addresses. */
+  /** The account whose audit log gets failed sign-ins with unknown e-mail addresses. */
   readonly operatorId: string
 }
 
-/** The handlers for setup, sign-in, sign-out, password and sessions. Every change is recorded in the audit log. */
+/** The handlers for setup, sign-in, sign-out, password and sessions. The audit log records every change. */
 export function createSignIn(dependencies: SignInDependencies): Omit<DashboardHandlers, `device.${string}`> {
   const { database, accounts, users, sessions, passwords, audit, operatorId } = dependencies
   const devices = createDevices({ database })
@@ -64,7 +64,6 @@ export interface SetupDependencies {
   readonly attempts: Pick<Attempts, 'wrongLink'>
 }
 
-/** The handlers that create a user by a setup link. */
 function setupHandlers({
   database,
   accounts,
@@ -119,7 +118,6 @@ type SessionHandlers = Pick<
   'session.create' | 'session.get' | 'session.delete' | 'sessions.list' | 'sessions.revoke'
 >
 
-/** The handlers for signing in and out, and for the list of a user's sessions. */
 function sessionHandlers(dependencies: SessionDependencies): SessionHandlers {
   const { database, sessions, newSessions, record } = dependencies
   return {
@@ -172,7 +170,7 @@ function signIn({
     const begun =
       matches && user !== undefined
         ? await database.transaction().execute(async (transaction) => {
-            // A password change ends all sessions: none may begin afterwards with the old password.
+            // A password change ends all sessions, so no session may begin afterwards with the old password.
             const current = await users.hasPassword(transaction, user.id, user.passwordHash)
             return current ? newSessions.begin(transaction, call, user, 'session.create') : undefined
           })
@@ -196,7 +194,6 @@ export interface PasswordDependencies {
   readonly recordFailure: RecordFailure
 }
 
-/** The handler that changes a user's password and ends the user's other sessions. */
 function passwordHandlers({
   database,
   users,
@@ -220,7 +217,7 @@ function passwordHandlers({
       await giveBack()
       const hashes = { from: stored.passwordHash, to: await passwords.hash(body.new_password) }
       const isChanged = await database.transaction().execute(async (transaction) => {
-        // Another change may have been made since the check.
+        // Another request may have changed the password since the check.
         if (!(await users.changePassword(transaction, user.id, hashes))) return false
         await sessions.endOthers(transaction, user.id, signedIn.sessionId)
         const entry = { operation: 'password.change', accountId: user.accountId, user, resourceId: user.id }
@@ -232,14 +229,13 @@ function passwordHandlers({
   }
 }
 
-/** A session that has begun, with the token of the browser. */
+/** A new session, with the token of the browser. */
 export interface Begun extends NewSession {
   readonly device: string
 }
 
-/** Begins and describes sessions, for sign-in and for setup. */
 interface NewSessions {
-  /** Begins a session in the transaction and records the operation that led to it. */
+  /** Begins a session in the transaction and records the operation that caused it. */
   begin(
     transaction: Transaction,
     call: Pick<DashboardCall<'session.create'>, 'previousSession' | 'request'> & {

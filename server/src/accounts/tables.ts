@@ -5,14 +5,12 @@ import type { Tier } from '../platform/plans.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null | undefined, string | null>
 
-/** The tables of this feature. */
 export type AccountsTables = {
   accounts: {
     id: string
     name: string
     plan: Tier
     operator: Generated<boolean>
-    /** Overrides the limit of the plan. */
     requests_per_hour: number | null
     created_at: Generated<Date>
   }
@@ -21,18 +19,18 @@ export type AccountsTables = {
     account_id: string
     name: string
     hash: Buffer
-    /** The beginning of the key; `null` for keys older than this column. */
+    /** The beginning of the key; `null` for keys from before this column. */
     hint: string | null
-    /** Without `runs:write`. */
+    /** The scopes without `runs:write`, which `may_run` holds. */
     scopes: Scope[]
-    /** True when the scopes have `runs:write`; null for a key of an older version. */
+    /** True when the scopes include `runs:write`; null for a key from an older version. */
     may_run: boolean | null
     project_ids: string[] | null
     created_at: Generated<Date>
     last_used_at: Date | null
     expires_at: Date | null
     revoked_at: Date | null
-    /** The run of a workflow that it was made for; `null` for all others. */
+    /** The workflow run that the key was made for; `null` for other keys. */
     workflow: NullableJson<WorkflowRun>
   }
   rate_windows: {
@@ -44,7 +42,7 @@ export type AccountsTables = {
     id: string
     account_id: string
     email: string
-    /** In the PHC string format. */
+    /** The hash in the PHC string format. */
     password_hash: string
     created_at: Generated<Date>
   }
@@ -53,7 +51,10 @@ export type AccountsTables = {
     user_id: string
     /** The hash of the cookie. */
     hash: Buffer
-    /** The hash of the second secret; `null` for sessions of versions that had none, which are not valid. */
+    /**
+     * The hash of the second secret; `null` for sessions of older versions, which had no second secret and are not
+     * valid.
+     */
     secret_hash: Buffer | null
     address: string
     user_agent: string | null
@@ -72,11 +73,11 @@ export type AccountsTables = {
     account_id: string
     expires_at: Date
   }
-  /** Logins of commands, see `device-login/logins.ts`. */
+  /** Command-line logins, see `device-login.ts`. */
   device_logins: {
-    /** The hash of the command's code. */
+    /** The hash of the command's secret code. */
     device_hash: Buffer
-    /** The hash of the code that the command shows. */
+    /** The hash of the code that the command shows to the user. */
     user_hash: Buffer
     name: string
     address: string
@@ -85,7 +86,7 @@ export type AccountsTables = {
     interval_seconds: number
     polled_at: Date | null
     decided_at: Date | null
-    /** The user who has approved. */
+    /** The user who has approved the login. */
     user_id: string | null
   }
   audit_entries: {
@@ -102,7 +103,6 @@ export type AccountsTables = {
     resource_id: string | null
     details: NullableJson<Readonly<Record<string, unknown>>>
   }
-  /** The rules by which projects trust runs of workflows. */
   trust_rules: {
     id: string
     project_id: string
@@ -119,7 +119,7 @@ export type AccountsTables = {
     created_at: Generated<Date>
     last_used_at: Date | null
   }
-  /** Tokens that were exchanged, until they expire. */
+  /** Exchanged tokens, kept until they expire. */
   used_tokens: {
     hash: Buffer
     expires_at: Date

@@ -5,7 +5,7 @@ export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Returns the hash that is stored and looked up. A fast hash is enough for 256 random bits. */
+/** Returns the hash for storage and lookup. A fast hash is enough for 256 random bits. */
 export function hashToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }

@@ -11,21 +11,18 @@ export interface User {
   readonly createdAt: Date
 }
 
-/** Users and the setup links that create them. */
 export interface Users extends SetupLinks {
   list(): Promise<User[]>
-  /** True when there is at least one user. */
   any(): Promise<boolean>
-  /** Returns a user with the hash of the password. */
   byEmail(email: string): Promise<(User & { readonly passwordHash: string }) | undefined>
-  /** Returns `'taken'` when there is a user with this address. The transaction remains usable. */
+  /** Returns `'taken'` when another user has this address. The transaction remains usable. */
   create(
     transaction: Transaction,
     user: { accountId: string; email: string; passwordHash: string },
   ): Promise<User | 'taken'>
   /** True when the password still has this hash. Locks the row until the end of the transaction. */
   hasPassword(transaction: Transaction, id: string, passwordHash: string): Promise<boolean>
-  /** Changes a password that still has the hash `from`; false when it has not. */
+  /** Changes the password if its hash is still `from`; returns false otherwise. */
   changePassword(
     transaction: Transaction,
     id: string,
@@ -93,19 +90,17 @@ export function createUsers({ database }: { database: Database }): Users {
   }
 }
 
-/** One-time links, each of which creates one user of an account within an hour. */
+/** One-time links. Each creates one user of an account and expires after an hour. */
 interface SetupLinks {
-  /** Creates a link and returns its token. Of many unused links of an account, the oldest ones end. */
+  /** Creates a link and returns its token. Deletes the oldest links of an account that has too many unused links. */
   createSetupLink(accountId: string, transaction?: Transaction): Promise<string>
-  /** Returns the account and the end of a link; `undefined` when it is used, expired or never existed. */
+  /** Returns a link's account and end; `undefined` when it is used, expired or unknown. */
   setupLink(token: string): Promise<{ accountId: string; expiresAt: Date } | undefined>
-  /** Uses up a link as part of the transaction, and returns its account. */
   useSetupLink(transaction: Transaction, token: string): Promise<string | undefined>
-  /** Removes expired links. */
   forget(): Promise<void>
 }
 
-/** The most unused links of an account. */
+/** The most unused links of an account at the same time. */
 const mostLinks = 100
 
 function createSetupLinks({ database }: { database: Database }): SetupLinks {

@@ -7,8 +7,8 @@ import { type Database, lockByName, type Transaction } from '../platform/databas
 import { tablesOf } from './tables.ts'
 
 /**
- * Returns the host name of an app. The end of the project's id keeps the apps of two projects apart; `attempt` above 1
- * keeps apart two names of one project that have the same slug.
+ * Returns the host name of an app. The end of the project's id distinguishes apps of different projects; `attempt`
+ * above 1 distinguishes two names in a project with the same slug.
  */
 export function hostnameOf(options: { name: string; projectId: string; domain: string; attempt: number }): string {
   const again = options.attempt > 1 ? `-${options.attempt}` : ''
@@ -20,7 +20,7 @@ export function addressOf(app: { port: number | null; hostname: string | null })
   return { hostname: app.hostname ?? '' }
 }
 
-/** Returns the public address of an app, as in a deployment's `url`. */
+/** Returns the public address of an app for a deployment's `url`. */
 export function publicUrl(address: PublicAddress, config: AppsConfig): string {
   if ('port' in address) {
     const host = config.mode === 'ports' ? config.publicHost : config.domain
@@ -32,7 +32,6 @@ export function publicUrl(address: PublicAddress, config: AppsConfig): string {
   return `${config.scheme}://${address.hostname}${port}`
 }
 
-/** Yields the addresses that a new app may get, one after the other. */
 export function* candidates(config: AppsConfig, projectId: string, name: string): Generator<PublicAddress> {
   if (config.mode === 'hostnames') {
     for (let attempt = 1; attempt <= 100; attempt++) {
@@ -43,7 +42,7 @@ export function* candidates(config: AppsConfig, projectId: string, name: string)
   }
 }
 
-/** Yields every port of a range once. Begins at a random one, so that two servers on one machine seldom meet. */
+/** Yields every port of a range once. Begins at a random port, so that two servers on one machine rarely collide. */
 function* portsFrom({ from, to }: Range): Generator<number> {
   const size = to - from + 1
   const start = randomInt(size)
@@ -52,11 +51,10 @@ function* portsFrom({ from, to }: Range): Generator<number> {
 
 export interface FreeAddresses {
   readonly config: AppsConfig
-  /** False when another program listens on this port. */
   readonly isPortFree: (port: number) => Promise<boolean>
 }
 
-/** Yields the addresses that an app may get, one after the other. Another app may have a host name among them. */
+/** Yields the possible addresses of an app, in order. Another app may have a host name among them. */
 export async function* freeAddresses(
   { config, isPortFree }: FreeAddresses,
   transaction: Transaction,
@@ -69,7 +67,7 @@ export async function* freeAddresses(
   }
 }
 
-/** The ports of all apps. They are not probed: the gateway may listen there. */
+/** Returns the ports of all apps. They are not probed, because the gateway may listen there. */
 async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
   const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
   return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))
@@ -82,7 +80,7 @@ export interface AppHostname {
   readonly hostname: string
 }
 
-/** Returns the apps with these ids or host names; those that have a port instead are left out. */
+/** Returns the apps with these ids or host names, without apps that have a port instead. */
 export async function hostnamesOf(
   database: Database,
   { ids, hostnames }: { readonly ids: readonly string[]; readonly hostnames: readonly string[] },
@@ -94,7 +92,6 @@ export async function hostnamesOf(
     .execute()
 }
 
-/** Returns the app with a host name. */
 export function appAt(database: Database, hostname: string): Promise<AppHostname | undefined> {
   return of(database).where('hostname', '=', hostname).executeTakeFirst()
 }
@@ -114,8 +111,8 @@ interface MovedApp {
 }
 
 /**
- * Gives the apps other addresses that have none of this configuration, and returns how many they are. The host name of an app below
- * a domain is always the same, also when it comes back to that domain.
+ * Gives new addresses to apps whose address does not fit the configuration, and returns the number of these apps. An
+ * app always gets the same host name below a domain, even after it had another domain in between.
  */
 export async function moveApps(dependencies: FreeAddresses & { readonly database: Database }): Promise<number> {
   const apps = await elsewhere(dependencies)
@@ -135,7 +132,7 @@ async function moveApp(
   { id, name, project_id: projectId }: MovedApp,
 ): Promise<void> {
   await dependencies.database.transaction().execute(async (transaction) => {
-    // As new apps take it.
+    // Locks like the creation of apps.
     await lockByName(transaction, `apps of ${projectId}`)
     for await (const address of freeAddresses(dependencies, transaction, { projectId, name })) {
       const hostname = 'hostname' in address ? address.hostname : null

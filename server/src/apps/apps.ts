@@ -7,7 +7,7 @@ import { newId } from '../platform/ids.ts'
 import { addressOf, type FreeAddresses, freeAddresses, moveApps } from './addresses.ts'
 import { tablesOf } from './tables.ts'
 
-/** An app: a name in a project that keeps its address over all its releases. */
+/** An app: a name in a project whose address stays the same for all its releases. */
 export interface App {
   readonly id: string
   readonly name: string
@@ -15,13 +15,12 @@ export interface App {
   readonly address: PublicAddress
 }
 
-/** An app as its project's owner sees it. */
 export interface OwnedApp extends App {
   readonly createdAt: Date
 }
 
 export interface Apps {
-  /** Returns the app of this name, locked for the transaction; makes it with an address of its own when there is none. */
+  /** Returns the app of this name, locked for the transaction; creates it with a new address when there is none. */
   findOrCreate(
     transaction: Transaction,
     project: { readonly id: string },
@@ -29,7 +28,7 @@ export interface Apps {
   ): Promise<{ app: App; isNew: boolean }>
   /** Throws when there is no such app. */
   get(id: string): Promise<App>
-  /** The apps of these ids that are there, by id. */
+  /** Returns the existing apps among these ids, by id. */
   byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>
   ofProject(projectId: string): Promise<App[]>
@@ -40,11 +39,13 @@ export interface Apps {
   ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
   /** The apps of some projects, newest first. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
-  /** One app within a project. It may be deleted at any time: what is made for the app comes after `keep` or `hold`. */
+  /**
+   * Returns an app of a project. It may be deleted at any time: call `keep` or `hold` before creating anything for it.
+   */
   find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
   /** Keeps an app of a project from being deleted until the transaction ends. Throws `not_found`. */
   keep(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>
-  /** Locks an app of a project as `lock` does. Throws `not_found`. */
+  /** Locks an app of a project like `lock`. Throws `not_found`. */
   hold(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>
   /** Throws `invalid_request` when another app of the project has the name. */
   rename(
@@ -52,13 +53,13 @@ export interface Apps {
     app: { readonly id: string; readonly projectId: string },
     name: string,
   ): Promise<void>
-  /** Locks the app until the transaction ends, so that changes of several of its deployments run one after the other. */
+  /** Locks the app until the transaction ends, so that changes to its deployments run one after the other. */
   lock(transaction: Transaction, id: string): Promise<void>
-  /** Counts the app's generation up, under its lock, and returns it. Throws `not_found`. */
+  /** Increments the app's generation under its lock, and returns it. Throws `not_found`. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
   /**
-   * Gives the apps other addresses that have none of this configuration: ports where apps have host names now, host names where they
-   * have ports, and those below another domain. Returns how many they are.
+   * Gives new addresses to apps whose address does not fit the configuration: ports where apps now have host names,
+   * host names where apps now have ports, and host names below another domain. Returns the number of these apps.
    */
   move(): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
@@ -80,7 +81,7 @@ export function createApps(dependencies: AppsDependencies): Apps {
     async findOrCreate(transaction, project, name) {
       const existing = await findNamed(transaction, project.id, name)
       if (existing !== undefined) return { app: existing, isNew: false }
-      // New apps of a project are made one after the other, so that a name stands for one app.
+      // The apps of a project are created one after the other, so that each name stands for one app.
       await lockByName(transaction, `apps of ${project.id}`)
       const meanwhile = await findNamed(transaction, project.id, name)
       if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
@@ -167,7 +168,7 @@ async function rename(
   app: { readonly id: string; readonly projectId: string },
   name: string,
 ): Promise<void> {
-  // As new apps take it.
+  // Locks like the creation of apps.
   await lockByName(transaction, `apps of ${app.projectId}`)
   const holder = await findNamed(transaction, app.projectId, name)
   if (holder !== undefined && holder.id !== app.id) {
@@ -187,7 +188,6 @@ async function findNamed(transaction: Transaction, projectId: string, name: stri
   return row && appOf(row)
 }
 
-/** Makes the app at the first address that is free. */
 async function create(
   dependencies: AppsDependencies,
   transaction: Transaction,
@@ -212,7 +212,7 @@ async function nextGeneration(transaction: Transaction, id: string): Promise<num
   return counted.generation
 }
 
-/** Makes the app at this address; returns `undefined` when another app has the address. */
+/** Creates the app at this address; returns `undefined` when another app has the address. */
 async function insert(
   transaction: Transaction,
   projectId: string,

@@ -2,15 +2,14 @@ import type { Gateway } from '../gateway/client.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { App } from './apps.ts'
 
-/** Opens the addresses of apps at the gateway. An address that another program holds is tried again until it is free. */
+/** Opens the addresses of apps at the gateway. If another program holds an address, it is retried until it is free. */
 export interface Listening {
-  /** Never rejects for an address that is taken. */
+  /** Does not reject when the address is taken. */
   open(app: App): Promise<void>
-  /** Tries the addresses again that were taken. */
   retry(): Promise<void>
   isOpen(appId: string): boolean
   close(appId: string): Promise<void>
-  /** Opens the addresses of listed apps that are not open yet, and closes those of apps that are gone. */
+  /** Opens the closed addresses of listed apps, and closes the addresses of apps that are gone. */
   keepOnly(listApps: () => Promise<readonly App[]>): Promise<void>
 }
 
@@ -22,7 +21,7 @@ export function createListening({
   readonly logger: Logger
 }): Listening {
   const taken = new Map<string, App>()
-  /** The apps whose addresses were opened, or could not be. */
+  /** The apps whose addresses were opened, or could not be opened. */
   const known = new Set<string>()
 
   const open = async (app: App): Promise<void> => {
@@ -52,7 +51,7 @@ export function createListening({
     },
     isOpen: (appId) => !taken.has(appId),
     async keepOnly(listApps) {
-      // Read before the list: an app that is made meanwhile may be open and not listed.
+      // Read before the list: a new app may be open but missing in the list.
       const before = [...known]
       const apps = await listApps()
       const kept = new Set(apps.map(({ id }) => id))

@@ -4,11 +4,13 @@ import type { AppTraffic } from '../gateway/client.ts'
 import type { Database } from '../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
-/** The requests to apps, counted by the hour (of UTC) and kept for some days. */
+/** The requests to apps, counted by UTC hour and kept for some days. */
 export interface Traffic {
-  /** Adds the requests since the last call to the current hour. Counts that cannot be written are kept for the next call. */
+  /**
+   * Adds the requests since the last call to the current hour. If the counts cannot be written, the next call retries.
+   */
   add(counted: readonly AppTraffic[]): Promise<void>
-  /** The last 24 hours of all apps of a project, oldest first; the last one is not over. */
+  /** Returns the last 24 hours of a project's apps, oldest first; the last hour is incomplete. */
   ofProject(projectId: string): Promise<ResponseBody<'projects.traffic'>>
   /** Removes hours that are too old. */
   forget(): Promise<void>
@@ -79,7 +81,6 @@ export function createTraffic({ database }: { database: Database }): Traffic {
 
 const currentHour = (): number => Math.floor(Date.now() / hourMs) * hourMs
 
-/** Adds up the counts of the same app and hour. */
 function joined(counted: readonly Counted[]): Counted[] {
   const all = new Map<string, Counted>()
   for (const each of counted) {
@@ -92,7 +93,7 @@ function joined(counted: readonly Counted[]): Counted[] {
   return [...all.values()]
 }
 
-/** Writes all counts in one statement. Apps that are gone are left out. */
+/** Writes all counts in one statement. Leaves out apps that are gone. */
 async function write(database: Database, counted: readonly Counted[]): Promise<void> {
   const column = <Value>(pick: (each: Counted) => Value) => counted.map(pick)
   await sql`

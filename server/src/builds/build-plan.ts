@@ -17,32 +17,31 @@ export interface CronSettings {
   readonly overlap: 'forbid' | 'allow' | 'replace'
 }
 
-/** The commands that turn a source tree into a running app. Made by the pure function `planBuild`. */
+/** The commands that turn a source tree into a running app, created by the pure function `planBuild`. */
 export interface BuildPlan {
   /** The name of the detector that recognised the app. */
   readonly kind: string
-  /** Run in order in the source tree; the first that fails ends the build. */
+  /** Commands that run in order in the source tree; the first failure ends the build. */
   readonly build: readonly Command[]
-  /** Runs once, when the build is done and before the release starts. */
+  /** Runs once, after the build and before the start of the release. */
   readonly release?: Command
-  /** The Dockerfile that makes the release a container image, in place of commands. */
+  /** The Dockerfile that builds the release as a container image, instead of commands. */
   readonly image?: DockerfilePlan
   /** Runs for the life of the release. */
   readonly start: Command
   /**
-   * Starts of which the first whose files the build has made takes the place of `start`: only the build shows what it makes.
-   * A plan that is stored with its release has none any more.
+   * Alternatives to `start`, because only the build shows its output. The first alternative whose files exist after the
+   * build replaces `start`. A stored plan has no alternatives any more.
    */
   readonly outputs?: readonly StartOutput[]
-  /** The process types of the app: `web`, which `start` runs, and those beside it. */
+  /** The process types of the app: `web`, which `start` runs, and further types. */
   readonly processes?: Readonly<Record<string, ProcessPlan>>
-  /** Commands that run at times, beside the app. */
   readonly cron?: readonly CronSettings[]
-  /** The folders that are kept over releases: the absolute path of each in the app, by its name. */
+  /** The folders that are kept across releases: the absolute path of each volume in the app, by volume name. */
   readonly volumes?: Readonly<Record<string, string>>
-  /** The path that tells whether the app is healthy; without one, any answer on `/` below 500 is. */
+  /** The path of the health check; without it, any answer on `/` below 500 is healthy. */
   readonly health?: string
-  /** The programs that the commands are meant to run with; the server's own where nothing is asked for. */
+  /** The requested programs for the commands. Without a request, the server's programs are used. */
   readonly toolchain?: readonly ToolRequest[]
   /** Sentences for the build log: what was chosen and why, and warnings. */
   readonly notes?: readonly string[]
@@ -50,13 +49,12 @@ export interface BuildPlan {
   readonly samples?: SampleVariables
 }
 
-/** The build of an image. */
 export interface DockerfilePlan {
   /** From the top of the sources. */
   readonly path: string
   /** The stage to build; null for the last one. */
   readonly target: string | null
-  /** The folder whose files the build sees, from the top of the sources; `.` for all of them. */
+  /** The build context, relative to the top of the sources; `.` for all files. */
   readonly context: string
 }
 
@@ -68,46 +66,45 @@ export interface ProcessPlan {
   /** In 10⁶ bytes. */
   readonly memoryMb?: number
   readonly cpus?: number
-  /** Of `web` alone: a client stays at the instance that it has reached. */
+  /** Only for `web`: a client stays at the instance that it has reached. */
   readonly sticky?: true
 }
 
-/** A start that depends on what the build has made. */
+/** A start that depends on the output of the build. */
 export interface StartOutput {
-  /** Paths from the top of the sources, of which one must be there. */
+  /** Paths from the top of the sources. At least one must exist. */
   readonly paths: readonly string[]
   readonly start: Command
-  /** Set where a configuration may move the output: its files, and the words of the start, are known with another folder in its place. */
+  /** Set if a configuration may move the output: the files and the words of the start then refer to another folder. */
   readonly moves?: {
     /** From the top of the sources. The paths begin with it. */
     readonly folder: string
     /** The folder of the app, in which the words of the start are read. */
     readonly root: string
-    /** A name beside the files without which they are none of this output. */
+    /** A name next to the files that proves that they are this output. */
     readonly beside?: string
   }
-  /** A further sentence for the case that none is there. */
+  /** An additional sentence if no path exists. */
   readonly advice?: string
 }
 
-/** The plan of a release that is an image already: nothing is built, and it starts as the image says. */
+/** The plan of a release from an existing image: nothing is built, and it starts as the image says. */
 export const imagePlan: BuildPlan = { kind: 'image', build: [], start: { argv: [imageCommandName] } }
 
-/** The kind of plans whose release is made of a Dockerfile. */
+/** The kind of plans with a Dockerfile. */
 export const dockerfileKind = 'dockerfile'
 
-/** True for a plan whose release is a container image. */
 export const isOfImage = ({ kind }: Pick<BuildPlan, 'kind'>): boolean =>
   kind === imagePlan.kind || kind === dockerfileKind
 
-/** The request for a plan of a source tree: all that it depends on besides the files. */
+/** The request for a plan: everything that the plan depends on besides the files. */
 export interface PlanRequest {
-  /** The folder of the app, in place of the one in `fairlead.json`; null for that one. */
+  /** The folder of the app, which overrides `root` in `fairlead.json`; null to use `fairlead.json`. */
   readonly root: string | null
   /** True when the server runs container images. */
   readonly images: boolean
   /** False when the server runs container images and cannot build Dockerfiles; true unless given. */
   readonly canBuildImages?: boolean
-  /** The kind of the plan by which the app was released before; null for a new app. */
+  /** The kind of the build plan of the previous release; null for a new app. */
   readonly before: string | null
 }

@@ -7,10 +7,10 @@ import { resolveWithin } from './read-tree.ts'
 import { failed, quote, type Result } from './result.ts'
 
 /**
- * Returns the plan with the start that fits what the build has made; a plan without outputs is returned as it is. What the build
- * has written counts before what the repository had: in its usual place, else where a configuration has moved it. A
- * configuration is a program, so it is not read for that: the files show it. A link may lead to an output, but not out of the
- * sources.
+ * Returns the plan with the start that fits the output of the build; returns a plan without outputs unchanged. Files
+ * that the build has written take precedence over files of the repository: first in the usual place, then where a
+ * configuration has moved the output. Only the files show a move, because a configuration is a program, which is not
+ * read here. A link may lead to an output, but not out of the sources.
  *
  * @param directory of the sources, after the build
  * @param since the time at which the build began, in milliseconds of Unix time
@@ -24,7 +24,7 @@ export async function chooseOutput(directory: string, plan: BuildPlan, since: nu
   const moved = async (output: StartOutput): Promise<BuildPlan | null> => {
     listed ??= filesIn(root)
     const [folder, ...more] = await placesOf(root, output, await listed, since)
-    // Of several, only the owner knows which one is the app.
+    // With several outputs, only the owner knows which is the app.
     return folder === undefined || more.length > 0 ? null : { ...rest, start: startIn(folder, output) }
   }
   for (const [at, output] of outputs.entries()) {
@@ -37,7 +37,7 @@ export async function chooseOutput(directory: string, plan: BuildPlan, since: nu
   for (const output of outputs) {
     const found = output.moves === undefined || output.moves.beside !== undefined ? null : await moved(output)
     if (found === null) continue
-    // A build may add to the site of the repository, whose folder it then stays.
+    // A build may add files to a site in the repository, which then stays the output.
     const isSite = found.start.argv.includes(staticServerName)
     const isAdded = isSite && kept !== undefined && (await isAddedTo(root, kept, await filesIn(root), since))
     return ok(isAdded ? { ...rest, start: kept.start } : found)
@@ -47,7 +47,10 @@ export async function chooseOutput(directory: string, plan: BuildPlan, since: nu
 
 const ok = (value: BuildPlan): Result<BuildPlan> => ({ ok: true, value })
 
-/** Tells whether an output is in its usual place, and whether the build wrote it: no program can set the time of a change of a file. */
+/**
+ * Returns whether an output in its usual place was written by the build or kept; null without the output. A program
+ * cannot fake the change time of a file.
+ */
 async function stateOf(root: string, { paths }: StartOutput, since: number): Promise<'written' | 'kept' | null> {
   let state: 'kept' | null = null
   for (const path of paths) {
@@ -59,7 +62,7 @@ async function stateOf(root: string, { paths }: StartOutput, since: number): Pro
   return state
 }
 
-/** True when the build wrote files in the folder of an output that the repository had. */
+/** True when the build wrote files in the output folder of the repository. */
 async function isAddedTo(
   root: string,
   { paths: [path = ''] }: StartOutput,
@@ -83,15 +86,15 @@ async function written(root: string, files: readonly string[], since: number): P
   return marked.flat()
 }
 
-/** Folders that hold no output: packages, caches and reports. */
+/** Folders without output: packages, caches and reports. */
 const skipped =
   /^(?:node_modules|bower_components|jspm_packages|vendor|venv|__pycache__|target|deps|_build|coverage|(?:test|playwright)-(?:results|report)|-.*|.*[\p{C}\\].*)$/u
-/** Of the folders whose names begin with a dot, the ones that a site or a server is built into. */
+/** Folders with a leading dot that may contain a built site or server. */
 const hidden = /^\.(?:vitepress|vuepress|output|dist|build|out|site|www|public)$/
 const deepest = 8
 const mostNames = 50_000
 
-/** Lists the files in which an output may lie, the upper ones first, up to a depth and a number. Links are not followed. */
+/** Lists files that may belong to an output, breadth first, up to a depth and a number. Does not follow links. */
 async function filesIn(root: string): Promise<readonly string[]> {
   const found: string[] = []
   let level = ['.']
@@ -114,7 +117,10 @@ async function filesIn(root: string): Promise<readonly string[]> {
   return found
 }
 
-/** Returns the folders that hold an output which the build wrote elsewhere: the outermost ones, of the app's folder if there are any. */
+/**
+ * Returns the folders with an output that the build wrote to another place: the outermost folders, in the app's folder
+ * if there are any.
+ */
 async function placesOf(
   root: string,
   { paths, moves }: StartOutput,
@@ -135,7 +141,7 @@ async function placesOf(
       beside === undefined || (await resolveWithin(root, posix.join(folder, beside))) !== null ? [folder] : [],
     ),
   )
-  // A folder with all files of the app is no output.
+  // A folder that contains the whole app is no output.
   const places = known.flat().filter((folder) => !isIn(moves.root, folder))
   const own = places.filter((folder) => isIn(folder, moves.root))
   return outermost(own.length === 0 ? places : own)
@@ -153,7 +159,7 @@ function outermost(folders: readonly string[]): string[] {
   return [...all].filter((folder) => !above(folder).some((each) => all.has(each)))
 }
 
-/** Returns the start of an output with another folder in place of its usual one. */
+/** Returns the start of an output with its actual folder instead of the usual folder. */
 function startIn(place: string, { start, moves }: StartOutput): Command {
   if (moves === undefined) return start
   const [before, after] = [moves.folder, place].map((folder) => posix.relative(moves.root, folder))
@@ -165,7 +171,9 @@ function startIn(place: string, { start, moves }: StartOutput): Command {
   return { ...start, argv: [program, ...words.map(replace)] }
 }
 
-/** Returns the folders of a start that serves a site, or the file of one that Node runs; from the top of the sources. */
+/**
+ * Returns the folders that a start serves as a site, or the file that Node runs; relative to the top of the sources.
+ */
 function pathsOf({ start: { argv } }: BuildPlan): readonly string[] {
   const root = rootOf({ start: { argv } })
   const [program, ...words] = argv[0] === folderRunnerName ? argv.slice(2) : argv
@@ -177,10 +185,10 @@ function pathsOf({ start: { argv } }: BuildPlan): readonly string[] {
 const rootOf = ({ start: { argv } }: Pick<BuildPlan, 'start'>): string =>
   argv[0] === folderRunnerName ? (argv[1] ?? '.') : '.'
 
-/** Node adds these to the name of a file that it is to run. */
+/** Node tries these endings for the name of a file to run. */
 const endings = ['', '.js', '.cjs', '.json', '.node']
 
-/** True for a start that is known to the last word, and whose file or folders are not there after the build. */
+/** True for a fully known start whose file or folders do not exist after the build. */
 async function isStartMissing(root: string, plan: BuildPlan): Promise<boolean> {
   const paths = plan.build.length === 0 || plan.release !== undefined ? [] : pathsOf(plan)
   const tried = paths.flatMap((path) => endings.map((ending) => `${path.replace(/\/$/, '')}${ending}`))
@@ -188,7 +196,10 @@ async function isStartMissing(root: string, plan: BuildPlan): Promise<boolean> {
   return paths.length > 0 && found.every((target) => target === null)
 }
 
-/** Says what is missing, where the build wrote something else that may be the app, and how that is named. */
+/**
+ * Returns the failure for a missing output. It names another output of the build that may be the app, and how to set
+ * it.
+ */
 async function misses(root: string, plan: BuildPlan, since: number): Promise<Result<BuildPlan>> {
   const { outputs = [] } = plan
   const looked = outputs.length === 0 ? pathsOf(plan) : outputs.flatMap(({ paths }) => paths.slice(0, 1))
@@ -209,7 +220,7 @@ const nothingFound =
 const mostNamed = 5
 const serverNames = /^(?:server|main|index|app|entry)\.[cm]?js$/
 
-/** Names the folder that has a page or the file that may be a server; null when the build wrote neither. */
+/** Returns advice on a folder with a page, or a file that may be a server; null when the build wrote neither. */
 async function nextStep(
   root: string,
   plan: BuildPlan,
@@ -239,11 +250,14 @@ async function nextStep(
   return `The build wrote ${quote(name(page))}, but no index.html, with which a site begins. Name it so, or write ${serve(posix.dirname(page))}.`
 }
 
-/** More pages, files and bytes are not compared. */
+/** The limits of the comparison: pages and files, and bytes of a page. */
 const mostCompared = 200
 const mostOfPage = 64 * 1024
 
-/** Returns the folders whose page the build wrote; without any, the ones whose page loads something that it wrote there. */
+/**
+ * Returns the folders whose page the build wrote; otherwise the folders whose page loads a file that the build wrote
+ * there.
+ */
 async function sitesIn(root: string, files: readonly string[], fresh: readonly string[]): Promise<string[]> {
   const pages = files.filter((file) => posix.basename(file) === 'index.html')
   const all = new Set(fresh)

@@ -13,8 +13,8 @@ type FairleadJson = ReturnType<typeof makeSchema>
 let schema: FairleadJson | undefined
 
 /**
- * Returns the schema of `fairlead.json` at the top of a repository: its owner's settings for how it is built and run. Few
- * repositories have one, and loading zod takes longer than a plan does.
+ * Returns the schema of `fairlead.json`: the owner's settings for build and start, at the top of the repository. A
+ * function with lazy loading, because few repositories have the file, and loading zod takes longer than a plan.
  */
 export function fairleadJson(): FairleadJson {
   schema ??= makeSchema((createRequire(import.meta.url)('zod') as typeof import('zod')).z)
@@ -80,7 +80,7 @@ function makeSchema(zod: typeof z) {
     .meta({ title: 'fairlead.json', description: 'How Fairlead builds and runs an app.' })
 }
 
-/** A path of Docker's begins with no hyphen, so that nothing on its way reads it as an option. */
+/** A Dockerfile path must not begin with a hyphen, because a program could read it as an option. */
 const dockerfilePath = /^(?!-)[^\p{Cc}\\]{1,1000}$/u
 const stageName = /^[A-Za-z0-9][\w.-]{0,127}$/
 
@@ -112,7 +112,7 @@ function volumesSchema(zod: typeof z) {
     })
 }
 
-/** The process types; `words` is the schema of a command. */
+/** Returns the schema of process types; `words` is the schema of a command. */
 function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
   return zod
     .record(
@@ -150,7 +150,7 @@ function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
 }
 
 export interface AppSettings {
-  /** A folder from the top of the repository, `.` for the top itself. */
+  /** A folder relative to the top of the repository, `.` for the top itself. */
   readonly root: string
   readonly build?: readonly [string, ...string[]] | undefined
   readonly start?: readonly [string, ...string[]] | undefined
@@ -159,16 +159,15 @@ export interface AppSettings {
   readonly cron?: readonly CronSettings[] | undefined
   readonly builder?: BuilderName | undefined
   readonly dockerfile?: { readonly path: string; readonly target: string | undefined } | undefined
-  /** True when the app, in a container, does not write to the files of its image. */
+  /** True when the app does not write to the files of its container image. */
   readonly readOnly?: boolean | undefined
   /** The path of each volume, by its name. */
   readonly volumes?: Readonly<Record<string, string>> | undefined
 }
 
-/** The name of a Dockerfile that nobody names. */
+/** The name of a Dockerfile without a setting. */
 export const defaultDockerfile = 'Dockerfile'
 
-/** A process type in `fairlead.json`. */
 export interface ProcessSettings {
   readonly command?: readonly [string, ...string[]] | undefined
   readonly instances?: number | undefined
@@ -178,9 +177,9 @@ export interface ProcessSettings {
 }
 
 /**
- * Reads the repository's `fairlead.json`; without one all settings are absent.
+ * Reads `fairlead.json` of the repository; without the file all settings are absent.
  *
- * @param givenRoot takes the place of its `root`; the other settings of another folder's app are absent then
+ * @param givenRoot overrides `root`; if `root` names another folder, the other settings are then absent
  */
 export function readSettings(files: SourceTree, givenRoot: string | null = null): Result<AppSettings> {
   if (!files.has('fairlead.json')) return { ok: true, value: { root: givenRoot ?? '.' } }
@@ -235,18 +234,18 @@ function isInside(path: string): boolean {
 
 const isFileInside = (path: string): boolean => isInside(path) && !['.', ''].includes(tidy(path))
 
-/** Removes `./` and a slash at the end. */
+/** Removes `./` and a trailing slash. */
 function tidy(path: string): string {
   const normal = posix.normalize(path)
   return normal.length > 1 && normal.endsWith('/') ? normal.slice(0, -1) : normal
 }
 
-// The limits of commands in the API: each time stores the command with its run.
+// The limits of commands in the API, because each scheduled run stores its command.
 const mostWords = 200
 const mostCharacters = 32_768
 const lengthOf = (words: readonly string[]): number => words.reduce((sum, { length }) => sum + length, 0)
 
-/** The schedules; `words` is the schema of a command. */
+/** Returns the schema of schedules; `words` is the schema of a command. */
 function cronSchema(zod: typeof z, words: z.ZodType<string[]>) {
   return zod
     .array(
@@ -284,7 +283,7 @@ function cronSchema(zod: typeof z, words: z.ZodType<string[]>) {
     .describe('Commands that run at times, beside the app.')
 }
 
-/** Returns the schedules with what they leave out. */
+/** Returns the schedules with defaults filled in. */
 function cronSettings(given: z.output<ReturnType<typeof cronSchema>>): readonly CronSettings[] | undefined {
   return given?.map(({ command, timezone = 'UTC', overlap = 'forbid', ...rest }) => ({
     ...rest,
@@ -294,6 +293,9 @@ function cronSettings(given: z.output<ReturnType<typeof cronSchema>>): readonly 
   }))
 }
 
-/** The words of `builder` in `fairlead.json`: the app's Dockerfile makes the release, or the commands that are detected. */
+/**
+ * The values of `builder` in `fairlead.json`: the Dockerfile of the app builds the release, or the detected commands
+ * do.
+ */
 const builders = ['dockerfile', 'detected'] as const
 export type BuilderName = (typeof builders)[number]

@@ -6,7 +6,7 @@ export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: 
 
 /** Reads the text of a JSON file; a failure's message names the position. Never throws. */
 export function readJson(name: string, text: string): Read<unknown> {
-  // npm, too, tolerates a byte order mark.
+  // npm also tolerates a byte order mark.
   const json = text.replace(/^\uFEFF/, '')
   try {
     return { ok: true, value: JSON.parse(json) }
@@ -15,18 +15,17 @@ export function readJson(name: string, text: string): Read<unknown> {
   }
 }
 
-/** True for an object that is no list. */
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns the fields of an object; none of anything else. */
+/** Returns the fields of an object; empty for any other value. */
 export const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {})
 
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end' | 'nothing'
 
 /**
- * The offset of the first token that the grammar of JSON (RFC 8259) does not allow there; the length of the text when
- * it ends too early. The engine's own messages give a position for some errors only.
+ * Returns the offset of the first token that the JSON grammar (RFC 8259) does not allow; the length of the text if it
+ * ends too early. The messages of the engine give a position only for some errors.
  */
 export function findJsonError(text: string): number {
   const tokens =
@@ -46,7 +45,7 @@ export function findJsonError(text: string): number {
   }
 }
 
-/** Returns the tokens that may follow `token`; null when it was not allowed itself. `open` holds the open containers. */
+/** Returns the tokens that may follow `token`; null if `token` was not allowed. `open` holds the open containers. */
 function step(expected: Expected, token: string, open: string[]): Expected | null {
   const afterValue = (): Expected => (open.length === 0 ? 'nothing' : 'comma or end')
   if (expected === 'nothing') return null

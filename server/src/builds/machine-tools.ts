@@ -9,8 +9,8 @@ const timeoutMs = 10_000
 const systemPath = SYSTEM_FOLDERS.join(':')
 
 /**
- * Returns those of the programs that apps find on the machine. Looks each time, so that a program that the operator installs
- * is there for the next deployment.
+ * Returns the programs that apps find on the machine. Checks each time, so that a newly installed program is available
+ * to the next deployment.
  */
 export async function installed(programs: readonly string[]): Promise<ReadonlySet<string>> {
   const found = await Promise.all(
@@ -19,7 +19,10 @@ export async function installed(programs: readonly string[]): Promise<ReadonlySe
   return new Set(found.flat())
 }
 
-/** Returns the versions of the machine's programs, of those that say one. Another version of a program counts when it is whole. */
+/**
+ * Returns the versions of the machine's programs that report a version. An additional version of a program counts only
+ * when it is complete.
+ */
 export async function versionsOf(tools: readonly Tool[]): Promise<ReadonlyMap<string, string>> {
   const found = await Promise.all(
     tools.map(async (tool) => {
@@ -35,13 +38,13 @@ async function versionOf({ program, version }: Tool): Promise<string | undefined
   return version.pattern.exec((await outputOf(program, version.args)) ?? '')?.[1]
 }
 
-/** True for a program that has all that builds need. */
+/** True for a program that is complete for builds. */
 const isWhole = async ({ program, whole }: Tool): Promise<boolean> =>
   whole === undefined || (await outputOf(program, whole.args)) !== null
 
 /**
- * Runs a program apart from the sources, with an empty environment: nothing of the app has a say in it. Returns its output; null when it
- * fails.
+ * Runs a program away from the sources and with an empty environment, so that the app cannot influence it. Returns its
+ * output; null when it fails.
  */
 function outputOf(program: string, args: readonly string[]): Promise<string | null> {
   const env = { PATH: systemPath, HOME: '/nonexistent', LANG: 'C.UTF-8' }
@@ -52,16 +55,18 @@ function outputOf(program: string, args: readonly string[]): Promise<string | nu
   })
 }
 
-/** A language that apps can be written in, besides those that the server brings, and its programs on this machine. */
+/** A language that the server does not include, and its programs on this machine. */
 export interface Language {
   readonly name: string
-  /** Such as `ruby 3.1.7`. */
+  /** The installed programs, such as `ruby 3.1.7`. */
   readonly there: readonly string[]
-  /** Such as `bundle (Debian: bundler)`. */
+  /** The missing programs, such as `bundle (Debian: bundler)`. */
   readonly missing: readonly string[]
 }
 
-/** Lists the languages of the detectors that need programs of the machine. A program is there when it runs, and is whole. */
+/**
+ * Lists the languages of detectors that need programs of the machine. A program counts when it runs and is complete.
+ */
 export async function languagesOf(detectors: readonly Detector[]): Promise<readonly Language[]> {
   const tools = detectors.flatMap((detector) => detector.tools)
   const programs = await installed(tools.map(({ program }) => program))

@@ -1,7 +1,7 @@
 import { fieldsOf, isFields, type Read, readJson } from './json.ts'
 import type { SourceTree } from './tree.ts'
 
-/** The fields of a package.json that a build needs. Fields of a wrong type count as absent, as they do for npm. */
+/** The fields of a package.json that a build needs. Fields of a wrong type count as absent, as in npm. */
 export interface PackageJson {
   readonly name: string | undefined
   readonly version: string | undefined
@@ -12,17 +12,17 @@ export interface PackageJson {
   /** The fields `engines` and `volta`: ranges and versions by the name of a program. */
   readonly engines: ReadonlyMap<string, string>
   readonly volta: ReadonlyMap<string, string>
-  /** The field `devEngines`, as far as it names one program each. */
+  /** The field `devEngines`, if it names one program for each entry. */
   readonly devEngines: { readonly runtime: NamedRange | undefined; readonly packageManager: NamedRange | undefined }
   /** Names of the packages that the app needs at run time. */
   readonly dependencies: ReadonlySet<string>
-  /** Names of the packages that it needs for development, its build among that. */
+  /** Names of the packages that the app needs for development, including its build. */
   readonly devDependencies: ReadonlySet<string>
-  /** True when there is anything for npm to install. */
+  /** True when npm has something to install. */
   readonly installs: boolean
   /** The field `packageManager`, such as `pnpm@10.1.0`. */
   readonly packageManager: PackageManagerField | undefined
-  /** True when it has a `config` field, which npm hands to scripts as variables. */
+  /** True when the file has a `config` field, which npm passes to scripts as variables. */
   readonly hasConfig: boolean
 }
 
@@ -80,13 +80,13 @@ function namedOf(value: unknown): NamedRange | undefined {
   return isText(name) && isText(version) ? { name, version } : undefined
 }
 
-/** Reads the package.json at the top of a tree; undefined without a valid one, which the detector for Node reports. */
+/** Reads the package.json at the top of a tree; undefined if missing or invalid, which the Node detector reports. */
 export function readPackageJson(files: SourceTree): PackageJson | undefined {
   const parsed = parsePackageJson(files.read('package.json') ?? '')
   return parsed.ok ? parsed.value : undefined
 }
 
-/** The entries of an object whose values are texts. */
+/** Returns the entries of an object whose values are strings. */
 const textsOf = (value: unknown): ReadonlyMap<string, string> =>
   new Map(Object.entries(fieldsOf(value)).filter((entry): entry is [string, string] => isText(entry[1])))
 

@@ -4,9 +4,9 @@ import type { PlanRequest } from './build-plan.ts'
 import { planSource } from './plan-source.ts'
 
 /*
- * Plans the repository in a folder, for `planner.ts`, which starts this as a process of its own. The input is a JSON array
- * of the folder and the request. The plan, or why there is none, is printed as JSON. A process that was
- * started ahead and is not needed, or whose server has ended, gets an empty input.
+ * Plans the repository in a folder. `planner.ts` starts this program as a separate process. The input is a JSON array
+ * of the folder and the request. The output is the plan as JSON, or the reason why there is none. A process that is not
+ * needed, or whose server has ended, gets an empty input.
  */
 
 nameSourceLines()

@@ -14,8 +14,8 @@ import { variableFiles } from './sample-variables.ts'
 import { type SourceTree, within } from './tree.ts'
 
 /**
- * Decides how the source tree in a folder is built and started. When nothing in the app's folder says so, the failure says
- * what is there, and suggests the folders below in which an app was found.
+ * Decides how the source tree in a folder is built and started. When the app's folder does not show it, the failure
+ * describes the folder, and suggests subfolders with an app.
  *
  * @param request.root a folder in it
  */
@@ -28,7 +28,7 @@ export async function planSource(directory: string, request: PlanRequest): Promi
   const settings = readSettings(files, givenRoot)
   if (!settings.ok) return planned
   const { root, build } = settings.value
-  // A workspace has a build, but its output is no site at the top.
+  // A workspace may have a build, but its output is not a site at the top.
   const misses = isSite && root === '.' && build === undefined && isWorkspace(files) && !files.has('index.html')
   if (planned.ok && !misses) return planned
   const found = await findApps(directory, root, (folder) => planDirectory(directory, { ...request, root: folder }))
@@ -43,7 +43,7 @@ const workspaceFailure: PlanFailure = {
   message: 'The top of this repository is a workspace of several packages, and nothing there says how it starts.',
 }
 
-/** Adds to a failure what was seen, and which folders hold apps. */
+/** Adds to a failure a description of the folder, and the folders with apps. */
 function advise({ code, message }: PlanFailure, seen: string, apps: readonly FoundApp[]): PlanFailure {
   if (apps.length === 0) {
     const next = code === 'not_recognised' ? ' A Procfile or a fairlead.json can say how anything else starts.' : ''
@@ -54,7 +54,7 @@ function advise({ code, message }: PlanFailure, seen: string, apps: readonly Fou
   return { code, message: `${message} ${seen} ${advice}`, suggestions: apps }
 }
 
-/** Leaves out packages that nobody starts, unless there are no others; sites come after programs. */
+/** Removes libraries, unless there is nothing else. Programs come before sites. */
 async function withoutLibraries(directory: string, apps: readonly FoundApp[]): Promise<FoundApp[]> {
   const marked = await Promise.all(
     apps.map(async (app) => ({ app, isLibrary: await isLibraryIn(directory, app.root) })),
@@ -89,20 +89,23 @@ interface FoundApp {
   readonly kind: string
 }
 
-/** Folders that hold no app of their own: packages, output, tests, documents. */
+/** Folders without separate apps: packages, output, tests, documents. */
 const skipped =
   /^(\..*|_.*|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|logs?|tests?|__tests__|spec|e2e|cypress|fixtures|mocks?|docs?|static|assets|public|styles|images?|img|css|js|migrations|locales?)$/i
 const deepest = 3
 const mostFolders = 150
 const mostTried = 40
-/** A deployment that fails anyway does not keep others waiting; on a busy machine little of the time is its own. */
+/**
+ * A limit on CPU time, so that a failing deployment does not delay others. Not wall time, because the machine may be
+ * busy.
+ */
 const mostCpuMs = 5_000
 const mostMs = 30_000
 const mostApps = 20
 
 /**
- * Finds the folders below one that hold an app: breadth first, a bounded number, links not followed. What lies below an app
- * belongs to it.
+ * Finds subfolders that contain an app: breadth first, a bounded number, without following links. Folders inside an app
+ * belong to this app.
  *
  * @param directory the absolute path of the repository
  * @param below a folder of it, `.` for its top
@@ -149,7 +152,7 @@ async function foldersIn(directory: string, folder: string): Promise<string[]> {
   return kept.map((name) => (folder === '.' ? name : `${folder}/${name}`))
 }
 
-/** Returns the names in a folder of the repository, sorted; none when it cannot be read. */
+/** Returns the sorted names in a folder of the repository; none for an unreadable folder. */
 async function namesIn(directory: string, folder: string): Promise<Names> {
   const entries = await readdir(join(directory, folder), { withFileTypes: true }).catch(() => [])
   const named = (only: typeof entries) => only.map(({ name }) => name).sort()
@@ -160,8 +163,8 @@ async function namesIn(directory: string, folder: string): Promise<Names> {
 }
 
 /**
- * True when the top of a repository is no app but a workspace: its packages are in folders, and it names no start itself.
- * Its build script, if it has one, builds them all.
+ * True when the top of a repository is not an app but a workspace: it contains packages in folders and has no start
+ * script. If it has a build script, the script builds all packages.
  */
 function isWorkspace(files: Pick<SourceTree, 'has' | 'read'>): boolean {
   const fields = readFields(files.read('package.json') ?? '')
@@ -170,13 +173,13 @@ function isWorkspace(files: Pick<SourceTree, 'has' | 'read'>): boolean {
   return fields['workspaces'] !== undefined || marks.some((name) => files.has(name))
 }
 
-/** Configurations that tell a library from an app. */
+/** Configurations that show whether a package is a library or an app. */
 const viteConfigs = ['vite.config.ts', 'vite.config.js', 'vite.config.mts', 'vite.config.mjs'] as const
 const libraryFiles = ['package.json', ...viteConfigs] as const
 
 /**
- * True for a package that others use and nobody starts: its scripts for that only build it, or watch, test and show what it
- * has.
+ * True for a package that other packages use and that does not start: its start scripts only build, watch, test or show
+ * examples.
  *
  * @param files the folder of the package, with the texts of `libraryFiles`
  */
@@ -187,7 +190,7 @@ function isLibrary(files: Pick<SourceTree, 'read'>): boolean {
   if (fields === null || !parsed.ok) return false
   const { scripts } = parsed.value
   const run = (name: string) => programsOf(scripts.get(name) ?? '', scripts)
-  // The development server of a library shows its examples.
+  // The development server of a library only shows its examples.
   const isViteLibrary = viteConfigs.some((name) => /\blib\s*:\s*\{/.test(files.read(name) ?? ''))
   const servesNobody = (program: Program) => isBuilder(program, scripts) || (isViteLibrary && program.name === 'vite')
   if (![...run('start'), ...run('dev')].every(servesNobody)) return false
@@ -197,14 +200,14 @@ function isLibrary(files: Pick<SourceTree, 'read'>): boolean {
   return compiles || ['main', 'module', 'exports', 'types', 'bin'].some((name) => fields[name] !== undefined)
 }
 
-/** Programs that make a package of sources, and no site. */
+/** Programs that build packages, not sites. */
 const compilers: ReadonlySet<string> = new Set([
   ...['tsc', 'vue-tsc', 'tspc', 'ttsc', 'tsc-watch', 'tsgo', 'tsc-alias', 'swc', 'babel', 'tsup', 'tsdown', 'tsdx'],
   ...['unbuild', 'obuild', 'zshy', 'dts', 'microbundle', 'microbundle-crl', 'bunchee', 'pkgroll', 'father', 'rslib'],
   ...['tshy', 'preconstruct', 'ng-packagr', 'svelte-package', 'bob', 'api-extractor', 'resolve-tspaths'],
 ])
 
-/** Programs that build, generate and test beside them, or that show the parts of a library. */
+/** Further programs that build, generate or test, or that show components of a library. */
 const builders: ReadonlySet<string> = new Set([
   ...['rollup', 'rolldown', 'esbuild', 'sass', 'postcss', 'tailwindcss', 'lessc', 'stylus', 'graphql-codegen'],
   ...['prisma', 'panda', 'style-dictionary', 'typedoc', 'vitest', 'jest', 'mocha', 'ava', 'eslint', 'biome'],
@@ -215,15 +218,15 @@ const helpers: ReadonlySet<string> = new Set([
   ...['true', 'chmod', 'wait', 'wait-on', 'sleep', 'cd'],
 ])
 
-/** Programs that run others again whenever a file changes; the line for that is one of their words, or follows `--exec`. */
+/** Programs that rerun a command whenever a file changes. The command is one of their words, or follows `--exec`. */
 const repeaters: ReadonlySet<string> = new Set(['nodemon', 'chokidar', 'onchange', 'watch', 'watchexec', 'node-watch'])
 
 /** Matches a script that builds, such as `scripts/build.mjs` and `esbuild.config.js`. */
 const buildFile = /(?:^|[./_-])(?:(?:es)?build|bundle|rollup|compile|watch)(?:[./_-]|$)/
 
-/** True for a program after which nothing answers requests, however long it runs. */
+/** True for a program that never answers requests, however long it runs. */
 function isBuilder({ name, args }: Program, scripts: ReadonlyMap<string, string>): boolean {
-  // It starts what was built.
+  // This option starts the built program.
   if (args.some((arg) => /^--on-?success\b/i.test(arg))) return false
   if (compilers.has(name) || builders.has(name)) return !args.some((arg) => /^--serve\b/.test(arg))
   if (helpers.has(name)) return true
@@ -255,13 +258,13 @@ function isBuilder({ name, args }: Program, scripts: ReadonlyMap<string, string>
   }
 }
 
-/** Returns the fields of a package.json; null when it is none. */
+/** Returns the fields of a package.json; null for invalid JSON or another type. */
 function readFields(text: string): Fields | null {
   const read = readJson('package.json', text)
   return read.ok && isFields(read.value) ? read.value : null
 }
 
-/** Files that tell what a repository is, by a pattern of their names, with what is said of them. */
+/** Patterns of file names that show what a repository is, with a description. */
 const telling: readonly (readonly [pattern: RegExp, what: string])[] = [
   [/^(docker-)?compose(\..+)?\.ya?ml$/, '"fairlead import compose" reads it'],
   [/^go\.(mod|work)$/, 'Go'],
@@ -298,7 +301,10 @@ const telling: readonly (readonly [pattern: RegExp, what: string])[] = [
 ]
 
 const dockerfile = /^(Dockerfile|Containerfile)(\..+)?$/
-/** The advice for a Dockerfile on a server with containers, where only one of another name than `Dockerfile` is left, and without. */
+/**
+ * The advice for a Dockerfile: on a server with containers, which only misses a Dockerfile with another name, and on a
+ * server without containers.
+ */
 const forDockerfile = {
   images: 'name it by "dockerfile" in fairlead.json',
   none: 'which needs Docker: the operator of the server turns it on with FAIRLEAD_RUNTIME=process,docker',
@@ -306,15 +312,14 @@ const forDockerfile = {
 
 const mostNamed = 6
 
-/** The names in a folder. */
 interface Names {
   readonly files: readonly string[]
   readonly folders: readonly string[]
 }
 
 /**
- * Says in a sentence which files and folders a folder has, those first that tell what it is; at most six of each. Names come
- * from the repository, so that unprintable ones are left out.
+ * Returns a sentence with the files and folders of a folder, the most informative first; at most six of each. Leaves
+ * out unprintable names, because names come from the repository.
  *
  * @param images true when the server runs container images
  */

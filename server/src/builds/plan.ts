@@ -18,19 +18,19 @@ import { type SourceTree, within } from './tree.ts'
 
 /** Facts about the server that a plan depends on. */
 export interface PlanOptions {
-  /** The folder of the app, in place of the one in `fairlead.json`. */
+  /** The folder of the app. It overrides `root` in `fairlead.json`. */
   readonly root?: string | null
-  /** The programs that the machine has, of those that detectors name as tools. */
+  /** The tools of detectors that are installed on the machine. */
   readonly programs: ReadonlySet<string>
-  /** Their versions, as far as they are known. */
+  /** The versions of these programs, as far as they are known. */
   readonly versions?: ReadonlyMap<string, string>
-  /** True when the tree is a repository and not an extract of one: a file that it does not have is missing. */
+  /** True when the tree is a whole repository: an absent file does not exist. False for an extract. */
   readonly isWhole?: boolean
   /** True when the server runs container images. */
   readonly images?: boolean
   /** False when the server runs container images and cannot build Dockerfiles; true unless given. */
   readonly canBuildImages?: boolean
-  /** The kind of the plan by which the app was released before; null for a new app. */
+  /** The kind of the build plan of the previous release; null for a new app. */
   readonly before?: string | null
 }
 
@@ -40,12 +40,12 @@ interface Found {
   readonly detection: Detection
 }
 
-/** A detector that says how the app starts. */
+/** A detector that knows how the app starts. */
 interface Chosen extends Found {
   readonly detection: Detection & { readonly start: Command }
 }
 
-/** Returns the detectors that recognise the tree, whose tools may be used. */
+/** Returns the detectors that recognise the tree; the build may use their tools. */
 export function recognising(
   files: SourceTree,
   detectors: readonly Detector[],
@@ -70,7 +70,8 @@ export function planBuild(files: SourceTree, detectors: readonly Detector[], opt
   const app = within(files, settings.root)
   const all = detectAll(files, settings, detectors, options)
   const chosen = all.ok ? all.value.found.find((each): each is Chosen => each.detection.start !== null) : undefined
-  // A file with a mistake is of the way in which the app was built before; a new app has none.
+  // A faulty file counts as detected, so that an app stays with the detector of its previous release. A new app uses
+  // its Dockerfile.
   const detected = all.ok ? (chosen?.detector.name ?? null) : all.failure.code
   const { builder, note } = chooseBuilder(factsOf(app, settings, detected, options))
   if (builder === 'dockerfile') {
@@ -152,7 +153,7 @@ function nothingStarts(
   return failed('not_recognised', `Nothing here can be started. Fairlead recognises: ${recognised.join('; ')}.`)
 }
 
-/** Puts the commands of the chosen detector and of those that it uses into one plan. */
+/** Combines the commands of the chosen detector and of the detectors that it uses into one plan. */
 function assemble(
   { detector, detection }: Chosen,
   { found, builds }: { readonly found: readonly Found[]; readonly builds: boolean },
@@ -174,7 +175,7 @@ function assemble(
   const env = Object.assign({}, ...used.map((each) => each.detection.env ?? {}))
   const builders = used.flatMap((each) => each.detection.build ?? [])
   const own = build === undefined ? builders : [{ argv: build, env }]
-  // A command that the owner wrote may need the variables of every language; a start of the language itself has its own.
+  // An owner's command may need the variables of every language; the start of a language has its specific variables.
   const isOwners = uses === 'all' && detection.env === undefined
   const start = isOwners ? withEnv(detection.start, env) : detection.start
   const caches = Object.assign({}, ...used.map((each) => each.detector.caches))
@@ -215,8 +216,8 @@ function assemble(
 }
 
 /**
- * Returns the languages that the build uses. A command that the owner wrote may need all of them, but a file that a
- * language has for its tools alone, such as a Gemfile beside a package.json, requires no further program.
+ * Returns the languages that the build uses. An owner's command may need all of them. But a file that a language needs
+ * only for tools, such as a Gemfile next to a package.json, requires no additional program.
  */
 function chooseUsed(
   { uses }: Detection,
@@ -248,7 +249,6 @@ const withEnv = (command: Command, env: NonNullable<Command['env']>): Command =>
   env: { ...env, ...command.env },
 })
 
-/** Wraps a command so that it runs in a folder of the repository. */
 function inFolder(folder: string, command: Command): Command {
   if (folder === '.') return command
   const { argv, unlocked, ...rest } = command
@@ -256,7 +256,7 @@ function inFolder(folder: string, command: Command): Command {
   return { ...rest, argv: there(argv), ...(unlocked === undefined ? {} : { unlocked: there(unlocked) }) }
 }
 
-/** The facts by which a builder is chosen. */
+/** The facts that decide the builder. */
 export interface BuilderFacts {
   /** `builder` in `fairlead.json`. */
   readonly asked: BuilderName | undefined
@@ -265,23 +265,23 @@ export interface BuilderFacts {
   readonly hasDockerfile: boolean
   /** True when the server runs container images. */
   readonly images: boolean
-  /** False when it cannot build Dockerfiles. */
+  /** False when the server cannot build Dockerfiles. */
   readonly canBuildImages: boolean
-  /** The kind of the plan by which the app was released before; null for a new app. */
+  /** The kind of the build plan of the previous release; null for a new app. */
   readonly before: string | null
-  /** The name of the detector that says how the app starts; null when none does. */
+  /** The name of the detector that knows how the app starts; null without such a detector. */
   readonly detected: string | null
 }
 
-/** The builder of a release, with a sentence for the build log where another one was possible. */
+/** The builder of a release, with a sentence for the build log if another builder was possible. */
 export interface ChosenBuilder {
   readonly builder: BuilderName
   readonly note?: string
 }
 
 /**
- * Chooses between the Dockerfile of an app and the commands that were detected. `fairlead.json` decides; an app goes on being
- * built as it was; a new app is built by its Dockerfile where the server can.
+ * Chooses between the Dockerfile of an app and the detected commands. `fairlead.json` decides; otherwise an app keeps
+ * its previous builder; a new app uses its Dockerfile if the server can build it.
  */
 export function chooseBuilder(facts: BuilderFacts): ChosenBuilder {
   const { asked, namesCommands, hasDockerfile, images, canBuildImages, before, detected } = facts
@@ -303,12 +303,12 @@ const leftOut = (why: string): ChosenBuilder => ({
   note: `The Dockerfile is not used: ${why}. "builder": "dockerfile" in fairlead.json changes that.`,
 })
 
-/** Tells the operator's users how a server comes to run containers. */
+/** Tells users what the operator must do for containers. */
 const turnOnDocker =
   'Its operator turns Docker on: FAIRLEAD_RUNTIME=process,docker, see docs/configuration.md of Fairlead.'
 
 /**
- * Returns the plan of an app that its Dockerfile builds. Process types are those of `fairlead.json` alone: a Procfile is for
+ * Returns the plan of an app with a Dockerfile. Process types come only from `fairlead.json`, because a Procfile is for
  * machines without the image.
  *
  * @param app the folder of the app
@@ -343,23 +343,23 @@ function planDockerfile(app: SourceTree, settings: AppSettings, images: boolean)
   return { ok: true, plan }
 }
 
-/** True for a file whose folder is known not to hold it: folders deep inside a repository are unknown. */
+/** True for a file that is certainly missing. Folders deep inside a repository are unknown. */
 const isMissingFolder = (app: SourceTree, path: string): boolean =>
   !app.has(path) && app.list(posix.dirname(path)).length > 0
 
 const folderName = (root: string): string => (root === '.' ? 'the repository' : `the folder ${quote(root)}`)
 
-/** Lines of a Procfile with a meaning of their own. */
+/** Lines of a Procfile with a special meaning. */
 const notTypes = new Set(['web', 'release'])
 const typePattern = /^[a-z][a-z0-9_-]{0,29}$/
-/** The plan is read with its release, again and again, and no app needs as many. */
+/** A limit, because the plan is read often with its release. No app needs as many. */
 const mostTypes = 50
 
 /**
- * Returns the process types of an app, from its Procfile and its fairlead.json, which wins. Nothing for an app that has `web`
- * alone, without settings.
+ * Returns the process types from the Procfile and from fairlead.json, which takes precedence. Nothing for an app with
+ * only `web` and without settings.
  *
- * @param prepare makes a command of the owner one that runs as the app's start does
+ * @param prepare turns an owner's command into a command that runs like the start of the app
  */
 function planProcesses(
   app: SourceTree,
@@ -404,15 +404,15 @@ const sizesOf = ({ instances, memoryMb, cpus }: ProcessSettings): ProcessPlan =>
 
 const interpreters = /^(?:node|bun|deno|ruby|php|python3?)$/
 const sources = /^[\w@%+=:,./-]+\.(?:[cm]?[jt]sx?|py|rb|php)$/
-/** Scripts of package.json that may make files while packages are installed. */
+/** Scripts of package.json that may create files during the installation of packages. */
 const makers = ['preinstall', 'install', 'postinstall', 'prepare']
 
 /**
- * Returns why a start that is known to the last word cannot work: its file or folder is not in the repository, and nothing
- * makes it. Null wherever that is not certain.
+ * Returns why a fully known start cannot work: its file or folder is not in the repository, and nothing creates it.
+ * Null when that is not certain.
  *
  * @param app the folder of the app
- * @param builds true when the build may make files
+ * @param builds true when the build may create files
  */
 export function missingFile(app: SourceTree, { argv }: Command, builds: boolean): PlanFailure | null {
   const scripts = readPackageJson(app)?.scripts
@@ -434,7 +434,7 @@ const refuse = (what: string, advice: string): PlanFailure => ({
   message: `${what} is not in the repository, and nothing builds it. ${advice}, or name another start.`,
 })
 
-/** True for a path of which its folder is known not to hold it. */
+/** True for a path that is certainly missing from its folder. */
 function isMissing(app: SourceTree, given: string): boolean {
   const path = posix.normalize(given).replace(/\/$/, '')
   if (path === '.' || path.startsWith('/') || path.split('/')[0] === '..' || app.has(path)) return false

@@ -11,48 +11,48 @@ import { createSlots } from '../platform/slots.ts'
 import type { PlanRequest } from './build-plan.ts'
 import { failed, type PlanResult } from './result.ts'
 
-/** Does as `planSource` does, in a process of its own. */
+/** Runs `planSource` in a separate process. */
 export interface PlanApart {
   /**
-   * Begins a plan for one repository before that is there: its process starts meanwhile, as far as few others do.
+   * Begins a plan before the repository is there. The process starts in the meantime, if not too many processes wait.
    *
-   * @param owner the account that the repository belongs to: accounts take turns
+   * @param owner the account of the repository: accounts take turns
    */
   begin(owner: string): BegunPlan
 }
 
 export interface BegunPlan {
-  /** Plans the repository in a folder. To be called once. Rejects with the signal's reason when it aborts. */
+  /** Plans the repository in a folder. Call it once. Rejects with the reason of the signal after an abort. */
   finish(directory: string, request: PlanRequest, signal: AbortSignal): Promise<PlanResult>
-  /** Ends the process where it was not needed. */
+  /** Ends an unused process. */
   end(): void
 }
 
-/** A large repository takes a second of the processor, which can be long on a busy machine. */
+/** A large repository takes a second of CPU time, which can be long on a busy machine. */
 const mostSeconds = 60
 const mostCpuSeconds = 20
 const mostHeapMb = 256
-/** Plans that are made at once. */
+/** The number of concurrent plans. */
 const mostPlans = 2
-/** Processes that wait for their repository at once, and the time after which one is not used any more. */
+/** The number of processes that wait for a repository, and the time after which a waiting process is no longer used. */
 const mostWaiting = 2
 const waitingSeconds = 60
-/** It ends before apps and builds when the machine is out of memory. */
+/** Makes the kernel end a plan before apps and builds when the machine is out of memory. */
 const outOfMemoryScore = 700
 
 const prlimit = '/usr/bin/prlimit'
-/** The exit code of `timeout` for a command that SIGKILL has ended, unless it ends itself by that. */
+/** The exit code of `timeout` for a command that SIGKILL has ended, unless `timeout` itself ends by SIGKILL. */
 const killed = 137
 /**
- * Returns the words that limit CPU time, if the machine has the program. The limit sends its own signal, so that SIGKILL
- * comes from nobody but the kernel without memory.
+ * The words that limit CPU time, if the machine has the program. The limit sends another signal, so SIGKILL comes only
+ * from a kernel without memory.
  */
 const cpuLimit = existsSync(prlimit) ? [prlimit, `--cpu=${mostCpuSeconds}:${mostCpuSeconds + 5}`, '--'] : []
 
 /**
- * Makes the plans of repositories. Their texts are chosen by others, and what reads them can be made to take hours or all
- * memory. So it is a process that a limit of time ends, also without the server, while the server answers others. Each
- * repository has a process of its own, whose start takes longer than most plans do.
+ * Plans repositories. Their files are untrusted, and could make the parsers take hours or all memory. So each plan runs
+ * in a process with a time limit that works even without the server, and the server stays responsive. Each repository
+ * has a separate process, whose start takes longer than most plans.
  *
  * @param seconds the most that one plan may take
  */
@@ -90,7 +90,7 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
 interface Planner {
   readonly startedAt: number
   readonly child: ChildProcess
-  /** Resolves at its end; rejects when it could not be started. */
+  /** Resolves at the end of the process; rejects when the process could not start. */
   readonly ended: Promise<{
     readonly code: number | null
     readonly signal: NodeJS.Signals | null
@@ -105,23 +105,26 @@ function startPlanner(seconds: number): Planner {
   const child = startProcess(
     'timeout',
     [...limits, process.execPath, `--max-old-space-size=${mostHeapMb}`, programFile('planner')],
-    // A group of its own, so that both processes can be ended.
+    // A separate process group, so that both processes can be killed.
     { cwd: '/', env: { PATH: SYSTEM_FOLDERS.join(':') }, stdio: 'pipe', detached: true, outOfMemoryScore },
   )
   if (child.pid !== undefined) lowerPriority(child.pid)
-  // It may have ended before it has read.
+  // The process may end before it has read everything.
   child.stdin?.on('error', () => undefined)
   const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
   const streams = [child.stdout, child.stderr].map((stream) => (stream === null ? '' : text(stream)))
   const ended = Promise.all([closed, ...streams]).then(([[code, signal], output = '', errors = '']) => ({
     ...{ code, signal, output, errors },
   }))
-  // Nobody waits for one that is not needed.
+  // An unused process has no caller that handles this error.
   ended.catch(() => undefined)
   return { startedAt: performance.now(), child, ended, kill: () => end(child) }
 }
 
-/** Resolves with null when the kernel has ended the process because the machine is out of memory: it chooses this one before all others. */
+/**
+ * Resolves with null when the kernel has killed the process because the machine is out of memory, which affects this
+ * process first.
+ */
 async function planBy(
   { child, ended, kill }: Planner,
   input: readonly [directory: string, request: PlanRequest],
@@ -144,7 +147,7 @@ async function planBy(
   })
   signal.throwIfAborted()
   if (code === 0) return JSON.parse(output) as PlanResult
-  // An error that nobody caught ends Node with 1; a limit does with the number of a signal.
+  // An uncaught error ends Node with 1; a limit ends it with the number of a signal.
   if (code === 1) throw new Error(`planning failed: ${errors.slice(0, 4_000)}`)
   if (!isStopped && (endedBy === 'SIGKILL' || code === killed)) return null
   return failed(
@@ -154,15 +157,15 @@ async function planBy(
 }
 
 function end({ pid, exitCode, signalCode }: ChildProcess): void {
-  // The number of one that has ended may be another's.
+  // The pid of an ended process may belong to another process.
   if (pid !== undefined && exitCode === null && signalCode === null) killGroup(pid)
 }
 
-/** Lets apps come before a plan. */
+/** Gives apps precedence over a plan. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // It has already ended.
+    // The process has already ended.
   }
 }

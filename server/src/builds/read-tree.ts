@@ -4,17 +4,17 @@ import { basename, join, sep } from 'node:path'
 import { readSettings } from './fairlead-json.ts'
 import { LARGEST_FILE, SITE_FOLDERS, type SourceTree } from './tree.ts'
 
-/** A lock file may be very large, and its beginning tells enough. */
+/** A lock file may be very large, and its beginning suffices. */
 const isLockFile = (name: string): boolean => name.endsWith('.lock') || name === 'pnpm-lock.yaml'
 
-/** No repository makes the server list or read for long: what lies beyond is unknown. */
+/** A limit, so that no repository keeps the server busy. Names beyond the limit are unknown. */
 const mostNames = 20_000
-/** The number of names from which on a folder is large, as one of pictures is. */
+/** The number of names that makes a folder large, such as a folder of pictures. */
 const largeFolder = 1_000
 const deepest = 4
 const mostMatches = 64
 const mostBytes = 16 * LARGEST_FILE
-/** Folders of installed packages and of the output of builds. */
+/** Folders of installed packages and of build output. */
 const unlisted: ReadonlySet<string> = new Set([
   '.git',
   '.venv',
@@ -28,11 +28,11 @@ const unlisted: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Reads the description of the tree in `directory`. Symbolic links that lead out of the tree are not followed.
+ * Reads the description of the tree in `directory`. Does not follow symbolic links out of the tree.
  *
- * @param names the files that detectors read, from the top and from the app's folder; a `*` stands for any part of one
- * name. `fairlead.json` is always read
- * @param givenRoot the folder of the app, in place of the one in `fairlead.json`
+ * @param names the files that detectors read, from the top and from the app's folder; a `*` stands for any part of a
+ *   name. `fairlead.json` is always read
+ * @param givenRoot the folder of the app, which overrides `root` in `fairlead.json`
  */
 export async function readSourceTree(
   directory: string,
@@ -85,7 +85,7 @@ export async function readSourceTree(
 
 const inFolder = (folder: string, name: string): string => (folder === '.' ? name : `${folder}/${name}`)
 
-/** Returns a function that tells whether a path is one that the name stands for. */
+/** Returns a function that tells whether a path matches the name. */
 function asPattern(name: string): (path: string) => boolean {
   if (!name.includes('*')) return (path) => path === name
   const parts = name.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
@@ -94,8 +94,8 @@ function asPattern(name: string): (path: string) => boolean {
 }
 
 /**
- * Lists a folder and those in it, the upper ones first, up to a depth and a number of names. Large ones are listed last and not
- * entered, so that they hide no others. Links are not entered.
+ * Lists a folder and its subfolders, breadth first, up to a depth and a number of names. Large folders come last and
+ * are not entered, so that they hide no other folders. Does not follow links.
  */
 async function listFolders(root: string, top: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const listed = new Map<string, readonly string[]>()
@@ -111,7 +111,7 @@ async function listFolders(root: string, top: string): Promise<ReadonlyMap<strin
       })
       entries.sort((a, b) => (a.name < b.name ? -1 : 1))
       const names = entries.map(({ name }) => name)
-      // The top is always listed whole.
+      // The top is always listed completely.
       if (names.length > largeFolder && folder !== top) {
         large.set(folder, names)
         continue
@@ -138,7 +138,10 @@ async function isFolderWithin(root: string, path: string): Promise<boolean> {
   return target !== null && (await stat(target)).isDirectory()
 }
 
-/** Returns the real path of a file or folder below `root`, a real path itself; null where there is none, or a link leads out. */
+/**
+ * Returns the real path of a file or folder below `root`; null if it does not exist, or a link leads out. `root` must
+ * be a real path.
+ */
 export async function resolveWithin(root: string, path: string): Promise<string | null> {
   const target = await realpath(join(root, path)).catch(() => null)
   return target?.startsWith(root + sep) ? target : null
@@ -164,5 +167,5 @@ async function readWithin(root: string, path: string): Promise<string | undefine
   }
 }
 
-/** Editors of Windows begin files with a mark of the byte order, which is no part of the text. */
+/** Decodes a text without the byte order mark that Windows editors write. */
 const textOf = (bytes: Buffer): string => new TextDecoder().decode(bytes)

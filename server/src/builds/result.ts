@@ -12,10 +12,10 @@ export interface PlanFailure {
     | 'python_missing'
     | 'no_start'
     | 'not_recognised'
-    // A detector may add codes of its own.
+    // A detector may add further codes.
     | (string & {})
   readonly message: string
-  /** Folders that hold an app which can be started, for an owner to choose from. */
+  /** Folders with an app that can start. The owner can choose from them. */
   readonly suggestions?: readonly { readonly root: string; readonly kind: string }[]
 }
 
@@ -32,5 +32,5 @@ export function failed(code: PlanFailure['code'], message: string): { ok: false;
 export const unreadable = (name: string) =>
   failed('file_unreadable', `${name} cannot be read: it must be a plain file of at most ${LARGEST_FILE / 1024} KB.`)
 
-/** Quotes a text for a message, cut to a bounded length. */
+/** Quotes a text for a message, with a limited length. */
 export const quote = (text: string): string => `"${text.length > 80 ? `${text.slice(0, 80)}…` : text}"`

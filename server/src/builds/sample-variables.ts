@@ -14,21 +14,21 @@ const samples = [
   'sample.env',
 ] as const
 
-/** Files of variables that apps read by themselves. */
+/** Env files that apps read themselves. */
 const own = ['.env', '.env.local', '.env.production', '.env.production.local'] as const
 
 /** The files whose text `readSampleVariables` reads. */
 export const variableFiles: readonly string[] = [...samples, ...own, 'app.json']
 
-/** More than any app asks its owner for. */
+/** More than any app requires. */
 const mostNames = 100
 
 /** Variables that Fairlead sets. */
 const given: ReadonlySet<string> = new Set(['PORT', 'NODE_ENV', 'HOST', 'HOSTNAME'])
 
 /**
- * Returns the variables that a sample file or `app.json` names, without those that have a value in the repository;
- * undefined when there are none. An app that ends at its start often lacks one of them.
+ * Returns the variables that a sample file or `app.json` names and that have no value in the repository; undefined when
+ * there are none. An app that ends at its start often lacks such a variable.
  *
  * @param app the app's folder
  */
@@ -47,7 +47,7 @@ export function readSampleVariables(app: SourceTree): SampleVariables | undefine
 const namesIn = (text: string): string[] =>
   [...text.matchAll(/^(?:export[ \t]+)?([A-Za-z_]\w{0,99})[ \t]*=/gm)].map(([, name = '']) => name)
 
-/** The variables of Heroku's `app.json` that have no value there and are not made by the platform. */
+/** Returns the variables of Heroku's `app.json` without a value that the platform does not generate. */
 function requiredBy(text: string): string[] {
   const read = readJson('app.json', text)
   const variables = Object.entries(fieldsOf(read.ok && isFields(read.value) ? read.value['env'] : undefined))

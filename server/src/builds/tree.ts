@@ -1,26 +1,26 @@
-/** The files of a release, as far as detectors need to know them. */
+/** The files of a release, as far as detectors need them. */
 export interface SourceTree {
   /**
-   * True when the tree holds this file or folder. Of a large repository, the files deep inside are unknown, as are those in
+   * True when the tree contains this file or folder. Unknown in large repositories: files deep inside, and files in
    * folders of installed packages.
    */
   has(path: string): boolean
-  /** Returns the names in a folder, sorted; `.` is the top. None for a folder that is unknown. */
+  /** Returns the sorted names in a folder; `.` is the top. None for an unknown folder. */
   list(folder: string): readonly string[]
   /**
-   * Returns the text of a file that a detector reads, or the beginning of a lock file; undefined when it is missing, no
-   * plain file, or too large.
+   * Returns the text of a file that a detector reads, or the beginning of a lock file; undefined for a file that is
+   * missing, too large, or not a regular file.
    */
   read(path: string): string | undefined
 }
 
-/** The folders besides the top that a finished static site may lie in. */
+/** The folders besides the top that may contain a finished static site. */
 export const SITE_FOLDERS = ['public', 'dist'] as const
 
 /** More than any real package.json. */
 export const LARGEST_FILE = 1024 * 1024
 
-/** Returns the tree as it is seen from one of its folders. */
+/** Returns the tree relative to one of its folders. */
 export function within(files: SourceTree, folder: string): SourceTree {
   if (folder === '.') return files
   const path = (name: string) => (name === '.' ? folder : `${folder}/${name}`)

@@ -1,6 +1,6 @@
 import type { SourceTree } from './tree.ts'
 
-/** Returns the lines of a text without comments and blank ones. */
+/** Returns the lines of a text without comments and blank lines. */
 const linesOf = (text: string): string[] =>
   text
     .replace(/^\uFEFF/, '')
@@ -8,12 +8,12 @@ const linesOf = (text: string): string[] =>
     .map((line) => line.replace(/#.*/, '').trim())
     .filter((line) => line !== '')
 
-/** Returns the version that a file such as `.nvmrc` names: its first line that is no comment. */
+/** Returns the version in a file such as `.nvmrc`: its first line that is not a comment. */
 export const versionIn = (files: SourceTree, name: string): string | undefined => linesOf(files.read(name) ?? '')[0]
 
 /**
- * Returns the version that `.tool-versions` names for a program (asdf's format), such as `1.22.1` in `golang 1.22.1`. A line may
- * name further ones to fall back to, which do not count.
+ * Returns the version of a program in `.tool-versions` (asdf's format), such as `1.22.1` in `golang 1.22.1`. Ignores
+ * further versions on a line, which are fallbacks.
  *
  * @param names the names of the program, which have differed between plugins
  */

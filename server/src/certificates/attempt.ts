@@ -27,8 +27,8 @@ export interface AttemptDependencies extends OutcomeDependencies {
 }
 
 /**
- * Obtains or renews a certificate, always with a new key, or resumes the order of an earlier attempt. When the signal aborts,
- * everything stays as it is for the next leader.
+ * Obtains or renews a certificate, always with a new key, or resumes the order of an earlier attempt. When the signal
+ * aborts, everything stays unchanged for the next leader.
  */
 export async function obtain(
   dependencies: AttemptDependencies,
@@ -51,7 +51,7 @@ export async function obtain(
   })
 }
 
-/** Revokes a certificate at its authority, and forgets its key. */
+/** Revokes a certificate at its authority, and deletes its key. */
 export async function revoke(
   dependencies: AttemptDependencies,
   row: CertificateRow,
@@ -73,7 +73,7 @@ export async function revoke(
   })
 }
 
-/** Runs an attempt, and notes why it has failed. Rejects when not even that is possible. */
+/** Runs an attempt, and stores the reason when it fails. Rejects when not even that is possible. */
 async function concluded(
   dependencies: AttemptDependencies,
   { id }: CertificateRow,
@@ -97,7 +97,7 @@ function orderOf({ secrets }: AttemptDependencies, row: CertificateRow): Order |
   return url === null || sealed === null ? undefined : { url, key: secrets.decrypt(sealed, orderKeyContext(id)) }
 }
 
-/** Stores an order before anything is done about it, so that it is not made again when the server is killed. */
+/** Stores an order before any other step, so that a killed server does not create it twice. */
 async function storeOrder(
   { database, secrets }: AttemptDependencies,
   { id }: CertificateRow,
@@ -117,7 +117,7 @@ interface OutcomeDependencies {
   readonly logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** Puts a new certificate in place, in one step with everything that follows from it. Does nothing for one that is gone. */
+/** Stores a new certificate and all its consequences in one transaction. Does nothing when the row is gone. */
 async function succeed(
   { database, secrets, announce, logger }: OutcomeDependencies,
   id: string,
@@ -126,7 +126,7 @@ async function succeed(
   await database.transaction().execute(async (transaction) => {
     const row = await lock(transaction, id)
     if (row === undefined) return
-    // Otherwise the new one would be revoked in place of the one that is meant.
+    // Otherwise the new certificate would be revoked instead of the old one.
     if (row.revocation_requested_at !== null) return giveUp(transaction, id)
     await tablesOf(transaction)
       .updateTable('certificates')
@@ -166,7 +166,7 @@ async function giveUp(transaction: Transaction, id: string): Promise<void> {
     .execute()
 }
 
-/** Lets the certificates be revoked now that this one was to replace. Returns true when there are any. */
+/** Makes the certificates that this one replaces due for revocation. Returns true when there are any. */
 async function wakeReplaced(transaction: Transaction, row: CertificateRow): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(transaction)
     .updateTable('certificates')
@@ -180,7 +180,7 @@ async function wakeReplaced(transaction: Transaction, row: CertificateRow): Prom
   return numUpdatedRows > 0n
 }
 
-/** Notes why an attempt has failed and when the next one is made; tells the owner when it becomes an incident. */
+/** Stores why an attempt has failed and when the next attempt is made; tells the owner when it becomes an incident. */
 export async function fail(dependencies: OutcomeDependencies, id: string, error: AttemptError): Promise<void> {
   const { database, announce, logger } = dependencies
   const { facts } = error
@@ -216,7 +216,7 @@ export async function fail(dependencies: OutcomeDependencies, id: string, error:
   logger.warn({ certificate: id, code, reason: message, err: error.cause }, 'no certificate yet')
 }
 
-/** Owners of domains and apps do not read of the operator's machines. */
+/** Owners of domains and apps must not see details of the operator's machines. */
 const failureFor = ({ app_id }: CertificateRow, error: AttemptError): CertificateFailure =>
   app_id === null ? error.failure : toOthers(error)
 
@@ -232,14 +232,14 @@ function lifetimeOf({ not_before: notBefore, expires_at: expiresAt }: Certificat
 const lock = (transaction: Transaction, id: string): Promise<CertificateRow | undefined> =>
   tablesOf(transaction).selectFrom('certificates').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 
-/** The longest wait for a certificate that begins later: it may be the clock that is wrong. */
+/** The longest wait for a certificate that is not valid yet: the clock may be wrong. */
 const longestWaitMs = 60 * 60_000
 
 /**
- * Checks what an authority has issued, before it replaces one that works: names, key, order of the chain, times. Throws
+ * Checks the names, key, chain and times of an issued certificate before it replaces a working one. Throws
  * `AttemptError`.
  *
- * @param key in PEM
+ * @param key the private key as PEM
  */
 function checkIssued(
   chainText: string,

@@ -16,13 +16,16 @@ import { type CertificateTables, keyContext, tablesOf } from './tables.ts'
 export interface CertificateHandlerDependencies {
   readonly database: Database
   readonly secrets: SecretBox
-  /** True when the principal's account has this project, which is then not deleted before the transaction ends. */
+  /**
+   * True when the project belongs to the principal's account. The project then cannot be deleted before the transaction
+   * ends.
+   */
   readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
 }
 
 type Certificate = ResponseBody<'certificates.get'>
 
-/** The certificates of an account as its users read and change them. */
+/** The API's handlers for the certificates of an account. */
 export function certificateHandlers(dependencies: CertificateHandlerDependencies): HandlersOf<'certificates'> {
   const { database } = dependencies
   return {
@@ -61,7 +64,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
       note({ names: row.names, serial: row.serial })
       if (row.revocation_requested_at !== null) return view(row)
       await assertMayReplace(transaction, row)
-      // The certificate of an order that is under way is not used any more (`succeed`).
+      // The result of a running order is then discarded (`succeed`).
       const requested = { revocation_requested_at: now, attempts: 0, failure: null, alerted_at: null }
       return view(await change(transaction, principal, row, { ...requested, next_attempt_at: now }))
     },
@@ -77,7 +80,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
   }
 }
 
-/** The clock of the database, by which the leader looks for what is due. */
+/** The clock of the database, which the leader also uses to find due certificates. */
 const now = sql<Date>`now()`
 
 const refused = (message: string): ApiError => new ApiError('invalid_request', message)
@@ -125,7 +128,7 @@ async function upload(
   return insertUpload(transaction, secrets, { accountId, projectId }, checked)
 }
 
-/** Throws unless the principal may have certificates for a project, or for the whole account. */
+/** Throws unless the principal may have certificates for the project, or for the whole account when it is null. */
 async function assertProject(
   ownsProject: CertificateHandlerDependencies['ownsProject'],
   transaction: Transaction,
@@ -145,24 +148,30 @@ async function assertProject(
 const hourMs = 60 * 60_000
 
 const renewals: AttemptLimit = { name: 'certificates.renew', most: 5, windowMs: hourMs }
-/** Let's Encrypt issues five certificates for the same names in a week. The first one, or a renewal in time, is left to the server. */
+/**
+ * Let's Encrypt issues five certificates for the same names in a week. One of them is reserved for the server: the
+ * first certificate, or a renewal in time.
+ */
 const orders: AttemptLimit = { name: 'certificates.order', most: 4, windowMs: 7 * 24 * hourMs }
 
 type Asked = Pick<ShownRow, 'account_id' | 'names' | 'failure' | 'next_attempt_at'>
 
 /*
- * These limit how often an account asks for certificates by hand: of the same names, because each row may have another one beside it. What a
- * transaction has counted is gone when it is rolled back.
+ * These limits apply to requests by hand. They count by names, because several rows may have the same names. A
+ * transaction that is rolled back does not count.
  */
 
-/** Throws when a certificate was renewed too often. A renewal that fails, or is due in any case, costs no certificate more. */
+/**
+ * Throws when a certificate was renewed too often. A renewal that is due or has failed anyway needs no additional
+ * certificate.
+ */
 async function assertMayRenew(transaction: Transaction, row: Asked): Promise<void> {
   const retryAfter = await takeWithin(transaction, renewals, keyOf(row))
   if (retryAfter !== undefined) throw tooManyRenewals(retryAfter)
   if (isAtRest(row, new Date())) await assertMayReplace(transaction, row)
 }
 
-/** Throws when there were too many certificates for another one, which takes the place of this one. */
+/** Throws when too many certificates were requested to get another certificate in place of this one. */
 async function assertMayReplace(transaction: Transaction, row: Asked): Promise<void> {
   const retryAfter = await takeWithin(transaction, orders, keyOf(row))
   if (retryAfter !== undefined) throw tooManyOrders(retryAfter)
@@ -185,7 +194,7 @@ function tooManyOrders(retryAfter: number): ApiError {
   return new ApiError('invalid_request', message, { most: orders.most, retry_after: retryAfter })
 }
 
-/** More than any account needs, and few enough to look through. */
+/** More than any account needs, and few enough to search. */
 const mostUploads = 200
 
 /** Stores a checked certificate with its key encrypted, and returns its id. */

@@ -17,7 +17,7 @@ import {
   subjectOf,
 } from './pem.ts'
 
-/** A certificate that may be shown to visitors, with its key in PEM. */
+/** A certificate that may be shown to visitors, with its key as PEM. */
 export interface CheckedUpload extends CertificateFacts {
   readonly key: string
 }
@@ -25,14 +25,14 @@ export interface CheckedUpload extends CertificateFacts {
 const problem = (code: string, message: string): PemProblem => ({ field: 'certificate', code, message })
 
 const serverAuthentication = '1.3.6.1.5.5.7.3.1'
-/** More than any authority puts into one. */
+/** More names than any authority puts into one certificate. */
 const mostNames = 200
-/** In PEM. Each handshake sends it. */
+/** The longest chain as PEM. Each handshake sends the chain. */
 const longestChain = 32_000
 
 /**
- * Checks a certificate that its owner brings: chain and key in PEM as anybody may have written them. Returns the first reason why
- * browsers would not accept it.
+ * Checks an uploaded certificate: chain and key as PEM, in whatever form the owner wrote them. Returns the first reason
+ * why browsers would not accept it.
  */
 export function checkUpload(
   given: { readonly certificate: string; readonly privateKey: string },
@@ -62,7 +62,9 @@ function matchProblem(chain: Chain, key: KeyObject): PemProblem | null {
   return { field: 'private_key', code: 'key_mismatch', message: 'is not the private key of the certificate' }
 }
 
-/** Authorities of the web say where the certificate of the issuer is, and no client looks there by itself. */
+/**
+ * Rejects an incomplete chain. Public authorities state where the issuer's certificate is, but clients do not fetch it.
+ */
 function completenessProblem(chain: Chain): PemProblem | null {
   const last = chain.at(-1) ?? chain[0]
   if (chain.length > 1 || isSelfSigned(last) || !/CA Issuers - URI:/.test(last.infoAccess ?? '')) return null
@@ -78,7 +80,7 @@ function strengthProblems(chain: Chain, key: KeyObject): PemProblem | null {
   for (const each of chain) {
     const weakIssuer = strengthProblem(each.publicKey, longestIssuerRsaBits)
     if (weakIssuer !== null) return problem('weak_issuer', `has an issuer (${subjectOf(each)}) whose key ${weakIssuer}`)
-    // The signature of a root proves nothing, whatever it is.
+    // The signature of a root proves nothing, so its algorithm does not matter.
     if (/sha1|md5|md2/i.test(each.signatureAlgorithm ?? '') && !isSelfSigned(each)) {
       return problem(
         'weak_signature',

@@ -5,22 +5,21 @@ import type { PauseScope } from './acme/errors.ts'
 import { type AuthorityLimits, mayOrder, registeredDomain } from './renewal.ts'
 import { type CertificateRow, tablesOf } from './tables.ts'
 
-/** The time for which new certificates below a domain are counted. */
+/** The period for the count of new certificates below a domain. */
 const domainDays = 7
-/** The time for which the orders of the whole server are counted. */
+/** The period for the count of the whole server's orders. */
 const accountHours = 3
 
 const everything = '*'
 
-/** The scope of a pause for the same names. The colon is in no domain. */
+/** The scope of a pause for the same names. No domain contains a colon. */
 const scopeOfNames = ({ names }: Pick<CertificateRow, 'names'>): string => `name:${names[0] ?? ''}`
 
-/** `isRenewal`: the owner has or had a certificate for the same names, which authorities count apart. */
+/** `isRenewal`: the owner has or had a certificate for the same names. Authorities count renewals separately. */
 type Order = Pick<CertificateRow, 'account_id' | 'names'> & { readonly isRenewal: boolean }
 
 const domainOf = ({ names }: Pick<CertificateRow, 'names'>): string => registeredDomain(names[0] ?? '')
 
-/** Notes an order at the authority. */
 export async function noteOrder(database: Database, order: Order): Promise<void> {
   await tablesOf(database)
     .insertInto('acme_orders')
@@ -28,7 +27,7 @@ export async function noteOrder(database: Database, order: Order): Promise<void>
     .execute()
 }
 
-/** Removes what no limit and no pause needs any more. */
+/** Deletes the orders and pauses that no limit needs any more. */
 async function forgetHistory(database: Database): Promise<void> {
   const tables = tablesOf(database)
   await tables
@@ -38,7 +37,7 @@ async function forgetHistory(database: Database): Promise<void> {
   await tables.deleteFrom('acme_pauses').where('until', '<', sql<Date>`now()`).execute()
 }
 
-/** Returns the reason why an order must wait, so that all accounts get their part; null when it need not. */
+/** Returns the reason why an order must wait, so that every account gets its share; null when it need not wait. */
 export async function limitReached(
   database: Database,
   limits: AuthorityLimits,
@@ -72,13 +71,16 @@ const waiting = (reason: string): CertificateFailure => ({
   message: `${reason}, and the share of this account is used up. The certificate is obtained as soon as there is room again.`,
 })
 
-/** A time until which an authority is left alone. */
+/** A time until which an authority is not asked. */
 export interface Pause {
   readonly until: Date
   readonly failure: CertificateFailure
 }
 
-/** Leaves an authority alone: for the names of a certificate, for those below its domain, or for all. */
+/**
+ * Pauses orders at an authority: for the names of a certificate, for names below the same registered domain, or for all
+ * certificates.
+ */
 export async function pause(
   database: Database,
   scope: PauseScope,
@@ -94,25 +96,25 @@ export async function pause(
     .execute()
 }
 
-/** Lets the certificates go on that wait for an authority that has answered now. */
+/** Ends the pause of all certificates, because the authority has answered. */
 export async function endPause(database: Database): Promise<void> {
   await tablesOf(database).deleteFrom('acme_pauses').where('scope', '=', everything).execute()
 }
 
 export interface Pauses {
-  /** The one for all, also for revocations. */
+  /** The pause for all certificates, which also applies to revocations. */
   readonly all: Pause | undefined
-  /** Returns the one for an order of a certificate. */
+  /** Returns the pause that applies to an order of a certificate. */
   ofOrder(row: Pick<CertificateRow, 'names'>): Pause | undefined
 }
 
-/** Returns the pauses that hold now. */
+/** Returns the active pauses. */
 export async function currentPauses(database: Database): Promise<Pauses> {
   const rows = await tablesOf(database)
     .selectFrom('acme_pauses')
     .selectAll()
     .where('until', '>', sql<Date>`now()`)
-    // A later one was stored while the clock was ahead.
+    // A later time was stored while the clock was ahead.
     .where('until', '<', sql<Date>`now() + interval '9 days'`)
     .execute()
   const byScope = new Map(rows.map((row) => [row.scope, row]))
@@ -122,7 +124,7 @@ export async function currentPauses(database: Database): Promise<Pauses> {
 
 const keptDays = 30
 
-/** Removes certificates that were revoked 30 days ago, and the orders and pauses that no limit needs any more. */
+/** Deletes certificates that were revoked 30 days ago, and the orders and pauses that no limit needs any more. */
 export async function forgetCertificates(database: Database): Promise<void> {
   await tablesOf(database)
     .deleteFrom('certificates')

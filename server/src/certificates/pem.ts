@@ -6,12 +6,12 @@ const chainProblem = (code: string, message: string): PemProblem => ({ field: 'c
 /** More than any authority sends. */
 const longestChain = 10
 
-/** The certificates of a chain, that of the site first. */
+/** The certificates of a chain, starting with the site's certificate. */
 export type Chain = readonly [X509Certificate, ...X509Certificate[]]
 
-/** The facts of a certificate that are kept beside it. */
+/** The stored facts of a certificate. */
 export interface CertificateFacts {
-  /** PEM without anything around it. */
+  /** PEM without any other text. */
   readonly chain: string
   readonly names: readonly string[]
   readonly issuer: string
@@ -21,7 +21,7 @@ export interface CertificateFacts {
   readonly expiresAt: Date
 }
 
-/** Reads a chain from PEM. Returns why it cannot be read instead. */
+/** Reads a chain from PEM, or returns why it cannot be read. */
 export function readChain(text: string): Chain | PemProblem {
   const blocks = certificateBlocks(text)
   if (blocks.length === 0) return noCertificate(text)
@@ -64,7 +64,7 @@ function parse(text: string): X509Certificate | undefined {
   }
 }
 
-/** Returns why a chain does not hold together; null when each certificate is issued by the next one. */
+/** Returns why a chain is broken; null when each certificate is issued by the next one. */
 export function linkProblem(chain: Chain): PemProblem | null {
   for (const [index, each] of chain.entries()) {
     const issuer = chain[index + 1]
@@ -83,7 +83,6 @@ export function linkProblem(chain: Chain): PemProblem | null {
   return null
 }
 
-/** True when `issuer` has signed a certificate. */
 function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
@@ -92,10 +91,9 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   }
 }
 
-/** True when a certificate is signed by its own key. */
 export const isSelfSigned = (certificate: X509Certificate): boolean => isIssuedBy(certificate, certificate)
 
-/** Returns true when the key is that of the certificate. */
+/** Returns true when the key belongs to the certificate. */
 export function fits(certificate: X509Certificate, key: KeyObject): boolean {
   try {
     return certificate.checkPrivateKey(key)
@@ -104,7 +102,7 @@ export function fits(certificate: X509Certificate, key: KeyObject): boolean {
   }
 }
 
-/** Returns what is kept of a chain. The root at its end is left out: clients have their own. */
+/** Returns the stored facts of a chain. A root at the end is left out, because clients have their own roots. */
 export function factsOf(chain: Chain): CertificateFacts {
   const [leaf, ...issuers] = chain
   const sent = [leaf, ...issuers.filter((each) => !isSelfSigned(each))]
@@ -118,14 +116,14 @@ export function factsOf(chain: Chain): CertificateFacts {
   }
 }
 
-/** Returns the name of the issuer for people, such as `Let's Encrypt (R11)`. */
+/** Returns the readable name of the issuer, such as `Let's Encrypt (R11)`. */
 function issuerOf({ issuer }: X509Certificate): string {
   const [name, organisation] = [attribute(issuer, 'CN'), attribute(issuer, 'O')]
   if (name === undefined) return organisation ?? (plain(issuer) || 'unknown')
   return organisation === undefined || name.includes(organisation) ? name : `${organisation} (${name})`
 }
 
-/** Returns the name of the subject for people. */
+/** Returns the readable name of the subject. */
 export const subjectOf = ({ subject = '' }: X509Certificate): string =>
   attribute(subject, 'CN') ?? (plain(subject) || 'without a name')
 
@@ -136,7 +134,7 @@ function attribute(text: string | undefined, name: string): string | undefined {
   return shown === '' ? undefined : shown
 }
 
-/** Returns a name that others wrote for messages: cut, and without invisible characters. */
+/** Returns an external name for messages: cut, and without invisible characters. */
 const plain = (text: string): string =>
   text
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
@@ -146,20 +144,20 @@ const plain = (text: string): string =>
 const keyProblem = (code: string, message: string): PemProblem => ({ field: 'private_key', code, message })
 
 const weakestRsaBits = 2048
-/** Each handshake computes with it at the edge, which all accounts share: larger ones cost more than they give. */
+/** The edge, which all accounts share, uses the key in each handshake. Longer keys cost more than they give. */
 export const longestOwnRsaBits = 4096
-/** Clients alone compute with it. */
+/** Only clients compute with an issuer's key. */
 export const longestIssuerRsaBits = 8192
 /** The curves that browsers support. */
 const curves = ['prime256v1', 'secp384r1']
 
-/** Makes a private key on P-256, which is small and known to every browser and authority, as PEM. */
+/** Creates a private key on P-256 as PEM. The curve is small, and every browser and authority supports it. */
 export async function newKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-/** Reads a private key from PEM. Returns why it cannot be used instead. */
+/** Reads a private key from PEM, or returns why it cannot be used. */
 export function readKey(text: string): KeyObject | PemProblem {
   const blocks = blocksIn(text)
   const keys = blocks.filter(isPrivateKey)
@@ -186,7 +184,7 @@ function noKey(labels: readonly string[]): PemProblem {
   return keyProblem('no_key', 'has no private key in PEM: a block that begins with -----BEGIN PRIVATE KEY-----')
 }
 
-/** Returns why a key, public or private, is too weak, too long or not supported by browsers; null when it is fine. */
+/** Returns why a key, public or private, is too weak, too long or not supported by browsers; null when it is usable. */
 export function strengthProblem(
   { asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject,
   longestRsaBits: number,
@@ -207,8 +205,8 @@ const label = '[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?'
 const dnsName = new RegExp(`^(\\*\\.)?(${label}\\.)*${label}$`)
 
 /**
- * Returns the DNS names of a certificate (RFC 6125: those of its extension `subjectAltName` alone) in lower case. Addresses,
- * and names that no host can have, are left out.
+ * Returns the DNS names of a certificate, in lower case, from its extension `subjectAltName` only (RFC 6125). IP
+ * addresses and invalid host names are left out.
  */
 export function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   const names = subjectAltName
@@ -218,7 +216,10 @@ export function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   return [...new Set(names.filter((name) => name.length <= 253 && dnsName.test(name)))]
 }
 
-/** True when a certificate for `names` is good for `name`. A wildcard covers exactly one label (RFC 6125, section 6.4.3). */
+/**
+ * True when a certificate for `names` is valid for `name`. A wildcard covers exactly one label (RFC 6125, section
+ * 6.4.3).
+ */
 export function covers(names: readonly string[], name: string): boolean {
   return names.includes(name) || (!name.startsWith('*.') && names.includes(wildcardAbove(name)))
 }
@@ -230,13 +231,13 @@ export const wildcardAbove = (name: string): string => `*${name.slice(name.index
 export interface PemBlock {
   /** Such as `CERTIFICATE`. */
   readonly label: string
-  /** The whole block, with its first and last line. */
+  /** The whole block, including its first and last line. */
   readonly text: string
   /** True for a private key that needs a password. */
   readonly isEncrypted: boolean
 }
 
-/** Returns the blocks of a text in their order. Text around them and blocks without an end are left out. */
+/** Returns the blocks of a text in order. Other text and unfinished blocks are left out. */
 function blocksIn(text: string): PemBlock[] {
   const found: PemBlock[] = []
   let open: { readonly label: string; readonly lines: string[] } | undefined
@@ -253,13 +254,13 @@ function blocksIn(text: string): PemBlock[] {
   return found
 }
 
-/** Returns the text of the blocks of certificates, one for each. */
+/** Returns the certificate blocks of a text. */
 export const certificateBlocks = (text: string): string[] =>
   blocksIn(text)
     .filter(({ label }) => ['CERTIFICATE', 'X509 CERTIFICATE', 'TRUSTED CERTIFICATE'].includes(label))
     .map((block) => block.text)
 
-/** True for the block of a private key, encrypted or not. */
+/** True for a private key, encrypted or not. */
 const isPrivateKey = ({ label }: PemBlock): boolean => label.endsWith('PRIVATE KEY')
 
 /** The reason why a certificate or a key cannot be used. */

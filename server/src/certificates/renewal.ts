@@ -5,17 +5,17 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 
-/** The times between attempts that fail, one after the other; the last one holds from then on. */
+/** The waits after consecutive failures; the last wait repeats. */
 const waitsMs = [1, 5, 15, 60, 180, 360, 720].map((minutes) => minutes * minuteMs)
-/** The part of a wait by which it varies, so that certificates that failed together are not tried together. */
+/** The share of a wait by which it varies, so that certificates that failed together are not tried together. */
 const waitSpread = 0.1
-/** A longer `Retry-After` is not believed. */
+/** A longer `Retry-After` is cut to this time. */
 const longestPauseMs = 8 * dayMs
 
 /** An authority that does not answer is asked again after this time at the latest. */
 const longestProbeMs = 15 * minuteMs
 
-/** The part of the lifetime, which ends at two thirds of it, within which renewals are spread. */
+/** Renewals are spread over this share of the lifetime, which ends at two thirds of the lifetime. */
 const renewalSpread = 1 / 30
 
 const dangerMs = 10 * dayMs
@@ -26,10 +26,10 @@ export interface Lifetime {
 }
 
 /**
- * Returns the time at which a certificate is renewed: by two thirds of its lifetime at the latest, however short that is. The same
- * certificate always has the same time.
+ * Returns the time of a certificate's renewal: at two thirds of its lifetime at the latest, however short it is. The
+ * same certificate always gets the same time.
  *
- * @param serial of the certificate
+ * @param serial the serial number of the certificate
  */
 export function renewalAt({ notBefore, expiresAt }: Lifetime, serial: string): Date {
   const lifetime = expiresAt.getTime() - notBefore.getTime()
@@ -37,14 +37,14 @@ export function renewalAt({ notBefore, expiresAt }: Lifetime, serial: string): D
   return new Date(notBefore.getTime() + lifetime * share)
 }
 
-/** Returns a number of 0 to 1, excluding 1, that follows from the text. */
+/** Returns a number from 0 to 1 (exclusive) that depends only on the text. */
 const fractionOf = (text: string): number => createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32
 
 /**
- * Returns the time of the next attempt after one that has failed.
+ * Returns the time of the next attempt after a failed one.
  *
- * @param failures those in a row, this one included
- * @param retryAfterMs the time for which the authority has asked to wait; 0 for none
+ * @param failures the failures in a row, including the current one
+ * @param retryAfterMs the wait that the authority asked for; 0 for none
  * @param random 0 to 1
  */
 export function nextAttemptAt(failures: number, retryAfterMs: number, now: Date, random: number): Date {
@@ -54,10 +54,10 @@ export function nextAttemptAt(failures: number, retryAfterMs: number, now: Date,
 }
 
 /**
- * Returns the time until which others wait after an attempt that has failed: as long as the authority has asked for, however often
- * this certificate has failed before.
+ * Returns the time until which other certificates wait after a failed attempt: as long as the authority asked for,
+ * however often this certificate has failed before.
  *
- * @param next the time of the next attempt for this certificate, at which an authority is asked again that has named no time
+ * @param next the time of this certificate's next attempt, which ends the pause when the authority has named no time
  */
 export function pauseEnd(retryAfterMs: number, next: Date, now: Date): Date {
   if (retryAfterMs > 0) return new Date(now.getTime() + Math.min(retryAfterMs, longestPauseMs))
@@ -71,14 +71,14 @@ export function isInDanger({ notBefore, expiresAt }: Lifetime, now: Date): boole
 }
 
 /**
- * True when its owner should be told about a certificate: a renewal has failed twice, or once when little time is left. For one
- * that was never there, the second failure counts.
+ * True when the owner should be told about a certificate: a renewal has failed twice, or once when little time is left.
+ * For a certificate that was never obtained, the second failure counts.
  */
 export function isIncident(failures: number, lifetime: Lifetime | null, now: Date): boolean {
   return failures >= 2 || (failures >= 1 && lifetime !== null && isInDanger(lifetime, now))
 }
 
-/** The orders that an authority allows to the whole server. */
+/** The orders that an authority allows the whole server. */
 export interface AuthorityLimits {
   /** New certificates below one registered domain in a week. */
   readonly perDomain: number
@@ -86,33 +86,38 @@ export interface AuthorityLimits {
   readonly perAccount: number
 }
 
-/** Orders of the time that a limit looks at. */
+/** The orders in the period of a limit. */
 export interface UsedOrders {
-  /** By everybody. */
+  /** By all accounts. */
   readonly all: number
   /** By the account that asks. */
   readonly own: number
 }
 
-/** Let's Encrypt's own (letsencrypt.org/docs/rate-limits), a little below, for what others may have asked for by hand. */
+/**
+ * The limits of Let's Encrypt (letsencrypt.org/docs/rate-limits), slightly reduced, because others may have asked for
+ * certificates by hand.
+ */
 const letsEncrypt: AuthorityLimits = { perDomain: 48, perAccount: 290 }
-/** Authorities of companies and of tests tell by themselves when it is too much. */
+/** Private authorities and test authorities enforce their own limits. */
 const others: AuthorityLimits = { perDomain: 1000, perAccount: 1000 }
 
-/** @param directory the address of an authority's directory */
+/** @param directory the URL of an authority's directory */
 export function limitsOf(directory: string): AuthorityLimits {
   return new URL(directory).hostname.endsWith('.letsencrypt.org') ? letsEncrypt : others
 }
 
 /**
- * True when one more order fits. A tenant gets at most half of what the others have left, so that no tenant, however many apps it
- * has, uses up the limit of all. The operator's own account may use the rest.
+ * True when one more order fits. A tenant gets at most half of what the others have left, so that no tenant, however
+ * many apps it has, uses up the whole limit. The operator's own account may use the rest.
  */
 export function mayOrder(most: number, { all, own }: UsedOrders, isOperator: boolean): boolean {
   return all < most && (isOperator || own < (most - (all - own)) / 2)
 }
 
-/** Returns the domain that authorities count a name for: the one directly below a public suffix (publicsuffix.org). */
+/**
+ * Returns the domain for which authorities count a name: the domain directly below a public suffix (publicsuffix.org).
+ */
 export function registeredDomain(name: string): string {
   const host = name.replace(/^\*\./, '')
   return getDomain(host, { allowPrivateDomains: true, validateHostname: false }) ?? host

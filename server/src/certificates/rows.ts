@@ -6,7 +6,7 @@ import { newId } from '../platform/ids.ts'
 import type { Candidate, ServedName } from './selection.ts'
 import { type CertificateRow, type CertificateTables, tablesOf } from './tables.ts'
 
-/** The columns that are shown: no private keys. */
+/** The columns for the API, without private keys. */
 const shown = [
   ...(['id', 'account_id', 'project_id', 'app_id', 'domain_id', 'names', 'source'] as const),
   ...(['issuer', 'serial', 'not_before', 'expires_at'] as const),
@@ -16,7 +16,7 @@ const shown = [
 
 export type ShownRow = Pick<Selectable<CertificateTables['certificates']>, (typeof shown)[number]>
 
-/** The certificates of an account that a principal may see. */
+/** Selects the certificates of an account that a principal may see. */
 function visible(on: Database | Transaction, principal: Pick<Principal, 'accountId' | 'projectIds'>) {
   const own = tablesOf(on).selectFrom('certificates').select(shown).where('account_id', '=', principal.accountId)
   if (principal.projectIds === null) return own
@@ -33,17 +33,16 @@ export const findCertificate = (
   id: string,
 ): Promise<ShownRow | undefined> => visible(on, principal).where('id', '=', id).executeTakeFirst()
 
-/** Locks a certificate until the transaction ends. */
 export const lockCertificate = (
   transaction: Transaction,
   principal: Principal,
   id: string,
 ): Promise<ShownRow | undefined> => visible(transaction, principal).where('id', '=', id).forUpdate().executeTakeFirst()
 
-/** Certificates that are there and not revoked, as candidates, with the failures of their renewals. */
+/** Obtained certificates that are not revoked, as candidates, with the failures of their renewals. */
 export type KnownCertificate = Candidate & Pick<CertificateRow, 'serial' | 'failure' | 'alerted_at'>
 
-/** Returns all certificates that may be shown for names, or the uploaded ones alone. */
+/** Returns all certificates that may be shown for names, or only the uploaded ones. */
 export async function knownCertificates(
   on: Database | Transaction,
   { isUploaded = false } = {},
@@ -68,7 +67,7 @@ type CandidateRow = Pick<
   'id' | 'names' | 'source' | 'account_id' | 'project_id' | 'app_id' | 'domain_id' | 'not_before' | 'expires_at'
 > & { readonly revocation_requested_at: Date | null }
 
-/** Returns what the choice needs of a certificate; null for one that is not there yet. */
+/** Returns the candidate for a row; null for a certificate that is not obtained yet. */
 export function candidateOf(row: CandidateRow): Candidate | null {
   if (row.not_before === null || row.expires_at === null) return null
   return {
@@ -85,7 +84,7 @@ export function candidateOf(row: CandidateRow): Candidate | null {
   }
 }
 
-/** The certificates that the server obtains by itself, whether they are there or not. */
+/** The certificates that the server obtains automatically, including those not obtained yet. */
 export type AutomaticCertificate = Pick<
   CertificateRow,
   'id' | 'names' | 'app_id' | 'domain_id' | 'attempts' | 'expires_at'
@@ -103,8 +102,9 @@ export function automaticCertificates(on: Database | Transaction): Promise<Autom
 const foreignKeyViolation = '23503'
 
 /**
- * Adds the row of a certificate to obtain. If its owner has one for the name already, that is made due at once when it rests without a
- * valid certificate, and stays as it is otherwise. Does nothing when the app or the domain has just been removed.
+ * Adds the row of a certificate to obtain. When its owner already has a row for the name: a resting row without a valid
+ * certificate becomes due at once, and any other row stays unchanged. Does nothing when the app or the domain has just
+ * been removed.
  */
 export async function insertAutomatic(on: Database, name: ServedName): Promise<void> {
   const columns = sql`(names, coalesce(domain_id, ''), coalesce(app_id, ''))`
@@ -124,7 +124,7 @@ export async function insertAutomatic(on: Database, name: ServedName): Promise<v
   }
 }
 
-/** True for a certificate that comes in the place of one that is to be revoked. */
+/** True for a certificate that replaces a certificate to be revoked. */
 export async function isReplacement(on: Database, { id, account_id, names }: CertificateRow): Promise<boolean> {
   const replaced = await tablesOf(on)
     .selectFrom('certificates')
@@ -138,7 +138,7 @@ export async function isReplacement(on: Database, { id, account_id, names }: Cer
   return replaced !== undefined
 }
 
-/** Returns the name that a row is for, with its owner. */
+/** Returns the name of a row, with its owner. */
 export const servedNameOf = (
   row: Pick<CertificateRow, 'names' | 'account_id' | 'project_id' | 'app_id' | 'domain_id'>,
 ): ServedName => ({
@@ -149,7 +149,7 @@ export const servedNameOf = (
   domainId: row.domain_id,
 })
 
-/** Returns a function that is true for a name that is among `names` with the same app and domain. */
+/** Returns a function that is true for a name that is in `names` with the same app and domain. */
 export function among(names: readonly Owned[]): (name: Owned) => boolean {
   const keys = new Set(names.map(keyOf))
   return (name) => keys.has(keyOf(name))

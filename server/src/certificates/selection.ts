@@ -1,18 +1,18 @@
 import type { CertificateSource } from '../contract/certificates.ts'
 import { covers, wildcardAbove } from './pem.ts'
 
-/** A name that is served here, and whose it is. The server's own names belong to the operator's account, and to no app. */
+/** A served name with its owner. The server's own names belong to the operator's account, and to no app. */
 export interface ServedName {
   /** A host name, or `*.` and one. */
   readonly name: string
   readonly accountId: string
   readonly projectId: string | null
   readonly appId: string | null
-  /** The domain that the owner of the app has added; null for the app's own host name. */
+  /** The domain that the app's owner has added; null for the app's own host name. */
   readonly domainId: string | null
 }
 
-/** A certificate that is there, as far as the choice needs it. */
+/** The properties of an obtained certificate that matter for the selection. */
 export interface Candidate {
   readonly id: string
   readonly names: readonly string[]
@@ -27,10 +27,11 @@ export interface Candidate {
 }
 
 /**
- * Returns the certificate to show for each name, by the ids of the certificates; names without one are left out. An uploaded one wins
- * while it is valid; of several, the one that was issued last.
+ * Returns the id of the certificate to show for each name; names without a certificate are left out. A valid uploaded
+ * certificate wins; among several, the most recently issued one.
  *
- * @param operatorId the account whose uploaded certificates are shown for the server's own names and those of apps below its domain
+ * @param operatorId the account whose uploaded certificates are shown for the server's own names and for names of apps
+ * below its domain
  */
 export function select(
   candidates: readonly Candidate[],
@@ -65,7 +66,7 @@ function byPreference(one: Candidate, other: Candidate): number {
   )
 }
 
-/** True when a certificate may be shown for a name: nobody else's certificate is shown for a name of an account. */
+/** True when a certificate may be shown for a name. An account's names never show a certificate of another account. */
 function isFor(each: Candidate, served: ServedName, operatorId: string): boolean {
   if (each.source === 'automatic') {
     const isOwners = served.domainId === null ? each.appId === served.appId : true
@@ -77,30 +78,33 @@ function isFor(each: Candidate, served: ServedName, operatorId: string): boolean
   return each.projectId === null || each.projectId === served.projectId
 }
 
-/** The server's own names, and the way in which they get certificates. */
+/** The server's own names, and how they get certificates. */
 export interface OwnNames {
-  /** Apps have names directly below it. */
+  /** Apps have names directly below this domain. */
   readonly domain: string
   readonly dashboardHost: string
-  /** True when the server can change DNS, and so obtain wildcards. */
+  /** True when the server can change DNS, and so can obtain wildcards. */
   readonly hasDnsUpdates: boolean
 }
 
-/** The state of the certificate for all names of apps. */
+/** The state of the wildcard certificate for all names of apps. */
 export interface WildcardState {
   readonly isValid: boolean
-  /** The attempts in a row that failed. */
+  /** The number of consecutive failed attempts. */
   readonly failures: number
 }
 
-/** A wildcard that has failed so often is not waited for: names below it get certificates of their own meanwhile. */
+/**
+ * After this many failures, names below the server's domain do not wait for the wildcard, and get separate
+ * certificates.
+ */
 const failuresToFallBack = 2
 
 /**
- * True when a name directly below the server's domain needs no certificate of its own, because the wildcard has it or will have it
- * soon.
+ * True when a name directly below the server's domain needs no separate certificate, because the wildcard covers it or
+ * soon will.
  *
- * @param wildcard `undefined` while nobody has asked for it
+ * @param wildcard `undefined` while it was never requested
  */
 export function hasWildcard(name: string, own: OwnNames, wildcard: WildcardState | undefined): boolean {
   if (!own.hasDnsUpdates || wildcardAbove(name) !== `*.${own.domain}` || name.startsWith('*.')) return false
@@ -108,9 +112,10 @@ export function hasWildcard(name: string, own: OwnNames, wildcard: WildcardState
 }
 
 /**
- * Returns the server's own names that need a certificate: the wildcard where it can be had, and the dashboard's unless that has it.
+ * Returns the server's own names that need a certificate: the wildcard if it can be obtained, and the dashboard's name
+ * unless the wildcard covers it.
  *
- * @param accountId of the operator
+ * @param accountId the operator's account
  */
 export function ownCertificates(own: OwnNames, wildcard: WildcardState | undefined, accountId: string): ServedName[] {
   const names = [
@@ -120,7 +125,7 @@ export function ownCertificates(own: OwnNames, wildcard: WildcardState | undefin
   return names.map((name) => ownName(name, accountId))
 }
 
-/** Returns the names of the server itself, of which an uploaded certificate may be shown. */
+/** Returns the names of the server itself, which may show uploaded certificates. */
 export const ownNames = ({ domain, dashboardHost }: OwnNames, accountId: string): ServedName[] =>
   [`*.${domain}`, dashboardHost].map((name) => ownName(name, accountId))
 

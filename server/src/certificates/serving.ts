@@ -16,40 +16,39 @@ import {
 } from './selection.ts'
 import { tablesOf } from './tables.ts'
 
-/** A certificate as the gateway is to show it. */
+/** The certificate that the gateway should show for a name. */
 interface Shown {
   readonly id: string
-  /** Another one after each renewal. */
+  /** Changes with each renewal. */
   readonly serial: string
 }
 
 export interface CertificateSyncDependencies {
-  /** Returns the certificate of each name. */
   readonly look: () => Promise<ReadonlyMap<string, Shown>>
-  /** Returns the private key and the chain of a certificate, as PEM; `undefined` for one that is gone. */
+  /** Returns the private key and the chain of a certificate, as PEM; `undefined` when it is gone. */
   readonly read: (id: string) => Promise<string | undefined>
-  /** Lets the gateway show a certificate for a name; null takes it away. */
+  /** Makes the gateway show a certificate for a name; null removes it. */
   readonly certify: (name: string, pem: string | null) => Promise<void>
-  /** The names of which the gateway has a certificate from before. */
+  /** The names for which the gateway already has a certificate. */
   readonly before: readonly string[]
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** Lets the gateway show the certificates that the rows say. */
+/** Keeps the certificates of the gateway in step with the database. */
 export interface CertificateSync extends Repeated {
   /** True while the gateway shows a certificate for any name. */
   isShown(id: string): boolean
 }
 
-/** The longest time between two looks: certificates also begin and end without a change of their rows. */
+/** The longest time between two checks: certificates also begin and end without a change of their rows. */
 const lookMs = 30_000
-/** The time until the next look after one that could not be done, or after which a name has failed for the first time. */
+/** The time until the next check after a failed check, or after the first failure of a name. */
 const retryMs = 500
 
-/** Begins to sync. Resolves when the gateway has what the rows said at the beginning, or could not be told. */
+/** Starts the sync. Resolves when the gateway has the certificates of the database, or could not be reached. */
 export async function startCertificateSync(dependencies: CertificateSyncDependencies): Promise<CertificateSync> {
   const { before, logger } = dependencies
-  /** The certificates that the gateway has; null for one of which only the name is known. */
+  /** The certificates that the gateway has; null when only the name is known. */
   const told = new Map<string, Shown | null>(before.map((name) => [name, null]))
   const waitAfter = createReport(logger)
   const work = () => tell(dependencies, told).then(waitAfter)
@@ -61,12 +60,12 @@ export async function startCertificateSync(dependencies: CertificateSyncDependen
   return { ...repeated, isShown: (id) => [...told.values()].some((each) => each?.id === id) }
 }
 
-/** The errors of names, by the names. */
+/** The errors by name. */
 type Failures = ReadonlyMap<string, unknown>
 
 /**
- * Returns a function that logs the names which have failed since they were told last, once each, and returns the time until the next
- * look: the same failures make it longer and longer, because a damaged certificate stays damaged.
+ * Returns a function that logs each name that fails newly, and returns the time until the next check. While the
+ * failures stay the same, the time grows, because a damaged certificate stays damaged.
  */
 function createReport(logger: Pick<Logger, 'error'>): (failures: Failures) => number {
   let known: Failures = new Map()
@@ -81,7 +80,7 @@ function createReport(logger: Pick<Logger, 'error'>): (failures: Failures) => nu
   }
 }
 
-/** Tells the gateway what has changed since it was told last. A name that fails keeps no other from its certificate. */
+/** Sends changes to the gateway. A failure of one name does not affect other names. */
 async function tell(
   { look, read, certify }: CertificateSyncDependencies,
   told: Map<string, Shown | null>,
@@ -91,7 +90,7 @@ async function tell(
   const attempt = (name: string, work: () => Promise<void>): Promise<void> =>
     work().catch((error: unknown) => void failures.set(name, error))
 
-  // A certificate that is not to be seen any more goes before all others.
+  // Removals come first: such a certificate must not be shown any more.
   for (const name of [...told.keys()].filter((each) => !current.has(each))) {
     await attempt(name, async () => {
       await certify(name, null)
@@ -103,7 +102,7 @@ async function tell(
     if (before?.id === shown.id && before.serial === shown.serial) continue
     await attempt(name, async () => {
       const pem = await read(shown.id)
-      // Removed since; the next look sees that.
+      // The certificate was removed in the meantime; the next check sees that.
       if (pem === undefined) return
       told.set(name, null)
       await certify(name, pem)
@@ -113,7 +112,7 @@ async function tell(
   return failures
 }
 
-/** Apps by their ids, and by their host names. */
+/** Apps, selected by id or by host name. */
 export interface SomeApps {
   readonly ids: readonly string[]
   readonly hostnames: readonly string[]
@@ -125,13 +124,13 @@ export interface LookDependencies {
   readonly own: OwnNames
   /** The operator's account. */
   readonly operatorId: string
-  /** Returns the names of domains, and the host names of some apps. */
+  /** Returns the names of all domains, and the host names of the selected apps. */
   readonly servedNames: (apps: SomeApps) => Promise<readonly ServedName[]>
 }
 
 /**
- * Returns a function that finds the certificate of each name that is served. It also asks for those that are missing: of domains,
- * and of the server itself. The names of apps get theirs when they are visited for the first time.
+ * Returns a function that finds the certificate of each served name. It also requests missing certificates of domains
+ * and of the server itself. Names of apps get their certificates at the first visit.
  */
 export function createLook(dependencies: LookDependencies): () => Promise<ReadonlyMap<string, Shown>> {
   const { database, own, operatorId, servedNames } = dependencies
@@ -140,7 +139,7 @@ export function createLook(dependencies: LookDependencies): () => Promise<Readon
     const known = await knownCertificates(database)
     const served = await servedNames({
       ids: known.flatMap(({ appId }) => appId ?? []),
-      // Those of others are shown for domains alone.
+      // Uploaded certificates of other accounts are shown only for domains.
       hostnames: known
         .filter(({ source, accountId }) => source === 'uploaded' && accountId === operatorId)
         .flatMap(({ names }) => names),
@@ -156,7 +155,7 @@ export function createLook(dependencies: LookDependencies): () => Promise<Readon
 
 interface Seen {
   readonly served: readonly ServedName[]
-  /** The certificates of names, by their ids. */
+  /** The id of the certificate for each name. */
   readonly selected: ReadonlyMap<string, string>
   readonly byId: ReadonlyMap<string, KnownCertificate>
   readonly now: Date
@@ -173,7 +172,7 @@ async function obtainMissing({ database, own, operatorId }: LookDependencies, se
   ]
   for (const each of needed) {
     const shown = seen.byId.get(seen.selected.get(each.name) ?? '')
-    // An uploaded one that ends soon is replaced without a gap, even if nobody brings the next one.
+    // An uploaded certificate that expires soon is replaced without a gap, even if its owner uploads no successor.
     const isCovered = shown?.source === 'uploaded' && !isInDanger(shown, seen.now)
     if (!isCovered && !isAsked(each)) await insertAutomatic(database, each)
   }
@@ -181,7 +180,9 @@ async function obtainMissing({ database, own, operatorId }: LookDependencies, se
 
 type Automatic = Awaited<ReturnType<typeof automaticCertificates>>
 
-/** Returns the state of the wildcard of the server's own domain; `undefined` when nobody has asked for it. */
+/**
+ * Returns the state of the wildcard certificate of the server's own domain; `undefined` when it was never requested.
+ */
 export function wildcardState(automatic: Automatic, { domain }: OwnNames, now: Date): WildcardState | undefined {
   const found = automatic.find(
     ({ names, app_id, domain_id }) => app_id === null && domain_id === null && names[0] === `*.${domain}`,
@@ -191,8 +192,8 @@ export function wildcardState(automatic: Automatic, { domain }: OwnNames, now: D
 }
 
 /**
- * Returns the names that get certificates from the authority, for these apps. Those that the wildcard or an uploaded certificate has
- * for some time to come are not among them.
+ * Returns the names that get certificates from the authority, for these apps. Names with the wildcard, or with an
+ * uploaded certificate that does not expire soon, are left out.
  */
 export async function obtainableNames(
   { database, own, operatorId, servedNames }: LookDependencies,
@@ -211,8 +212,8 @@ export async function obtainableNames(
 }
 
 /**
- * Tells the owners of certificates that are shown and end soon, once for each: of uploaded ones, and of those that wait because
- * the authority was to be left alone, so that no attempt of their own has failed.
+ * Tells the owners of shown certificates that expire soon, once for each certificate. This covers uploaded
+ * certificates, and certificates that wait for a pause of the authority, so that none of their own attempts has failed.
  */
 async function tellOfDanger(
   { database, announce }: LookDependencies,

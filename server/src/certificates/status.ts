@@ -8,7 +8,7 @@ import { candidateOf, type ShownRow } from './rows.ts'
 import { type ServedName, select } from './selection.ts'
 import { tablesOf } from './tables.ts'
 
-/** Returns the state of a certificate at a time: most of it follows from its times alone. */
+/** Returns the status of a certificate at a time. Most of it depends only on the certificate's times. */
 function statusOf(row: Pick<ShownRow, 'revoked_at' | 'expires_at' | 'attempts'>, now: Date): CertificateStatus {
   if (row.revoked_at !== null) return 'revoked'
   if (row.expires_at === null) return 'pending'
@@ -16,7 +16,6 @@ function statusOf(row: Pick<ShownRow, 'revoked_at' | 'expires_at' | 'attempts'>,
   return row.attempts > 0 ? 'failing' : 'valid'
 }
 
-/** Shows a certificate as the API does. */
 export function certificateView(row: ShownRow, now: Date): ResponseBody<'certificates.get'> {
   const time = (date: Date | null) => date?.toISOString() ?? null
   return {
@@ -41,7 +40,7 @@ export function certificateView(row: ShownRow, now: Date): ResponseBody<'certifi
   }
 }
 
-/** A domain whose certificate is looked for. */
+/** A domain whose certificate is needed. */
 export interface AskingDomain {
   readonly id: string
   readonly name: string
@@ -55,7 +54,9 @@ export interface ShownCertificate {
   readonly expires_at: string | null
 }
 
-/** Returns the certificates of domains, by the ids of the domains: the one that is shown, or the one that is waited for. */
+/**
+ * Returns the certificates of domains, keyed by the ids of the domains: the shown certificate, or else the awaited one.
+ */
 export async function certificatesOfDomains(
   on: Database | Transaction,
   domains: readonly AskingDomain[],
@@ -86,7 +87,7 @@ export async function certificatesOfDomains(
   return new Map(found)
 }
 
-/** Domains are no names of the server, for which the operator's certificates are shown. */
+/** No operator, because domains are not names of the server, for which the operator's certificates are shown. */
 const nobody = ''
 
 const servedName = ({ id, name, account_id, project_id }: AskingDomain): ServedName => ({
@@ -96,25 +97,25 @@ const servedName = ({ id, name, account_id, project_id }: AskingDomain): ServedN
 
 const isToBeRevoked = (row: { readonly revocation_requested_at: Date | null }) => row.revocation_requested_at !== null
 
-/** The certificates in danger, as `/readyz` and metrics report them. */
+/** The certificates in danger, as `/readyz` and the metrics report them. */
 export interface CertificateHealth {
-  /** Returns one sentence for each thing that does not work. Names of tenants are not told: everybody reads it. */
+  /** Returns one sentence for each problem. Names of tenants are left out, because everybody can read it. */
   problems(): readonly string[]
-  /** Returns the days that are left to the certificate that ends first, by source. */
+  /** Returns the days until the first certificate expires, by source. */
   daysLeft(): Readonly<Record<string, number>>
-  /** Returns how many certificates have been due for over an hour without an attempt. */
+  /** Returns the number of certificates that have been due for over an hour without an attempt. */
   overdue(): number
-  /** Reads the rows, for the next calls of the others. Logs when attempts become overdue. */
+  /** Reads the rows for the other functions. Logs when attempts become overdue. */
   check(): Promise<void>
 }
 
 /**
- * An attempt that is due begins within seconds, or is put off to another time. One that is this late shows a fault of the server, which
- * no failure of an attempt tells.
+ * A due attempt begins within seconds, or is postponed. An attempt that is this late means a fault of the server that
+ * no failed attempt reports.
  */
 const overdueAfter = sql`interval '1 hour'`
 
-/** @param since when this server began: what was due while no server ran is given an hour from then */
+/** @param since the start of this server. What became due while no server ran gets an hour from then */
 export function createCertificateHealth(
   database: Database,
   logger: Pick<Logger, 'error'>,
@@ -143,7 +144,6 @@ interface InDanger {
   readonly others: number
 }
 
-/** Reads the certificates whose owners were told. */
 async function inDanger(database: Database): Promise<InDanger> {
   const rows = await tablesOf(database)
     .selectFrom('certificates')
@@ -187,10 +187,10 @@ async function leastDays(database: Database): Promise<Readonly<Record<string, nu
 
 type Problem = ResponseBody<'certificates.problems'>['problems'][number]
 
-/** More than a page shows; the list of certificates has all. */
+/** More than a page shows; the list of certificates has all of them. */
 const most = 20
 
-/** Returns the certificates of a project whose owner was told that they are in danger, the first to expire first. */
+/** Returns the certificates of a project whose owner was told that they are in danger, sorted by expiry. */
 export async function problemsOf(database: Database, projectId: string): Promise<Problem[]> {
   const rows = await tablesOf(database)
     .selectFrom('certificates')

@@ -6,33 +6,39 @@ export type CertificateTables = {
   certificates: {
     id: string
     account_id: string
-    /** Null for the server's own, and for uploaded ones of the whole account. */
+    /** Null for the server's own certificates, and for uploaded certificates of the whole account. */
     project_id: string | null
     app_id: string | null
     domain_id: string | null
     /** In lower case, with A-labels; a wildcard begins with `*.`. */
     names: string[]
     source: CertificateSource
-    /** PEM: the certificate, then its issuers. Null until it is obtained, as are the columns down to `expires_at`. */
+    /**
+     * PEM: the certificate, then its issuers. This column and the columns down to `expires_at` are null until the
+     * certificate is obtained.
+     */
     chain: string | null
-    /** Encrypted. Null of a revoked certificate, too. */
+    /** Encrypted. Also null for a revoked certificate. */
     private_key: Buffer | null
     issuer: string | null
     serial: string | null
     not_before: Date | null
     expires_at: Date | null
     attempted_at: Date | null
-    /** Null for uploaded and revoked ones. */
+    /** Null for uploaded and revoked certificates. */
     next_attempt_at: Date | null
-    /** The attempts that failed since the last one that succeeded. */
+    /** The failed attempts since the last success. */
     attempts: Generated<number>
     failure: ColumnType<CertificateFailure | null, string | null | undefined, string | null>
-    /** True while the leader works on it, and after it could not store the end, until the next sweep. */
+    /**
+     * True while the leader works on the certificate, and until the next sweep when the leader could not store the
+     * result.
+     */
     is_under_way: Generated<boolean>
-    /** The unfinished order at the authority, and its key, encrypted: the next attempt resumes it. */
+    /** The unfinished order at the authority and its encrypted key, for the next attempt to resume. */
     order_url: string | null
     order_key: Buffer | null
-    /** The time at which its owner was told that it is in danger; null when it is not. */
+    /** The time when the owner was told that the certificate is in danger; null when it is not in danger. */
     alerted_at: Date | null
     revocation_requested_at: Date | null
     revoked_at: Date | null
@@ -40,16 +46,15 @@ export type CertificateTables = {
   }
   /** The account of this server at each authority. */
   acme_accounts: {
-    /** The address of the authority's directory. */
+    /** The URL of the authority's directory. */
     directory: string
     /** Null until the authority knows the key. */
     url: string | null
-    /** Encrypted. */
     private_key: Buffer
     email: string
     created_at: Generated<Date>
   }
-  /** The orders of the last days, which limits count. */
+  /** The recent orders, which count towards the limits. */
   acme_orders: {
     id: Generated<string>
     account_id: string
@@ -58,12 +63,12 @@ export type CertificateTables = {
     created_at: Generated<Date>
   }
   acme_pauses: {
-    /** `name:` and a name, a registered domain, or `*` for all. */
+    /** `name:` and a name, a registered domain, or `*` for all certificates. */
     scope: string
     until: Date
     failure: JSONColumnType<CertificateFailure, string, string>
   }
-  /** TXT records that are in DNS, or may be. */
+  /** TXT records that are, or may be, in DNS. */
   acme_records: {
     name: string
     value: string
@@ -73,10 +78,9 @@ export type CertificateTables = {
 
 export type CertificateRow = Selectable<CertificateTables['certificates']>
 
-/** This feature's tables, inside a transaction or outside of one. */
 export const tablesOf = (on: Database | Transaction) => on.withTables<CertificateTables>()
 
-/** The channel on which a trigger of the database tells of changes of certificates. */
+/** The channel on which a database trigger reports changes of certificates. */
 export const certificatesChannel = 'fairlead_certificates'
 
 /** Binds an encrypted private key to the row of its certificate. */

@@ -14,9 +14,11 @@ import { createLook, type LookDependencies, obtainableNames, startCertificateSyn
 import { type CertificateRow, type CertificateTables, keyContext, tablesOf } from './tables.ts'
 
 interface WorkerDependencies extends AttemptDependencies {
-  /** Returns the names that get certificates from the authority: the server's own, those of domains, and those of these apps. */
+  /**
+   * Returns the names that get certificates from the authority: the server's own names, the names of domains, and the
+   * names of these apps.
+   */
   readonly servedNames: (appIds: readonly string[]) => Promise<readonly ServedName[]>
-  /** True while the gateway shows a certificate for any name. */
   readonly isShown: (certificateId: string) => boolean
   readonly limits: AuthorityLimits
   /** The operator's account. */
@@ -24,26 +26,29 @@ interface WorkerDependencies extends AttemptDependencies {
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
 }
 
-/** The longest time between two looks, in case that a notification was missed. */
+/** The longest time between two checks, in case a notification was missed. */
 const lookMs = 30_000
-/** The shortest time between two looks. */
+/** The shortest time between two checks. */
 const shortestMs = 50
-/** The most orders under way at once: others use the authority, too. */
+/** The most orders that run at once. Others use the authority, too. */
 const atOnce = 4
-/** The certificates that one look decides about. */
+/** The most certificates that one check handles. */
 const mostAtOnce = 100
-/** The time between two looks whether another certificate is shown in place of one that is to be revoked. */
+/** The time between two checks of whether another certificate is shown instead of a certificate to be revoked. */
 const replacementMs = 2_000
-/** After a pause, certificates are tried one after the other within this time. */
+/** After a pause, attempts are spread over this time. */
 const afterPauseMs = 10_000
-/** The time until a limit is looked at again. */
+/** The time until a limit is checked again. */
 const limitMs = 30 * 60_000
-/** The wait after an attempt whose end could not be stored. The first look takes up at once what an earlier leader has left. */
+/**
+ * The wait after an attempt whose result could not be stored. The first check resumes the attempts of an earlier leader
+ * at once.
+ */
 const notStoredMs = 60_000
 
 type Work = 'obtain' | 'renew' | 'revoke'
 
-/** Obtains, renews and revokes certificates when it is time, in the leader. */
+/** Obtains, renews and revokes certificates when they are due. Runs only in the leader. */
 export function startWorker(dependencies: WorkerDependencies): Repeated {
   const { database, logger } = dependencies
   const stopping = new AbortController()
@@ -74,7 +79,7 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
       const how = await decide(row)
       if (how !== null) begin(row, how)
     }
-    // The end of one that is under way is another reason to look.
+    // The end of an attempt also triggers a check.
     if (underWay.size >= atOnce) return lookMs
     return Math.min(Math.max((await untilNextDue(database, [...underWay.keys()])) ?? lookMs, shortestMs), lookMs)
   }
@@ -113,7 +118,10 @@ async function attempt(
   }
 }
 
-/** Returns a function that decides about a due certificate. One that must wait is put off, and the function returns null. */
+/**
+ * Returns a function that decides what to do with a due certificate. It postpones a certificate that must wait, and
+ * returns null.
+ */
 async function createDecision(
   dependencies: WorkerDependencies,
   due: readonly CertificateRow[],
@@ -137,7 +145,7 @@ async function createDecision(
     const pause = pauses.ofOrder(row)
     if (pause !== undefined) return putOff(row, pause)
     const isRenewal = row.chain !== null || (await isReplacement(database, row))
-    // An order that is there already counts once.
+    // An existing order has been counted already.
     const limit =
       row.order_url === null ? await limitReached(database, limits, { ...row, isRenewal }, operatorId) : null
     if (limit === null) return isRenewal ? 'renew' : 'obtain'
@@ -151,12 +159,12 @@ async function createDecision(
   }
 }
 
-/** The longest wait for an attempt. A time further ahead was stored while the clock was wrong. */
+/** The longest wait for an attempt. A later time was stored while the clock was wrong. */
 const longestWait = sql`interval '2000 days'`
 
 /**
- * Returns certificates to obtain, renew or revoke now. The server's own come first; then the accounts take turns, however many
- * certificates each of them waits for.
+ * Returns the due certificates. The server's own certificates come first; then the accounts take turns, regardless of
+ * how many certificates each of them has due.
  */
 function dueCertificates(database: Database, without: readonly string[], limit: number): Promise<CertificateRow[]> {
   const isOwn = sql<boolean>`(app_id is null and domain_id is null)`
@@ -173,7 +181,7 @@ function dueCertificates(database: Database, without: readonly string[], limit: 
     .execute()
 }
 
-/** Returns the milliseconds until the next one is due that is not among these; null when none is. */
+/** Returns the milliseconds until the next certificate outside `without` is due; null when there is none. */
 async function untilNextDue(database: Database, without: readonly string[]): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('certificates')
@@ -184,9 +192,9 @@ async function untilNextDue(database: Database, without: readonly string[]): Pro
 }
 
 /**
- * Notes that an attempt begins. Returns false when the certificate is not due any more, or gone.
+ * Marks the start of an attempt. Returns false when the certificate is no longer due, or is gone.
  *
- * @param ifFailed the time of the next attempt, until the end of this one sets another, or a release
+ * @param ifFailed the time of the next attempt, unless the end of this attempt or a release sets another time
  */
 async function claim(database: Database, { id }: Held, now: Date, ifFailed: Date): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(database)
@@ -199,7 +207,7 @@ async function claim(database: Database, { id }: Held, now: Date, ifFailed: Date
   return numUpdatedRows === 1n
 }
 
-/** Returns the ids of the certificates that have the mark of an attempt. */
+/** Returns the ids of the certificates that are marked as under way. */
 async function markedCertificates(database: Database): Promise<string[]> {
   const rows = await tablesOf(database)
     .selectFrom('certificates')
@@ -209,11 +217,14 @@ async function markedCertificates(database: Database): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Makes attempts due that an earlier leader has left. Those with an order resume it. */
+/** Makes the unfinished attempts of an earlier leader due. Attempts with an order resume it. */
 const releaseLeft = (database: Database, ids: readonly string[]): Promise<void> =>
   release(database, ids, { next_attempt_at: fromNow(0) })
 
-/** Makes attempts of this leader due in `waitMs` whose end was not stored. They count as failed, so that their owners are told in time. */
+/**
+ * Makes attempts of this leader whose result was not stored due in `waitMs`. They count as failed, so that their owners
+ * are told in time.
+ */
 const releaseNotStored = (database: Database, ids: readonly string[], waitMs: number): Promise<void> =>
   release(database, ids, {
     next_attempt_at: fromNow(waitMs),
@@ -240,7 +251,7 @@ async function release(
     .execute()
 }
 
-/** Puts an attempt off without counting it as one that failed. */
+/** Postpones an attempt without counting it as failed. */
 async function postpone(
   database: Database,
   ids: readonly string[],
@@ -256,12 +267,13 @@ async function postpone(
 }
 
 const restHours = 24
-/** The columns of a certificate that is not needed: it is in no danger, and has no order. */
+/** The columns of a certificate that is not needed: no failure, no alert, no order. */
 const calm = { attempts: 0, failure: null, alerted_at: null, order_url: null, order_key: null } as const
 
 /**
- * Rests certificates that are not needed, because their names are not served here or have another certificate: they are not renewed,
- * and removed once they are of no use. They come back when they are needed again.
+ * Rests certificates that are not needed, because their names are not served here or have another certificate. They are
+ * not renewed, and are deleted when they have expired or were never obtained. They become active when they are needed
+ * again.
  */
 async function rest(database: Database, ids: readonly string[]): Promise<void> {
   const any = sql<string>`any(${[...ids]}::text[])`
@@ -283,16 +295,19 @@ export interface CertificateWorkDependencies
   readonly gateway: Pick<EdgeGateway, 'certify' | 'certificates'>
 }
 
-/** The work of the leader on certificates. */
+/** The certificate work of the leader. */
 export interface CertificateWork {
-  /** Asks for the certificate of a name that somebody visits, unless there is one or it is asked for already. */
+  /** Requests the certificate of a name that is visited, unless it exists or is already requested. */
   obtain(name: ServedName): Promise<void>
-  /** Looks at once for changes of certificates and of names. */
+  /** Checks at once for changes of certificates and names. */
   wake(): void
   stop(): Promise<void>
 }
 
-/** Begins to show, obtain and renew certificates. Resolves when the gateway has those that are there, or could not be told. */
+/**
+ * Starts to show, obtain and renew certificates. Resolves when the gateway has the existing certificates, or could not
+ * be reached.
+ */
 export async function startCertificateWork(dependencies: CertificateWorkDependencies): Promise<CertificateWork> {
   const { database, secrets, gateway, own, logger } = dependencies
   const sync = await startCertificateSync({

@@ -8,7 +8,6 @@ interface AccountFlags extends StateFlags {
   readonly requestsPerHour?: number | 'plan'
 }
 
-/** `fairlead accounts create|list|update` */
 export function accountsCommand(): Command {
   const accounts = new Command('accounts').description('create, list and update accounts')
   accounts

@@ -11,11 +11,11 @@ import { ownRoot } from '../platform/versions/versions.ts'
 import { CommandError } from './client/command-error.ts'
 
 /**
- * Returns the data directory of a command of this machine. The order is: the option, the environment, the directory in use on this machine,
- * the default folder. A directory that is in use in the folder of this shell comes before others. Prints the choice, unless the option or
- * the environment names it.
+ * Returns the data directory for a command: from the option, the environment, the directory in use on this machine, or
+ * the default. A directory in use in the current folder takes precedence over other directories. Prints the choice,
+ * unless the option or the environment names the directory.
  *
- * @throws CommandError when several others are in use
+ * @throws CommandError when several directories outside the current folder are in use
  */
 export async function chosenDirectory(given: string | undefined): Promise<string> {
   const { dataDirectory } = loadConfig({ dataDir: given })
@@ -32,7 +32,7 @@ export async function chosenDirectory(given: string | undefined): Promise<string
   throw new CommandError(`Several data directories are in use on this machine. Name one:${named}`)
 }
 
-/** True for a directory in which this user has had a server, whatever others run. */
+/** True for a directory in which this user has already started a server. */
 const hasStarted = (folder: string): Promise<boolean> => exists(dataDirectoryAt(folder).cluster)
 
 function say(dataDirectory: string, why: string): string {
@@ -40,14 +40,16 @@ function say(dataDirectory: string, why: string): string {
   return dataDirectory
 }
 
-/** Returns the default data directories of servers on this machine. The directory in the folder of this shell comes first. */
+/** Returns the default data directories of this machine. The directory in the current folder comes first. */
 async function usualDirectories(): Promise<string[]> {
   const service = await installedSettings(serverUnitName).catch(() => undefined)
   const folders = [resolve('.fairlead'), join(dirname(ownRoot), '.fairlead'), '/var/lib/fairlead']
   return [...new Set([...folders, ...(service == null ? [] : [service.dataDirectory])])]
 }
 
-/** Returns the data directories that are in use on this machine: their servers run, or their PostgreSQL does after a server has ended. */
+/**
+ * Returns the data directories in use on this machine, in which a server or PostgreSQL (after the server's end) runs.
+ */
 export async function directoriesInUse(): Promise<string[]> {
   const bound = await directoriesOfSockets()
   const usual = await Promise.all(
@@ -68,21 +70,27 @@ async function isInUse(folder: string): Promise<boolean> {
   return holder?.state === 'running'
 }
 
-/** Matches the sockets of a server and its PostgreSQL in a data directory. A directory with a longer path has its sockets elsewhere. */
+/**
+ * Matches sockets of a server and its PostgreSQL in a data directory. A directory with a long path has its sockets
+ * elsewhere.
+ */
 const socketForm = /^(\/.*)\/(?:run\/\d+-[0-9a-f]{8}\.sock|postgres\/socket\/\.s\.PGSQL\.5432)$/
 
-/** Returns the folders in which processes listen as in a data directory, each with a socket. Every user may list the sockets (proc(5)). */
+/**
+ * Returns the folders in which processes listen as in a data directory, each with a socket. Every user may list sockets
+ * (proc(5)).
+ */
 async function directoriesOfSockets(): Promise<[folder: string, socket: string][]> {
   const text = await readFile('/proc/net/unix', 'utf8').catch(() => '')
   return text.split('\n').flatMap((line): [string, string][] => {
-    // Those that listen have this flag; connections of theirs have the same path.
+    // Only listening sockets have this flag; their connections have the same path.
     const path = /^(?:\S+ +){3}00010000 (?:\S+ +){3}(\/.*)$/.exec(line)?.[1] ?? ''
     const folder = socketForm.exec(path)?.[1]
     return folder === undefined ? [] : [[folder, path]]
   })
 }
 
-/** True when a process listens in a folder. Those of other users may be closed to this one, which then cannot look. */
+/** True when a process listens in a folder. False for folders of other users that this user cannot read. */
 async function isBound(
   bound: readonly (readonly [folder: string, socket: string])[],
   folder: string,
@@ -100,8 +108,9 @@ async function isBound(
 }
 
 /**
- * True for a directory in which a server of this user listens, and for one that nobody but this user and root can change, with all folders
- * above it. Another user could listen anywhere else, and lead this user's commands there.
+ * True for a directory in which a server of this user listens, and for a directory that only this user and root can
+ * change, including all parent folders. In any other folder, another user could listen and attract the commands of this
+ * user.
  */
 async function isOurs(folder: string, socket: string): Promise<boolean> {
   const found = await lstat(socket).catch(() => null)
@@ -115,7 +124,7 @@ async function isSafe(folder: string): Promise<boolean> {
     const { uid, mode } = await lstat(path)
     const isWritable = (mode & 0o022) !== 0
     if (![0, process.getuid?.()].includes(uid)) return false
-    // In a folder such as /tmp, others cannot replace what is not theirs.
+    // In a sticky folder such as /tmp, other users cannot replace our entries.
     if (isWritable && (path === folder || (mode & sticky) === 0)) return false
     if (path === dirname(path)) return true
   }

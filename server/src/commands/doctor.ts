@@ -9,7 +9,7 @@ interface DoctorFlags extends StateFlags {
   readonly port?: string
 }
 
-/** `fairlead doctor`: exits with 0, or with 1 when something is missing that the server cannot run without. */
+/** `fairlead doctor`: exits with 0, or with 1 when a requirement of the server is missing. */
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('check what this machine offers, what is missing, and what that costs')

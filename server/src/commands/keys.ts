@@ -28,7 +28,6 @@ interface RotateFlags extends StateFlags {
   readonly overlapHours: number
 }
 
-/** `fairlead keys create|list|rotate|revoke` */
 export function keysCommand(): Command {
   return new Command('keys')
     .description('create, list, rotate and revoke API keys')
@@ -116,7 +115,7 @@ function revokeCommand(): Command {
     )
 }
 
-/** Creates a key, with its entry in the audit log, and returns it. */
+/** Creates a key and an audit entry, and returns the key. */
 export async function createKey(
   administration: Administration,
   flags: Omit<CreateFlags, keyof StateFlags>,

@@ -1,15 +1,15 @@
 import { Command, Help } from 'commander'
 
-/** A command that is loaded when it is called. The help of the program only needs what it is and what it does. */
+/** A command that is loaded when it is called. The help of the program needs only its usage and description. */
 export interface LazyCommand {
-  /** The command with its options and arguments, as it is named in a list. */
+  /** The command with its options and arguments, as the help shows it. */
   readonly usage: string
   readonly description: string
   readonly isHidden?: true
   load(): Promise<Command>
 }
 
-/** Adds to a program the command that its arguments call, and the names of all others. */
+/** Loads the command that the arguments call, and adds only usage and description of the other commands. */
 export async function addLazily(
   program: Command,
   commands: readonly LazyCommand[],

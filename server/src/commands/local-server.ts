@@ -24,7 +24,7 @@ async function logInLocally(given: Given): Promise<ClientConfig | undefined> {
   for (const folder of await foldersOf(given)) {
     const isNamed = given.dataDir !== undefined || given.hasDataDirectory
     const url = await runningAt(folder, isNamed ? undefined : isOwnSocket)
-    // Without a cluster of its own the server uses another PostgreSQL, which this command does not know.
+    // Without an embedded cluster the server uses an external PostgreSQL, which this command does not know.
     if (url === undefined) continue
     const keptOne = async () => {
       const kept = await given.kept()
@@ -35,7 +35,7 @@ async function logInLocally(given: Given): Promise<ClientConfig | undefined> {
     if (!(await canAdminister(folder))) continue
     return withState({ dataDir: folder }, (administration) =>
       withLock(administration.database, 'keys of local commands', async () => {
-        // Another command may have made one while this one waited.
+        // Another command may have created a key while this command waited for the lock.
         return (await keptOne()) ?? makeKey(administration, { url, folder, keep: given.keep })
       }),
     )
@@ -54,12 +54,12 @@ async function makeKey(
   return config
 }
 
-/** The data directories to look at: the one that is named, or those in use. */
+/** Returns the data directories to search: the named directory, or all directories in use. */
 async function foldersOf({ dataDir, hasDataDirectory }: Given): Promise<string[]> {
   return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : directoriesInUse()
 }
 
-/** Returns the address of the newest server of a data directory that is ready. */
+/** Returns the address of the newest ready server of a data directory. */
 export async function runningAt(
   folder: string,
   isTrusted: (socket: string) => Promise<boolean> = async () => true,
@@ -74,9 +74,9 @@ export async function runningAt(
 }
 
 /**
- * True for a socket in a private folder of this user. Servers of other users are not used, and the folder `.fairlead` may be one of a
- * repository that somebody else wrote, whose cluster is not to be started: files of a repository are no sockets, and nobody else makes
- * one in such a folder.
+ * True for a socket in a private folder of this user. We do not use servers of other users. The folder `.fairlead` may
+ * come from a foreign repository, whose cluster we must not start: a repository cannot contain sockets, and other users
+ * cannot create a socket in a private folder.
  */
 async function isOwnSocket(path: string): Promise<boolean> {
   const isPrivate = await isPrivateDirectory(dirname(path), null).catch(() => false)

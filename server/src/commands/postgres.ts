@@ -5,7 +5,6 @@ import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { dataDirOption, type StateFlags } from './shared.ts'
 
-/** `fairlead postgres install` */
 export function postgresCommand(): Command {
   const postgres = new Command('postgres').description("install versions of PostgreSQL for users' databases")
   postgres

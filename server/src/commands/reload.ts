@@ -7,12 +7,11 @@ import { telling } from './client/wait.ts'
 import { chosenDirectory } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags } from './shared.ts'
 
-/** A server says by itself when its successor is late; this is longer than it may take to do so. */
+/** Time beyond the deadline within which a server itself reports a late successor. */
 const marginMs = 60_000
 
 const successor = z.object({ pid: z.int(), version: z.string() })
 
-/** `fairlead reload` */
 export function reloadCommand(): Command {
   return new Command('reload')
     .description('replace the running server by a new one of the current version; nothing is interrupted')
@@ -28,16 +27,16 @@ export function reloadCommand(): Command {
     })
 }
 
-/** Lists the servers of the data directory whose processes live. */
+/** Lists the servers of the data directory whose processes are alive. */
 export function serversOf(flags: StateFlags): Promise<readonly ServerControl[]> {
   return controlsOf(dataDirectoryAt(loadConfig({ dataDir: flags.dataDir }).dataDirectory).run)
 }
 
 /**
- * Has each running server replaced by one of the current version, one after the other. Rejects with the reason of the first
- * one whose successor did not become ready; it goes on then.
+ * Replaces each running server with a server of the current version, one after the other. Rejects with the reason when
+ * a successor does not become ready; its predecessor goes on.
  *
- * @param isWanted leaves out servers that are to stay
+ * @param isWanted returns false for servers that stay
  */
 export async function handOver(
   flags: StateFlags,
@@ -47,7 +46,7 @@ export async function handOver(
   const successors: z.output<typeof successor>[] = []
   for (const server of await serversOf(flags)) {
     const status = await server.status()
-    // A stopping one has a successor already, and finishes its last requests.
+    // A stopping server already has a successor, and finishes its last requests.
     if (status.state === 'stopping' || !isWanted(status)) continue
     const limited = AbortSignal.timeout(handover.readyMs + marginMs)
     successors.push(successor.parse(await server.send('POST', '/handover', undefined, limited)))

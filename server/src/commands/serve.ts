@@ -33,12 +33,11 @@ interface ServeFlags extends StateFlags {
 }
 
 /**
- * Longer than all drains and grace periods of apps, after the last upload. When a stop takes longer, something hangs and
+ * Longer than the last upload plus all drains and grace periods of apps. When a stop takes longer, something hangs and
  * the process exits.
  */
 const stopDeadlineMs = finishTransfersMs + 60_000
 
-/** `fairlead serve` */
 export function serveCommand(): Command {
   return new Command('serve')
     .description('run the server')
@@ -49,7 +48,7 @@ export function serveCommand(): Command {
     .action(serveOrReport)
 }
 
-/** Serves; tells a server that waits for this one why it cannot start. */
+/** Serves. When the start fails, reports the reason to a server that waits for this process to take over. */
 async function serveOrReport(flags: ServeFlags): Promise<void> {
   closeInheritedDescriptors()
   const takeover = flags.successor ? await receiveTakeover(ownVersion) : undefined
@@ -75,13 +74,13 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
   }
   const onHangUp = () => {
     if (handover === undefined) logger.warn('SIGHUP: no handover, because the server is still starting')
-    // The reason of a failure is in the log already.
+    // The log already has the reason of a failure.
     else void handover.request().catch(() => undefined)
   }
   handleSignals({ stop, onStop: config.onStop, handOver: onHangUp, logger })
   await warnOfOtherVersion(config.dataDirectory, logger)
   await keepCompiled(config.dataDirectory)
-  // Imported here, so that no other command waits for all of the server's modules.
+  // A dynamic import, so that other commands do not load the modules of the server.
   const { startServer } = await import('../server.ts')
 
   const start = () =>
@@ -106,8 +105,8 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
     serviceManager.failed,
   )
   await serviceManager.ready(server.url)
-  // Only now: the former server ends as soon as it has nothing left to do, and a service manager that does not know its next
-  // main process by then takes that for the end of the service.
+  // Only now: the former server may end soon afterwards. A service manager that does not know the new main process by
+  // then considers the service stopped.
   await takeover?.ready()
   handover = createHandover({
     server,
@@ -127,8 +126,9 @@ async function serve({ successor: _, ...flags }: ServeFlags, takeover: Takeover 
 }
 
 /**
- * Lets Node keep what it compiles from now on, which takes a fifth of the time of later starts. Only this server's user may write there:
- * Node runs what it finds. A first start keeps nothing, because the folder is not checked yet.
+ * Turns on the compile cache of Node, which saves a fifth of the time of later starts. Only the user of this server may
+ * write to the folder, because Node runs the cached code. The first start does not use the cache, because the folder is
+ * not checked yet.
  */
 async function keepCompiled(dataDirectory: string): Promise<void> {
   if (!existsSync(dataDirectory)) return
@@ -139,7 +139,7 @@ async function keepCompiled(dataDirectory: string): Promise<void> {
       if (version !== ownVersion) await rm(join(compiled, version), { recursive: true, force: true })
     enableCompileCache(join(compiled, ownVersion))
   } catch {
-    // The server says it when it opens the folder, and starts without where it can.
+    // The server reports the problem when it opens the folder, and starts without the cache if it can.
   }
 }
 
@@ -152,7 +152,7 @@ async function stopInTime(server: FairleadServer, scope: StopScope, logger: Logg
   logger.info('stopped')
 }
 
-/** Node itself would wait for the reader of standard error before it ends the process. */
+/** Exits at an unhandled error. Node itself would wait for the reader of standard error before it exits. */
 function endAtBug(logger: Logger): void {
   process.on('uncaughtException', (error) => {
     logger.fatal({ err: error }, 'an error that nothing handles: exiting; the next start takes over what runs')
@@ -160,7 +160,9 @@ function endAtBug(logger: Logger): void {
   })
 }
 
-/** An update points at another version; a start from where the first one was installed would go back to it unnoticed. */
+/**
+ * Warns when an update has chosen another version: a start from the first installation would silently go back to it.
+ */
 async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promise<void> {
   const link = currentLink(dataDirectory)
   const current = await versionAt(link)
@@ -171,14 +173,14 @@ async function warnOfOtherVersion(dataDirectory: string, logger: Logger): Promis
   )
 }
 
-/** A Ctrl+C may arrive twice at once: the terminal sends it to all of its processes, and npm passes it on. */
+/** Ctrl+C may arrive twice at once: the terminal sends it to all its processes, and npm forwards it. */
 const sameSignalMs = 1_000
 
 /**
- * Stops at the first SIGINT or SIGTERM, or when the terminal of the server is closed. Another such signal, at least
- * `sameSignalMs` later, ends the process at once. Any other SIGHUP asks for a handover.
+ * Stops at the first SIGINT or SIGTERM, or when the terminal of the server closes. A second signal, at least
+ * `sameSignalMs` later, ends the process at once. Any other SIGHUP requests a handover.
  *
- * @param options.onStop what SIGTERM stops
+ * @param options.onStop the scope of the stop at SIGTERM
  */
 export function handleSignals(options: {
   readonly stop: AbortController
@@ -202,16 +204,16 @@ export function handleSignals(options: {
   }
   process.on('SIGINT', () => stopFor('SIGINT', 'all'))
   process.on('SIGTERM', () => stopFor('SIGTERM', onStop))
-  // Its output may go to a pipe or a file. With nohup, no stream is the terminal, and the server outlives it.
+  // Some streams may be pipes or files. With nohup, no stream is the terminal, and the server outlives the terminal.
   const ownsTerminal = [0, 1, 2].some(isatty) && hasTerminal()
   process.on('SIGHUP', () => {
-    // Nobody could press Ctrl+C any more.
+    // Without the terminal, Ctrl+C is no longer possible.
     if (ownsTerminal && !hasTerminal()) stopFor('closed terminal', 'all')
     else if (!stop.signal.aborted) handOver()
   })
 }
 
-/** Tells whether a terminal controls this process, whose Ctrl+C reaches it. */
+/** True while a terminal controls this process, so that Ctrl+C reaches it. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'))
@@ -221,12 +223,12 @@ function hasTerminal(): boolean {
   }
 }
 
-/** Replaces this server by another one at the same address. */
+/** Replaces this server with a successor at the same address. */
 export interface Handover {
   /**
-   * Starts a server of the current version, which may be the same. Resolves when it answers; this one then finishes what it
-   * has accepted, and ends. Rejects with the reason when the new one does not become ready; this one goes on. Calls during a
-   * handover share it.
+   * Starts a successor of the installed version. Resolves when the successor answers; this server then finishes the
+   * requests that it has accepted, and ends. Rejects with the reason when the successor does not become ready; this
+   * server goes on. Calls during a handover share it.
    */
   request(): Promise<Successor>
 }
@@ -236,14 +238,14 @@ export interface HandoverOptions {
   readonly config: Config
   readonly logger: Logger
   readonly signal: AbortSignal
-  /** Tells a service manager how it goes. */
+  /** Reports the progress to a service manager. */
   readonly report?: {
     begun(): Promise<void>
     failed(error: unknown): Promise<void>
-    /** The successor speaks for the service from now on. */
+    /** From now on, the successor reports to the service manager. */
     replaced(): void
   }
-  /** Called when the last request has been finished, and this server can end. */
+  /** Called when the last request is finished, and this server can end. */
   readonly finished: () => void
 }
 
@@ -282,14 +284,14 @@ export function createHandover({ server, config, logger, signal, report, finishe
   }
 }
 
-/** A version that cannot even load itself says so only on its standard error, which is read here. */
+/** Runs the self-check first, because a version that cannot load its modules reports that only on standard error. */
 async function assertStarts(version: InstalledVersion, dataDirectory: string): Promise<void> {
   if (version.root === ownRoot) return
   const { problems } = await describeVersion(version, dataDirectory)
   if (problems.length > 0) throw new Error(`Version ${version.version} cannot start here:\n${problems.join('\n')}`)
 }
 
-/** The successor gets the flags of Node and the options that this server was started with. */
+/** Returns the command line of the successor: this server's Node flags and options. */
 function programFor({ root }: InstalledVersion): [string, ...string[]] {
   const given = process.argv.slice(2).filter((arg) => arg !== successorOption)
   return [process.execPath, ...process.execArgv, programOf(root), ...given, successorOption]

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { InstallFlags } from './systemd-service.ts'
 
-/** `fairlead service install|uninstall|status`. Each is imported when it is called, as few users need them. */
+/** `fairlead service install|uninstall|status`. Each is imported when it is called, because few users need them. */
 export function serviceCommand(): Command {
   return new Command('service')
     .description('run the server as a service of systemd')

@@ -17,21 +17,20 @@ export interface StateFlags {
   readonly dataDir?: string
 }
 
-/** Returns the `--data-dir` option, which every command on a data directory has. */
 export function dataDirOption(): Option {
   return new Option('--data-dir <folder>', "the server's data directory (FAIRLEAD_DATA_DIR; ./.fairlead)")
 }
 
 /**
- * Opens the data directory that the flags or the environment name, and runs `work` on it. Throws a `CommandError` for one that no
- * server has been started with, unless `mayCreate`: a server on another data directory does not see what is made in it.
+ * Opens the data directory that the flags or the environment name, and runs `work` on it. Throws a `CommandError` for a
+ * directory without an earlier server, unless `mayCreate`: a server with another directory would not see the change.
  */
 export async function withState<T>(
   flags: StateFlags,
   work: (administration: Administration, config: Config) => Promise<T>,
   { mayCreate = false } = {},
 ): Promise<T> {
-  // A new data directory cannot be in use yet, so none is searched for.
+  // A new data directory cannot be in use yet, so skip the search.
   const config = loadConfig({ dataDir: mayCreate ? flags.dataDir : await chosenDirectory(flags.dataDir) })
   if (!mayCreate) assertStarted(config)
   else if (!existsSync(config.dataDirectory)) {
@@ -39,7 +38,7 @@ export async function withState<T>(
   }
   const warning = await foreignOwner(config.dataDirectory)
   if (warning !== null) process.stderr.write(`fairlead: ${warning}\n`)
-  // Imported here, so that commands without a database do not wait for these modules.
+  // A dynamic import, so that commands without a database do not load these modules.
   const { administer } = await import('../administration.ts')
   const logger = createLogger({ level: 'error', destination: 'stderr' })
   return telling('at work on the data directory', () =>
@@ -57,7 +56,7 @@ function assertStarted({ dataDirectory, databaseUrl }: Config): void {
 
 type Recorded = Pick<AuditEntry, 'accountId' | 'operation' | 'resourceId'>
 
-/** Runs a change and its entry in the audit log in one transaction. The actor is the operating system's user. */
+/** Runs a change and writes its audit entry in one transaction. The actor is the user of the operating system. */
 export function change<T>(
   { database, auditLog }: Administration,
   work: (transaction: Transaction, record: (entry: Recorded) => Promise<void>) => Promise<T>,
@@ -75,7 +74,7 @@ export function change<T>(
   )
 }
 
-/** Returns the name of the user; `null` when it has none, as in some containers. */
+/** Returns the name of the OS user; `null` when the user has no name, as in some containers. */
 function userName(): string | null {
   try {
     return userInfo().username

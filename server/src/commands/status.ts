@@ -9,7 +9,7 @@ interface StatusFlags extends StateFlags {
   readonly json?: boolean
 }
 
-/** `fairlead status`: exits with 0 when all runs that should, 1 when something does not, 3 when no server runs. */
+/** `fairlead status`: exits with 0 when all desired parts run, 1 when a part does not run, 3 when no server runs. */
 export function statusCommand(): Command {
   return new Command('status')
     .description('show what runs of the data directory, since when and in which version; starts nothing')
@@ -68,7 +68,7 @@ function print(status: Status, now: number): void {
       ]),
     ])
   }
-  // After an orderly stop nothing runs, and there is nothing to name.
+  // After a clean stop nothing runs, so no names are missing.
   if (status.unread !== null && (status.servers.length > 0 || status.apps.length > 0)) {
     process.stdout.write(`\nthe names of apps, and which should run, could not be read: ${status.unread}\n`)
   }

@@ -10,10 +10,12 @@ interface StopFlags extends StateFlags {
 
 const defaultSeconds = 60
 
-/** The exit status when nothing was running, as of `fairlead status`. */
+/** The exit status when nothing was running, as in `fairlead status`. */
 const nothingRan = 3
 
-/** `fairlead stop`: exits with 0 when nothing of the data directory is left running, and with 3 when nothing was. */
+/**
+ * `fairlead stop`: exits with 0 after all parts of the data directory have stopped, with 3 when nothing was running.
+ */
 export function stopCommand(): Command {
   return new Command('stop')
     .description('stop servers, gateway, apps and databases of the data directory, with a server or without one')

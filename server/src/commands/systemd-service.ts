@@ -49,10 +49,9 @@ export interface InstallFlags {
   readonly force?: true
 }
 
-/** As long as the unit's own TimeoutStartSec=, and a little. */
+/** A little longer than TimeoutStartSec= of the unit. */
 const startTimeoutMs = 16 * 60_000
 
-/** Installs and starts the service, after all that can be wrong has been checked. */
 export async function install(flags: InstallFlags): Promise<void> {
   const settings = await settingsFor(flags)
   const units = unitsFor(settings)
@@ -78,7 +77,8 @@ export async function install(flags: InstallFlags): Promise<void> {
 
 async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSettings> {
   const dataDirectory = resolve(dataDir)
-  // `checked` reports mistakes in the settings before anything is written. With --dry-run they may be unreadable for the user.
+  // `checked` reports mistakes in the settings before any file is written. With --dry-run, the user may not be allowed
+  // to read the settings.
   const config = await serviceConfig(dataDirectory).catch(() => null)
   const ports = config?.edge ? [config.edge.httpPort, config.edge.httpsPort] : []
   const isRootService = user === undefined || user === 'root'
@@ -90,7 +90,7 @@ async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSetting
   }
 }
 
-/** Checks that the service can run here, and returns the configuration that it will have. */
+/** Checks that the service can run on this machine, and returns its configuration. */
 async function checked(settings: UnitSettings): Promise<Config> {
   if (!(await hasSystemd())) {
     throw new CommandError(
@@ -113,7 +113,7 @@ async function checked(settings: UnitSettings): Promise<Config> {
   return config
 }
 
-/** Checks that this machine isolates builds and apps. Networks that a setting turns off are not missing. */
+/** Checks that this machine can isolate builds and apps. Networks that a setting turns off do not count as missing. */
 async function assertIsolation(config: Config, { user }: UnitSettings): Promise<void> {
   const { isolationFindings } = await import('../doctor.ts')
   const found = await isolationFindings(config, user === null)
@@ -129,7 +129,7 @@ async function assertIsolation(config: Config, { user }: UnitSettings): Promise<
   )
 }
 
-/** Loads the configuration from the file of the service. The environment of this command is not the service's. */
+/** Loads the configuration from the settings file of the service, because the service does not see our environment. */
 async function serviceConfig(dataDirectory: string): Promise<Config> {
   const { variables, problems } = readDotenv((await readOptional(environmentFile)) ?? '')
   const [problem] = problems
@@ -146,7 +146,7 @@ async function userNamed(name: string): Promise<OsUser> {
   }
 }
 
-/** The user of the server must own its data directory. An existing directory is not handed to another user. */
+/** Creates the data directory for the user of the server. Never changes the owner of an existing directory. */
 async function ownDirectory(path: string, user: OsUser): Promise<void> {
   const made = await mkdir(path, { recursive: true, mode: 0o711 })
   if (made !== undefined) await chown(path, user.uid, user.gid)
@@ -192,7 +192,7 @@ function report(config: Config, { dataDirectory, user }: UnitSettings, madeFile:
 
 const print = (...lines: readonly string[]): void => void process.stdout.write(`${lines.join('\n')}\n`)
 
-/** The first content of the service's file of settings: nothing is set, all that most servers need is named. */
+/** The initial settings file of the service. It sets nothing, and names the settings that most servers need. */
 export const firstEnvironment = `# The settings of Fairlead's service. Each is explained in docs/configuration.md.
 # After a change: systemctl restart fairlead
 
@@ -217,7 +217,9 @@ export const firstEnvironment = `# The settings of Fairlead's service. Each is e
 #FAIRLEAD_BUILD_ENV={"npm_config_registry":"https://npm.example.com"}
 `
 
-/** Explains the state of the service. The exit status is that of `systemctl status`: 0 when it runs, 3 when not, 4 without it. */
+/**
+ * Explains the state of the service. Exit status as of `systemctl status`: 0 running, 3 not running, 4 not installed.
+ */
 export async function status(): Promise<void> {
   const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
   if (settings === undefined) {
@@ -271,7 +273,7 @@ async function driftLines(settings: UnitSettings | null): Promise<string[]> {
 const printLines = (...lines: readonly string[]): void =>
   void (lines.length > 0 && process.stdout.write(`${lines.join('\n')}\n`))
 
-/** Returns the unit of systemd that runs the server of a data directory, and would start it again after another end. */
+/** Returns the systemd unit that runs the server of a data directory and would restart it; null without a unit. */
 export async function unitOf(dataDirectory: string): Promise<string | null> {
   if (!(await hasSystemd())) return null
   const settings = await installedSettings(serverUnitName)
@@ -281,13 +283,15 @@ export async function unitOf(dataDirectory: string): Promise<string | null> {
   }
   for (const { record } of await controlsOf(dataDirectoryAt(dataDirectory).run)) {
     const unit = unitIn(await readFile(`/proc/${record.pid}/cgroup`, 'utf8').catch(() => ''))
-    // A server that was started by hand may be in the unit of another program, such as cron.
+    // A server that was started by hand may belong to the unit of another program, such as cron.
     if (unit !== null && (await propertiesOf(unit, ['MainPID']))['MainPID'] === String(record.pid)) return unit
   }
   return null
 }
 
-/** Lets systemd stop the server by SIGINT, at which it also stops apps, gateway and databases; after `timeoutMs` by force. */
+/**
+ * Lets systemd stop the server with SIGINT, which also stops apps, gateway and databases; by force after `timeoutMs`.
+ */
 export async function stopService(unit: string, verb: readonly string[], timeoutMs: number): Promise<void> {
   // Settings of a unit in /run are gone after a reboot.
   const folder = `/run/systemd/system/${unit}.d`
@@ -314,14 +318,14 @@ export async function stopService(unit: string, verb: readonly string[], timeout
   }
 }
 
-/** Longer than the unit's own TimeoutStopSec=. */
+/** Longer than TimeoutStopSec= of the unit. */
 const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
-/** The units with the control groups of apps and of builds. An older version has installed the first one alone. */
+/** The units with the control groups of apps and of builds. An older version has installed only the first unit. */
 const groupUnits = [appsUnitName, buildsUnitName]
 
-/** Stops the service with everything that it started, and removes its units. Data and settings are kept. */
+/** Stops the service and all its processes, and removes its units. Keeps data and settings. */
 export async function uninstall(): Promise<void> {
   if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
   if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')
@@ -343,7 +347,7 @@ async function stopEverything(): Promise<void> {
   await endLeftovers()
 }
 
-/** Ends what a server that was not running, or did not end in order, left behind. SIGINT is a fast shutdown for PostgreSQL. */
+/** Ends processes that an earlier server or an unclean stop left behind. SIGINT is a fast shutdown for PostgreSQL. */
 async function endLeftovers(): Promise<void> {
   const until = performance.now() + leftoverTimeoutMs
   for (const pid of await processesOfUnit(serverUnitName)) sendSignal(pid, 'SIGINT')

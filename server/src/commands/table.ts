@@ -2,7 +2,9 @@ import type { LazyCommand } from './lazy-program.ts'
 
 const local = async () => (await import('./local-server.ts')).localServer
 
-/** In the order of the help: the commands of users, which `@fairlead/cli` has, too, then the commands of operators. */
+/**
+ * All commands in the order of the help: commands of users, which `@fairlead/cli` also has, then commands of operators.
+ */
 export const commands: readonly LazyCommand[] = [
   {
     usage: 'deploy [options] [source]',

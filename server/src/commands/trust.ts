@@ -21,7 +21,6 @@ interface ListFlags extends StateFlags {
   readonly project?: string
 }
 
-/** `fairlead trust add|list|remove` */
 export function trustCommand(): Command {
   return new Command('trust')
     .description('let workflows deploy to a project without a stored key')
@@ -91,7 +90,7 @@ function removeCommand(): Command {
 
 type Rule = BodyOutput<'trust.create'>
 
-/** Makes a rule, with its entry in the audit log, and returns its id. */
+/** Creates a rule and an audit entry, and returns the id of the rule. */
 async function addRule(administration: Administration, projectId: string, rule: Rule): Promise<string> {
   const { accounts, tenancy, trust } = administration
   for (const { id: accountId } of await accounts.list()) {
@@ -106,7 +105,7 @@ async function addRule(administration: Administration, projectId: string, rule: 
   throw new CommandError(`There is no project ${projectId}.`)
 }
 
-/** Checks the flags as the API checks a body. */
+/** Checks the flags by the schema of the API. */
 function ruleOf({ repositoryId, claim = [], dataDir, ...flags }: AddFlags): Rule {
   const schema = operations.find(({ name }) => name === 'trust.create')?.body
   if (schema === undefined) throw new Error('the contract has no trust.create')

@@ -20,7 +20,6 @@ interface UpdateFlags extends StateFlags {
   readonly back?: true
 }
 
-/** `fairlead update` */
 export function updateCommand(): Command {
   return new Command('update')
     .description('install another version beside this one, and use it; the former is kept')
@@ -46,10 +45,10 @@ export function updateCommand(): Command {
     })
 }
 
-/** A version or tag, as npm accepts them after an `@`; none of them can be taken for an option or another package. */
+/** A version or tag that npm accepts after `@`. A match is never an option or the name of another package. */
 const versionPattern = /^[a-z0-9][a-z0-9.+-]{0,99}$/i
 
-/** Returns what the arguments name: archives, or one version. */
+/** Returns the source that the arguments name: archives, or one version. */
 function sourceOf(given: readonly string[]): VersionSource {
   const isFile = (text: string) => text.endsWith('.tgz') || text.endsWith('.tar.gz') || text.includes('/')
   if (given.every(isFile)) {
@@ -92,7 +91,7 @@ function report({ version, handedOver }: UpdateResult): void {
   )
 }
 
-/** Prints what an update would change. The exit status is 1 when the version cannot work here. */
+/** Prints the effects of an update. The exit status is 1 when the version cannot run on this machine. */
 export function reportChange(change: VersionChange): void {
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const way = change.wayBack ? 'stays open' : 'closes, because this version cannot work on the new schema'
@@ -112,19 +111,19 @@ export function reportChange(change: VersionChange): void {
   if (change.problems.length > 0) process.exitCode = 1
 }
 
-/** `fairlead self-check`, by which an update asks another version what it needs. It changes nothing. */
+/** `fairlead self-check`: an update runs this command of another version to learn its requirements. Changes nothing. */
 export function selfCheckCommand(): Command {
   return new Command(describeCommandName)
     .description('print what this version needs, as JSON')
     .addOption(dataDirOption())
     .action(async (flags: StateFlags) => {
-      // All modules of the server are loaded, so that an incomplete installation is found before it is used.
+      // Load all modules of the server, so that an incomplete installation is found before it is used.
       await import('../server.ts')
       process.stdout.write(`${JSON.stringify(await describeOwn(flags))}\n`)
     })
 }
 
-/** Returns what this version says of itself, with the settings of this environment. */
+/** Returns the description of this version with the settings of this environment. */
 export async function describeOwn(flags: StateFlags): Promise<VersionDescription> {
   const { migrations } = await import('../platform/migrations/index.ts')
   return {

@@ -9,7 +9,6 @@ interface SetupLinkFlags extends StateFlags {
   readonly url?: string
 }
 
-/** `fairlead users setup-link|list|delete` */
 export function usersCommand(): Command {
   const users = new Command('users').description('invite, list and remove users of the dashboard')
   users

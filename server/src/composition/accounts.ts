@@ -22,7 +22,7 @@ import type { Tenancy } from '../projects/tenancy.ts'
 import type { Composition, RequestComposition } from './composition.ts'
 import { composeTokens } from './requests/tokens.ts'
 
-/** The accounts feature, as other composers use it. */
+/** The parts of the accounts feature that other composers use. */
 export interface AccountsFeature {
   readonly handlers: AccountHandlers
   readonly keys: Api['keys']
@@ -40,9 +40,12 @@ export interface AccountsFeature {
 export interface AccountsWork {
   /** The limits of whole accounts. */
   readonly totals: Totals
-  /** Removes what is too old: sessions, setup links, logins of commands, keys of workflows, used tokens, audit entries. */
+  /**
+   * Deletes what is past its retention: sessions, setup links, logins of commands, keys of workflows, used tokens,
+   * audit entries.
+   */
   forget(): Promise<void>
-  /** Logs the link that makes the first user, while there is none. */
+  /** Logs the setup link for the first user, while no user exists. */
   logSetupLink(): Promise<void>
 }
 
@@ -107,7 +110,7 @@ export async function composeAccounts(composition: RequestComposition, tenancy: 
   }
 }
 
-/** Each run of a workflow has keys of its own, which would hide all others in a list. */
+/** Short, because each run of a workflow creates keys, which would fill the list of keys. */
 const workflowKeysKeptDays = 7
 
 export async function leadAccounts({ config, logger, state, publicOrigin }: Composition): Promise<AccountsWork> {

@@ -5,7 +5,7 @@ import type { Gateway } from '../gateway/client.ts'
 import { isPortFree } from '../platform/machine/port.ts'
 import type { Composition } from './composition.ts'
 
-/** The apps feature, as other composers use it. */
+/** The parts of the apps feature that other composers use. */
 export interface AppsFeature {
   readonly apps: Apps
   readonly urlOf: (app: Pick<App, 'address'>) => string
@@ -23,7 +23,7 @@ export function composeApps({ config, state }: Pick<Composition, 'config' | 'sta
   }
 }
 
-/** The apps feature with the leader's work: their addresses at the gateway. */
+/** The apps feature with the leader's work: the addresses of apps at the gateway. */
 export interface AppsWork extends AppsFeature {
   readonly listening: Listening
 }

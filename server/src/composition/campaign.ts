@@ -11,20 +11,21 @@ import { ownVersion } from '../platform/versions/versions.ts'
 import type { Composition, ServerOptions, SharedParts } from './composition.ts'
 import { type Leading, startLeading } from './lead.ts'
 
-/** This server among those that work together on a database and a data directory. */
+/** This server among the servers that share a database and a data directory. */
 export interface Member {
   isLeader(): boolean
-  /** True unless this server leads and takes no jobs. */
+  /** False only while this server leads but takes no jobs. */
   isWorking(): boolean
-  /** False from the moment in which this server begins to lead until the start of every app has been tried. */
+  /** False from the beginning of leadership until the start of every app has been tried. */
   hasTriedAllApps(): boolean
-  /** Returns in a sentence that the gateway does not answer; undefined while it does, and when another server leads. */
+  /**
+   * Returns a sentence while the gateway does not answer; undefined while it answers, and when another server leads.
+   */
   gatewayProblem(): string | undefined
-  /** Gives the leadership up for good, and contends no more; apps go on. */
+  /** Gives up the leadership permanently; apps go on. */
   resign(): Promise<void>
 }
 
-/** The description of every server of this process. */
 const description = {
   version: ownVersion,
   schema: newestMigration(migrations),
@@ -33,8 +34,8 @@ const description = {
 }
 
 /**
- * Registers this server as one of those that work on the database. Rejects when a live one has another data directory, so
- * that their work cannot be shared.
+ * Registers this server for the database. Rejects when a live server of the database has another data directory,
+ * because they could not share the work.
  */
 export async function register(
   { state, logger, stack, onFatal }: Pick<Composition, 'state' | 'logger' | 'stack'> & Pick<ServerOptions, 'onFatal'>,
@@ -48,10 +49,10 @@ export async function register(
 }
 
 /**
- * Contends for the leadership as long as the server runs. Resolves when this server leads and its apps are reconciled, or
- * when another one leads. Rejects when it could not lead at first.
+ * Contends for the leadership as long as the server runs. Resolves when this server leads and its apps are reconciled,
+ * or when another server leads. Rejects when the first attempt to lead fails.
  *
- * @param given.scope returns the extent of the stop that is under way; `server` while the server goes on
+ * @param given.scope returns the scope of the current stop; `server` while the server goes on
  */
 export async function contend(
   composition: Composition,
@@ -59,7 +60,7 @@ export async function contend(
   given: {
     readonly server: ServerIdentity
     readonly scope: () => StopScope
-    /** Called when this server begins to lead, and when it ends. */
+    /** Called when this server begins and ends to lead. */
     readonly onLeading: (leading: boolean) => void
   },
 ): Promise<Member> {
@@ -83,7 +84,7 @@ export async function contend(
       async stop() {
         leading = undefined
         given.onLeading(false)
-        // The next leader adopts what runs, unless everything is stopped.
+        // The next leader adopts running apps, unless everything is stopped.
         await begun.stop(signal.aborted ? 'server' : given.scope())
       },
     }

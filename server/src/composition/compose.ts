@@ -20,12 +20,15 @@ import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
 import { composeWebhooks } from './webhooks.ts'
 
-/** Uploads that end at once. Node has four threads for files, of which one is left for other requests. */
+/**
+ * The number of uploads that end at the same time. Node has four file threads; one thread stays free for other
+ * requests.
+ */
 const finishedAtOnce = 3
 
 /**
- * Makes everything that answers requests, and mounts the API. It needs no leader in this process: requests read and write
- * rows, enqueue jobs and notify. Returns the parts that the work of the leader shares with them.
+ * Creates everything that answers requests, and mounts the API. Needs no leader in this process: requests read and
+ * write rows, enqueue jobs and notify. Returns the parts that the leader's work shares with requests.
  */
 export async function composeRequests(composition: RequestComposition): Promise<SharedParts> {
   const { config, state, secrets, application } = composition
@@ -94,7 +97,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
   return shared
 }
 
-/** Makes the place where the leader tells of the edge, for the requests of its process. */
+/** Creates the place where the leader reports the state of the edge to the requests of its process. */
 function composeEdge({ edge, addProblems }: RequestComposition['application']): SharedParts['edge'] {
   let known: readonly string[] = []
   addProblems(() => known)

@@ -19,72 +19,72 @@ import type { Runtime } from '../runtimes/runtime.ts'
 export interface ServerOptions {
   readonly config: Config
   readonly logger: Logger
-  /** Returns how many lines of the log were lost so far. */
+  /** Returns the number of log lines lost so far. */
   readonly lostLogLines?: () => number
-  /** Aborts a start that is under way. */
+  /** Aborts a start in progress. */
   readonly signal?: AbortSignal
-  /** Called when the server cannot go on by itself and must be stopped. */
+  /** Called when the server cannot go on and must be stopped. */
   readonly onFatal: (error: Error) => void
-  /** Called when a command asks the server to stop; by default the server stops by itself. */
+  /** Called when a command asks the server to stop; by default the server just stops. */
   readonly onStopRequest?: (scope: StopScope) => void
   /** Called when a command asks the server to hand over; resolves with the server that has taken over. */
   readonly onHandoverRequest?: () => Promise<unknown>
-  /** The server whose place this one takes; it hands over its listening socket instead of an address to listen on. */
+  /** The server that this server replaces. Its listening socket takes the place of an address to listen on. */
   readonly takeover?: Pick<Takeover, 'port' | 'listener'>
   /** True when answers with undeclared fields are errors; for tests. */
   readonly strictResponses?: boolean
-  /** Runtimes besides those of the configuration; for tests. */
+  /** Runtimes besides the configured runtimes; for tests. */
   readonly moreRuntimes?: readonly Runtime[]
   /** Builds and runs new releases in place of the process runtime; for tests. */
   readonly preferredRuntime?: Runtime
-  /** Confines builds, apps and git in place of all that this machine can do; for tests. */
+  /** Replaces the detected capabilities of the host for builds, apps and git; for tests. */
   readonly host?: HostCapabilities
-  /** Plans builds in place of processes; for tests. */
+  /** Plans builds without planner processes; for tests. */
   readonly buildPlans?: PlanApart
 }
 
 /**
- * The parts that every composer works with. Requests and the work of the leader have a state and a stack each: the leader's
- * database refuses its writes as soon as another server leads, and its stack ends its work while requests go on.
+ * The parts that every composer needs. Requests and the leader's work each have a separate state and stack: the
+ * leader's database refuses writes as soon as another server leads, and the leader's stack ends its work while requests
+ * go on.
  */
 export interface Composition
   extends Pick<ServerOptions, 'config' | 'logger' | 'moreRuntimes' | 'preferredRuntime' | 'host' | 'buildPlans'> {
   readonly state: Omit<State, 'close'>
   readonly secrets: SecretBox
   readonly stack: ShutdownStack
-  /** Aborts when another server has taken this one's place: answers without an end then end. */
+  /** Aborts when another server has replaced this server. Endless answers then end. */
   readonly retiring: AbortSignal
-  /** The address at which others reach the server, without a path. */
+  /** The public address of the server, without a path. */
   readonly publicOrigin: string
 }
 
-/** The parts that composers of requests work with. */
 export interface RequestComposition
   extends Composition,
     Pick<ServerOptions, 'strictResponses'>,
     Pick<SharedParts, 'runConnections'> {
   readonly application: Application
-  /** `null` without a token to read metrics. */
+  /** `null` when no metrics token is configured. */
   readonly metrics: Metrics | null
 }
 
-/** The work that requests of a process do in turns of their accounts, so that none waits behind all that another one has sent. */
+/** The work of requests that accounts do in turns, so that no account waits for all work of another account. */
 export interface RequestTurns {
   readonly transact: RequestTransactions
-  /** The slots in which uploads end: they force bytes to the disk, or remove them. */
+  /** The slots for the end of uploads, which syncs files to the disk or removes them. */
   readonly finishing: Slots<string>
 }
 
-/** The parts of a process that its requests and its work as the leader share. */
+/** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
   readonly engine: Engine
   readonly logs: LogStore
-  /** The connections of clients to commands of apps. */
+  /** The client connections to commands of apps. */
   readonly runConnections: RunConnections
-  /** The API as the edge reaches it, and what is told of the edge. */
+  /** The API behind the edge, and the reported state of the edge. */
   readonly edge: {
     readonly listener: EdgeListener
-    /** Sets what does not work of the edge, for `/readyz`. */
+    /** Sets the problems of the edge for `/readyz`. */
     readonly setProblems: (problems: readonly string[]) => void
   }
 }
@@ -92,5 +92,5 @@ export interface SharedParts {
 /** The time that requests and jobs may take to end when the server stops, in milliseconds. */
 export const finishTimeoutMs = 10_000
 
-/** The time that uploads and downloads get instead when the server stops alone, and apps go on. */
+/** The longer time for uploads and downloads when only the server stops and apps go on, in milliseconds. */
 export const finishTransfersMs = 300_000

@@ -25,10 +25,10 @@ import { announce } from '../webhooks/outbox.ts'
 import type { AccountsFeature } from './accounts.ts'
 import type { Composition, RequestComposition, SharedParts } from './composition.ts'
 
-/** The host in connection strings of the embedded engine, whose clusters listen on loopback alone. */
+/** The host in connection strings of the embedded engine, whose clusters listen only on loopback. */
 const embeddedHost = '127.0.0.1'
 
-/** The databases feature, as other composers use it. */
+/** The parts of the databases feature that other composers use. */
 export interface DatabasesFeature {
   readonly handlers: HandlersOf<'databases' | 'snapshots'>
   /** Counts the databases of a project. */
@@ -36,13 +36,12 @@ export interface DatabasesFeature {
   readonly ofProjects: Databases['ofProjects']
 }
 
-/** The work of the leader on databases. */
 export interface DatabasesWork {
   readonly tasks: Readonly<Record<string, Task>>
   readonly removeProject: DatabaseReconciler['removeProject']
-  /** Opens the engines of all databases, and begins to check them. */
+  /** Opens the engines of all databases, and starts the health checks. */
   start(): Promise<void>
-  /** Goes on with rotations of passwords, which linked apps follow, and returns the task that begins one. */
+  /** Resumes rotations of passwords, which linked apps follow, and returns the task that begins a rotation. */
   startRotations(linked: LinkedApps): Readonly<Record<string, Task>>
 }
 
@@ -100,8 +99,8 @@ export function leadDatabases(
 }
 
 /**
- * Creates the engine of users' databases: clusters of the server's own, or the operator's PostgreSQL. Every server opens
- * them for its requests; clusters are shared by the processes of a machine.
+ * Creates the engine of users' databases: embedded clusters, or the operator's PostgreSQL. Every server process opens
+ * the engine for its requests; the processes of a machine share the clusters.
  */
 export async function composeEngine(composition: RequestComposition): Promise<Engine> {
   const { config, logger, state, stack } = composition
@@ -140,10 +139,10 @@ export async function composeEngine(composition: RequestComposition): Promise<En
 
 const rotationsEveryMs = 1_000
 const renewalEveryMs = 60 * 60_000
-/** Addresses that a server listens on, and that no client reaches it at. */
+/** Wildcard listen addresses, which no client can use to reach the server. */
 const everyAddress = ['0.0.0.0', '::']
 
-/** Returns the names under which clients reach the clusters: those of loopback, and the public one, for those who forward a port. */
+/** Returns the host names of the clusters: loopback, and the public name for clients that forward a port. */
 function namesOf({ publicAddress }: Pick<Config, 'publicAddress'>): string[] {
   const host = 'origin' in publicAddress ? new URL(publicAddress.origin).hostname : publicAddress.host
   const names = [embeddedHost, 'localhost', host.replace(/^\[|\]$/g, '')]
@@ -152,7 +151,7 @@ function namesOf({ publicAddress }: Pick<Config, 'publicAddress'>): string[] {
 
 const healthEveryMs = 5_000
 
-/** Tells by `/readyz`, metrics and the log when the PostgreSQL of users' databases does not answer. */
+/** Reports in `/readyz`, metrics and the log when the PostgreSQL of users' databases does not answer. */
 function followHealth({ application, metrics, logger, stack }: RequestComposition, engine: Engine): void {
   const health = createEngineHealth(engine, logger)
   application.addProblems(health.problems)
@@ -177,7 +176,7 @@ function followHealth({ application, metrics, logger, stack }: RequestCompositio
   stack.defer("the health of users' databases", () => check.stop())
 }
 
-/** Announces events of databases to the webhooks of the project's account, in the transaction that makes it so. */
+/** Announces database events to the webhooks of the project's account, in the transaction of the change. */
 export function databaseAnnouncements(tenancy: Pick<Tenancy, 'accountOf'>): Announce {
   return async (transaction, { projectId, databaseId, ...happened }) => {
     const accountId = await tenancy.accountOf(transaction, projectId)

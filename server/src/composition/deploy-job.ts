@@ -35,7 +35,7 @@ import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { listenerOf } from './gateway.ts'
 
-/** Makes the parts of the deploy job that others use, too. */
+/** Creates the parts that the deploy job shares with the reconciler. */
 export function composeJobParts(
   { config, state }: Composition,
   { apps: { apps, urlOf }, runtimes, logs }: DeploymentServices,
@@ -64,7 +64,6 @@ export function composeJobParts(
   }
 }
 
-/** Makes the job that deploys. */
 export function composeDeployJob(
   composition: Composition,
   services: DeploymentServices,

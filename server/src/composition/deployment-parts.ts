@@ -22,39 +22,39 @@ import type { Sources } from '../sources/sources.ts'
 import type { AppsWork } from './apps.ts'
 import type { AccountRights } from './sources.ts'
 
-/** The parts of the leader that deployments stand on. */
+/** The parts of the leader that deployments need. */
 export interface DeploymentServices {
   readonly apps: AppsWork
   readonly runtimes: Runtimes
   readonly logs: LogStore
   readonly sources: Sources
   readonly rights: AccountRights
-  /** The addresses that it may connect to for tenants. */
+  /** The addresses that the server may connect to for tenants. */
   readonly outbound: Outbound
 }
 
-/** The parts that the leader's rooms of deployments share. */
+/** The parts that the leader's modules for deployments share. */
 export interface DeploymentCore {
   readonly store: DeploymentStore
   readonly secrets: DeploymentSecrets
   readonly releaseOf: ReleaseOf
   /** The limits of a project's plan. */
   readonly limitsOf: (projectId: string) => Promise<Limits>
-  /** The most instances of an app that the plan of its project allows. */
+  /** The most instances that the plan of a project allows for an app. */
   readonly mostInstances: (projectId: string) => Promise<number>
-  /** The plans of all projects, by the ids of the projects. */
+  /** The plans of all projects, by project id. */
   readonly plansOfAll: () => Promise<ReadonlyMap<string, Plan>>
-  /** One job works on a deployment at a time. */
+  /** Ensures that only one job works on a deployment at a time. */
   readonly locks: DeploymentLocks
-  /** One change of an app's route runs at a time; taken after a deployment's lock, never before it. */
+  /** Ensures that only one change of an app's route runs at a time. Always taken after the deployment lock. */
   readonly appLock: KeyedLock
   readonly announce: Announce
   readonly background: Background
-  /** Woken when running releases are to be compared with their rows. */
+  /** Wakes the reconciler. */
   readonly waker: Waker
 }
 
-/** The parts of the deploy job that the reconciler uses, too. */
+/** The parts that the deploy job and the reconciler share. */
 export interface DeployJobParts {
   readonly instances: InstanceControl
   readonly routes: Routes
@@ -64,6 +64,6 @@ export interface DeployJobParts {
   readonly others: OtherInstances
   readonly teardown: Teardown
   readonly fail: Fail
-  /** Removes everything that runtimes and logs keep of an app. */
+  /** Removes all data of an app from runtimes and logs. */
   readonly removeApp: (appId: string) => Promise<void>
 }

@@ -59,7 +59,7 @@ import {
   leadUploads,
 } from './sources.ts'
 
-/** The deployments feature, as other composers use it. */
+/** The parts of the deployments feature that other composers use. */
 export interface DeploymentsFeature {
   readonly handlers: HandlersOf<
     | 'deployments'
@@ -77,7 +77,10 @@ export interface DeploymentsFeature {
   >
   /** Links databases to apps. */
   readonly links: DatabaseLinks
-  /** Throws `not_found` unless the project has the app, which a transaction keeps from being deleted until it ends. */
+  /**
+   * Throws `not_found` unless the project has the app. Inside a transaction, prevents the deletion of the app until the
+   * end.
+   */
   readonly assertApp: AssertApp
   /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly holdApp: Apps['hold']
@@ -87,23 +90,22 @@ export interface DeploymentsFeature {
   readonly appsOfProjects: Apps['ofProjects']
 }
 
-/** The work of the leader on deployments. */
 export interface DeploymentsWork {
   readonly gateway: GatewayProcess
-  /** The user that the gateway runs as; `null` for that of the server. */
+  /** The user of the gateway process; `null` for the user of the server. */
   readonly runAs: RunAs | null
   readonly deploy: DeployJob
   readonly removeProject: RemoveProject
-  /** Finds the instances beside which commands of apps run. */
+  /** Finds the instances next to which commands of apps run. */
   readonly findCommandTarget: FindCommandTarget
-  /** The apps that follow rotations of passwords. */
+  /** The linked apps, for rotations of database passwords. */
   readonly linkedApps: LinkedApps
   readonly measureInstances: MeasureInstances
-  /** Removes uploaded sources that are not used any more. */
+  /** Removes uploaded sources that are no longer used. */
   readonly forgetSources: () => Promise<void>
   /**
-   * Starts or adopts the apps that should run, and keeps them running. Resolves to a function that tells whether the start
-   * of every app has been tried.
+   * Starts or adopts the apps that should run, and keeps them running. Resolves to a function that tells whether the
+   * start of every app has been tried.
    */
   start(): Promise<() => boolean>
 }
@@ -163,7 +165,7 @@ export async function composeDeployments(
   }
 }
 
-/** Makes the handlers of deployments. They read and write rows, and notify the leader of changes. */
+/** Creates the handlers of deployments. They read and write rows, and notify the leader of changes. */
 function composeHandlers(
   composition: Composition,
   { apps, urlOf }: AppsFeature,
@@ -266,7 +268,7 @@ export async function leadDeployments(
     findCommandTarget: composeCommandTarget(composition, services, core, parts),
     linkedApps: {
       ...createLinkedApps({ database: composition.state.db, secretBox: composition.secrets, secrets: core.secrets }),
-      // To lose the address, to finish its requests, and to end.
+      // An instance needs time to lose its address, to finish its requests, and to end.
       leaveMs: composition.config.deploys.drainMs + 2 * finishTimeoutMs,
     },
     measureInstances: composeMeasuring(composition, services, core, parts),

@@ -19,8 +19,8 @@ import { listenError } from './listen.ts'
 const countTrafficEveryMs = 2_000
 
 /**
- * Prepares the user of the gateway; `null` where the gateway runs as the user of the server. Without `setpriv`, nothing could
- * give up the rights of root before the program begins.
+ * Prepares the user of the gateway; `null` where the gateway runs as the user of the server. `setpriv` is required,
+ * because the gateway must give up root rights before its program begins.
  */
 export async function composeGatewayUser({ config, state, logger }: Composition): Promise<RunAs | null> {
   const user = gatewayUser(config)
@@ -35,7 +35,10 @@ export async function composeGatewayUser({ config, state, logger }: Composition)
   return { user, setpriv, hasLowPorts: lowest < 1024, ...program }
 }
 
-/** Connects to the gateway as the leader of an epoch, and adds its counts to the traffic, the metrics and the demand of the apps. */
+/**
+ * Connects to the gateway as the leader of an epoch. Adds the counts of the gateway to traffic, metrics and demand of
+ * the apps.
+ */
 export async function composeGateway(
   { config, logger, state, stack }: Composition,
   {
@@ -83,14 +86,14 @@ export async function composeGateway(
     try {
       if (scope === 'all') await gateway.stop({ timeoutMs: finishTimeoutMs })
       await counting.stop()
-      // Counts the requests that the gateway still finished.
+      // Count the requests that the gateway has finished since the last count.
       await count()
     } finally {
       await counting.stop()
       gateway.leave()
     }
   })
-  // The gateway starts with the first app when every app has a port of its own.
+  // In ports mode, the gateway starts with the first app.
   if (apps.mode === 'hostnames')
     await gateway.listen().catch((error: NodeJS.ErrnoException) => {
       throw listenError(error, config.host, sharedPort(config), 'FAIRLEAD_GATEWAY_PORT')
@@ -98,24 +101,24 @@ export async function composeGateway(
   return gateway
 }
 
-/** Closes the apps that an earlier server has left open and that are there no more. */
+/** Closes gateway entries of deleted apps that an earlier server has left open. */
 export async function closeForgottenApps(gateway: GatewayProcess, apps: Pick<Apps, 'list'>): Promise<void> {
   const known = new Set((await apps.list()).map(({ id }) => id))
   const forgotten = gateway.apps().filter(({ appId }) => !known.has(appId))
   await Promise.all(forgotten.map(({ appId }) => gateway.close(appId)))
 }
 
-/** Returns where the gateway answers for an app on this machine. */
+/** Returns the local listener of the gateway for an app. */
 export function listenerOf(config: Config, address: { readonly port: number } | { readonly hostname: string }) {
   return { host: reachableHost(config.host), port: 'port' in address ? address.port : sharedPort(config) }
 }
 
-/** The port of apps that are told apart by their host names. */
+/** Returns the port that apps share in hostnames mode. */
 function sharedPort(config: Config): number {
   return config.apps.mode === 'hostnames' ? config.apps.gatewayPort : 0
 }
 
-/** Returns an address that leads to a listener on `host` from this machine. */
+/** Returns an address that reaches a listener on `host` from this machine. */
 function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

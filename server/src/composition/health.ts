@@ -9,10 +9,10 @@ import type { Member } from './campaign.ts'
 import type { ServerOptions } from './composition.ts'
 
 const readinessTimeoutMs = 5_000
-/** Somebody leads when the leadership was renewed in this time; a leader that is gone is replaced sooner. */
+/** Without a renewal in this time, there is no leader. A lost leader is usually replaced sooner. */
 const leaderless = '10 seconds'
 
-/** Returns the check behind `/readyz`: the reason why the server cannot work, without internal details. */
+/** Returns the check for `/readyz`, which gives the reason why the server cannot work, without internal details. */
 export function readiness(
   state: Pick<State, 'pool' | 'directory'>,
   member: Member,
@@ -38,7 +38,7 @@ async function isFull(directory: string, reserveBytes: number): Promise<boolean>
   return (await freeBytesIn(directory)) < criticalBytes(reserveBytes)
 }
 
-/** Throws `server_error` while the disk is so full that PostgreSQL may soon be unable to write. */
+/** Throws `server_error` while the disk is so full that PostgreSQL may soon fail to write. */
 export async function assertWritable(directory: string, reserveBytes: number): Promise<void> {
   if (!(await isFull(directory, reserveBytes))) return
   throw new ApiError(
@@ -47,7 +47,7 @@ export async function assertWritable(directory: string, reserveBytes: number): P
   )
 }
 
-/** Registers the gauge that tells who leads. */
+/** Registers the gauge of the leadership. */
 export function registerRole(metrics: Metrics, member: Member): void {
   metrics.gauge({
     name: 'fairlead_role',
@@ -57,7 +57,6 @@ export function registerRole(metrics: Metrics, member: Member): void {
   })
 }
 
-/** Registers the counter of lines that the log has lost. */
 export function registerLostLines(metrics: Metrics, lost: () => number = () => 0): void {
   metrics.counter({
     name: 'fairlead_log_lines_lost_total',
@@ -66,7 +65,6 @@ export function registerLostLines(metrics: Metrics, lost: () => number = () => 0
   })
 }
 
-/** Registers the gauges that read the database. */
 export function registerGauges(metrics: Metrics, state: Pick<State, 'db' | 'pool'>): void {
   metrics.gauge({
     name: 'fairlead_jobs',

@@ -5,14 +5,14 @@ import { startWorkers, type Task, unlockDeadJobs, type Workers } from '../platfo
 import { removeProject, removeProjectTask } from '../projects/projects.ts'
 import type { Composition } from './composition.ts'
 
-/** Starts the lanes of jobs, each with the concurrency that the connection budget gives it. */
+/** Starts the job lanes with the concurrency from the connection budget. */
 export async function startJobs(
   { logger, state, stack }: Composition,
   given: {
     readonly deploy: DeployJob
     readonly databaseTasks: Readonly<Record<string, Task>>
     readonly loginTasks: Readonly<Record<string, Task>>
-    /** Remove everything that a project has, each in its feature; in this order. */
+    /** Each function removes the data of a project in one feature. They run in this order. */
     readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
   },
 ): Promise<Workers> {

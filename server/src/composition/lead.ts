@@ -25,36 +25,35 @@ import { leadWebhooks } from './webhooks.ts'
 
 const hourMs = 3_600_000
 
-/** The work of the leader, under way. */
+/** The running work of the leader. */
 export interface Leading {
   /** True while jobs are taken. */
   isWorking(): boolean
   /** True once the start of every app that should run has been tried. */
   hasTriedAllApps(): boolean
-  /** Returns in a sentence that the gateway does not answer; undefined while it does. */
+  /** Returns a sentence while the gateway does not answer; undefined while it answers. */
   gatewayProblem(): string | undefined
-  /**
-   * Ends the work in reverse order; with `all`, apps end too. It may be started again in the same process.
-   */
+  /** Stops the work in reverse order; with `all`, also stops apps. The work can start again in the same process. */
   stop(scope: StopScope): Promise<void>
 }
 
-/** The parts that the leader's work is made of, besides those of its own. */
+/** The parts that the leader's work needs from its process. */
 export interface LeaderParts extends SharedParts {
-  /** Higher than that of every earlier leader. */
+  /** Higher than the epoch of every earlier leader. */
   readonly epoch: number
-  /** How far the clock was set back since another server led last, in milliseconds. */
+  /** How far the clock was set back since the last leader, in milliseconds. */
   readonly clockBackMs: number
   /** Throws when another server leads. */
   readonly fence: () => void
 }
 
 /**
- * Starts what one server at a time does: gateway, apps, jobs, the checks of databases, webhooks, housekeeping. Resolves when
- * the apps that should run are being started or adopted. Rejects when a part cannot start; nothing is left running then.
+ * Starts the work that one server does at a time: gateway, apps, jobs, database checks, webhooks, housekeeping.
+ * Resolves when the desired apps are being started or adopted. Rejects when a part cannot start; then nothing is left
+ * running.
  *
- * @param composition has the leader's state: its writes are refused once another server leads
- * @param lost aborts when another server leads; ends a start and all jobs that are under way
+ * @param composition has the state of the leader: its writes are refused once another server leads
+ * @param lost aborts when another server leads; ends a start and all running jobs
  */
 export async function startLeading(
   composition: Omit<Composition, 'stack'>,
@@ -89,7 +88,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     look: composeDomainChecks(composition, composeCertificateRules(composition)).look,
   })
   const certificates = await leadCertificates(composition, { gateway: deployments.gateway, tenancy })
-  // Before the apps, which look for their databases as soon as they start.
+  // Databases start before apps, because apps connect to their databases immediately.
   await databases.start()
   const hasTriedAllApps = await deployments.start()
   metrics.startMeasuring(deployments.measureInstances)
@@ -121,7 +120,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   return { workers, hasTriedAllApps, gatewayProblem: deployments.gateway.problem }
 }
 
-/** Apps keep their addresses over everything but a change of the settings that say how they are reached. */
+/** Moves apps to new addresses when the settings for addresses have changed. Otherwise apps keep their addresses. */
 async function moveApps(composition: Composition): Promise<void> {
   const moved = await composeApps(composition).apps.move()
   if (moved > 0)
@@ -131,7 +130,7 @@ async function moveApps(composition: Composition): Promise<void> {
     )
 }
 
-/** Removes what is too old, every hour. */
+/** Runs the chores, which delete expired data, every hour. */
 function startHousekeeping({ logger, stack }: Composition, chores: readonly (() => Promise<void>)[]): void {
   const housekeeping = startPeriodic({
     name: 'housekeeping',

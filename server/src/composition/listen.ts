@@ -6,22 +6,23 @@ import type { Takeover } from '../platform/handover.ts'
 import { isFairlead } from '../platform/machine/port.ts'
 import { descriptorLimit } from '../platform/processes.ts'
 
-/** Returns how many connections of clients leave descriptors for the database, files and commands. */
+/** Returns the most client connections that leave enough descriptors for the database, files and commands. */
 export const mostConnections = (): number => Math.floor(descriptorLimit() / 2)
 
 interface Listening {
   readonly url: string
-  /** Called once the API is ready; a server that takes over accepts only from then on. */
+  /** Called once the API is ready. A server that takes over accepts connections only from then on. */
   begin(): Promise<void>
 }
 
-/** Listens on the configured address, or prepares to take over the socket of a server that listens there. */
+/** Listens on the configured address, or prepares to take over the socket of the server that listens there. */
 export async function listen(
   server: Server,
   config: Config,
   takeover?: Pick<Takeover, 'port' | 'listener'>,
 ): Promise<Listening> {
-  // Node reports a connection that could not be accepted so, such as for want of descriptors: the next one may work.
+  // Node emits an error for a connection that it cannot accept, for example without free descriptors. The next may
+  // succeed.
   const ignore = () => undefined
   server.on('listening', () => server.on('error', ignore))
   if (takeover !== undefined) {

@@ -22,8 +22,8 @@ import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 
 /**
- * Creates the reconciler, and begins to watch every running release and the disk usage of apps. Resolves to a function that
- * tells whether the start of every app has been tried.
+ * Creates the reconciler, and starts to watch all running releases and the disk usage of apps. Resolves to a function
+ * that tells whether the start of every app has been tried.
  */
 export async function startReconciler(
   composition: Composition,
@@ -33,7 +33,7 @@ export async function startReconciler(
   given: {
     readonly gateway: Gateway
     readonly caches: Caches
-    /** Called each time that an instance of an app is started again. */
+    /** Called at each restart of an instance. */
     readonly noteRestart: (appId: string) => void
   },
 ): Promise<() => boolean> {
@@ -88,7 +88,7 @@ function composeDiskWatch(
   })
 }
 
-/** Returns a limit of the plan of each project, by the ids of the projects. */
+/** Returns one limit from the plan of each project, by project id. */
 async function ofEach(
   plansOfAll: DeploymentCore['plansOfAll'],
   limit: (plan: Plan) => number,

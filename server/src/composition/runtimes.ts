@@ -22,7 +22,7 @@ import { createRuntimes, type Runtimes } from '../runtimes/runtimes.ts'
 import type { Composition } from './composition.ts'
 import { composeDocker } from './leading/docker.ts'
 
-/** Returns the names of the runtimes of a server, also for the parts of it that do not lead. */
+/** Returns the names of the runtimes of a server. Requests need them, too, not only the leader. */
 export const runtimeNames = ({
   config,
   moreRuntimes = [],
@@ -32,20 +32,20 @@ export const runtimeNames = ({
   images: config.docker !== null ? dockerName : (moreRuntimes.find(({ images }) => images !== null)?.name ?? null),
 })
 
-/** The runtimes that build and run releases, and the runner of the server's own tools, such as git. */
+/** The runtimes that build and run releases, and the runner of tools such as git. */
 export interface RuntimeParts {
   readonly runtimes: Runtimes
   readonly tools: Confined
-  /** Lets apps reach a port that the gateway has opened for one of them. */
+  /** Lets apps reach a port that the gateway has opened for an app. */
   readonly publish: (port: number) => Promise<void>
 }
 
 /**
- * Makes the runtimes that build and run releases.
+ * Creates the runtimes that build and run releases.
  *
- * @param fence called right before they start, end or remove something; throws when another server leads
- * @param more.siteReader the user of the gateway; `null` where that is the user of the server
- * @param more.leavesCore true while apps get so many requests that builds leave them a core
+ * @param fence called right before the runtimes start, end or remove something; throws when another server leads
+ * @param more.siteReader the user of the gateway; `null` where the gateway runs as the user of the server
+ * @param more.leavesCore true while apps get so many requests that builds must leave a core to them
  */
 export async function composeRuntimes(
   composition: Composition,
@@ -57,7 +57,7 @@ export async function composeRuntimes(
   const { directory } = state
   const own = [clusterUser(config), databasesUser(config), gitUser(config), gatewayUser(config)]
   const users = own.flatMap((user) => user?.uid ?? [])
-  // The first and the last are those of PostgreSQL, unless the range was changed after the first start.
+  // PostgreSQL uses the first and the last uid, unless the range has changed since the first start.
   const uids = isRoot() ? { ...config.uids, reserved: [...users, config.uids.from, config.uids.to] } : null
   const programs = await preparePrograms({
     runtime: directory.runtime,
@@ -116,7 +116,7 @@ export async function composeRuntimes(
   }
 }
 
-/** Makes what brings the programs that apps ask for, from the registry of builds. */
+/** Creates the toolchains, which fetch the programs that apps request from the registry of builds. */
 function composeToolchains(
   { databases: { registryEnvironment: environment } }: Composition['config'],
   { tools: directory, bin, own }: Programs,
@@ -128,17 +128,20 @@ function composeToolchains(
 
 const minuteMs = 60_000
 
-/** Makes the runner of git, which has a user of its own where the server is root, and groups apart from those of releases. */
+/**
+ * Creates the runner of git. Where the server is root, git has its own user. Its control groups are separate from the
+ * groups of releases.
+ */
 async function composeTools(
   { config, state: { directory }, stack, logger }: Pick<Composition, 'config' | 'state' | 'stack' | 'logger'>,
   { prlimit, sandbox, yielding }: HostCapabilities,
   fence: () => void,
 ): Promise<Confined> {
   const cgroups = await openCgroups(yielding?.hierarchy ?? null, 'tools', yielding)
-  // The folder in which older versions had these groups.
+  // Older versions have used this folder for the groups.
   const former = await openCgroups(await readHierarchy(config.cgroups), `${groupName(directory.root)}-tools`)
   stack.defer('control groups of tools', async () => cgroups?.close())
-  // A leader that was killed has left its groups.
+  // A killed leader leaves its groups behind.
   const found = [cgroups, former].map(async (groups) =>
     groups === null ? [] : (await groups.names()).map((name) => ({ groups, name })),
   )

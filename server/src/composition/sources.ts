@@ -18,7 +18,7 @@ import type { Composition, RequestTurns } from './composition.ts'
 
 const cachesOf = (gitDirectory: string): string => join(gitDirectory, 'caches')
 
-/** Makes the caches of the server: repositories, the packages of apps, layers of their images, and programs that apps ask for. */
+/** Creates the caches: repositories, packages of apps, image layers, and programs that apps request. */
 export function composeCaches({ config, state: { directory } }: Composition): Caches {
   return createCaches({
     mostEachBytes: config.deploys.mostEachCacheBytes,
@@ -29,21 +29,21 @@ export function composeCaches({ config, state: { directory } }: Composition): Ca
       ...(await listHomes(directory.imageBuilds)),
       ...(await toolFolders(directory.tools)),
     ],
-    // Kept releases run with them, also when the registry is away.
+    // Kept releases need their programs even when the registry is unreachable.
     isKept: async (path) =>
       dirname(path) === directory.tools && (await toolsOfReleases(directory.apps)).has(basename(path)),
   })
 }
 
-/** Says what the server's own things may be used for by an account. */
+/** The rights of an account to resources of the server machine. */
 export interface AccountRights {
-  /** The repositories of this machine that its deployments may read. */
+  /** The local repositories that deployments of the account may read. */
   filesFor(accountId: string): FileRule
-  /** True when its deployments may use the ssh keys in the agent of the user who runs the server. */
+  /** True when deployments of the account may use the ssh agent of the user who runs the server. */
   mayUseAgent(accountId: string): boolean
 }
 
-/** In local mode the operator, whose machine it is, may deploy what lies on it. */
+/** In local mode, the operator may deploy repositories of the machine, which belongs to the operator. */
 export async function composeAccountRights({
   config,
   state,
@@ -82,7 +82,6 @@ export async function composeSources(
   })
 }
 
-/** Makes the handlers that receive sources. */
 export function composeUploads(
   { config, state, logger }: Composition,
   given: Pick<UploadDependencies, 'totals' | 'holdProject'> & RequestTurns,
@@ -100,7 +99,7 @@ export function composeUploads(
   return { 'sources.create': ({ project, request, audit }) => upload({ project, message: request.message, audit }) }
 }
 
-/** Makes the removal of uploaded sources, by the leader. */
+/** Creates the leader's removal of uploaded sources. */
 export function leadUploads({ config, state }: Composition): SourceExpiry {
   return createSourceExpiry({
     database: state.db,

@@ -20,7 +20,7 @@ import type { StorageParts } from '../storage/upload.ts'
 import { announce } from '../webhooks/outbox.ts'
 import { type Composition, finishTimeoutMs, type RequestTurns } from './composition.ts'
 
-/** The storage feature, as other composers use it. */
+/** The parts of the storage feature that other composers use. */
 export interface StorageFeature {
   readonly handlers: HandlersOf<'storage'>
   readonly downloads: Api['downloads']
@@ -58,7 +58,7 @@ export async function composeStorage(
   }
 }
 
-/** Returns the function by which the leader removes the files of a project. */
+/** Returns the leader's function that removes the files of a project. */
 export async function leadStorage({ logger, state }: Composition): Promise<(projectId: string) => Promise<void>> {
   const { db: database, directory } = state
   const store = await createDiskStore({ directory: directory.files })
@@ -72,10 +72,10 @@ export async function leadStorage({ logger, state }: Composition): Promise<(proj
   return (projectId) => removeProjectFiles({ database, pending }, projectId)
 }
 
-/** The owner of rows of pending files, by which others tell whether it still works on them. */
+/** The owner in rows of pending files. Other servers use it to tell whether the owner still works on them. */
 const owner = () => ({ id: randomUUID(), process: traceOfThisProcess() })
 
-/** Opens the store and removes what interrupted uploads and deletions left in it. */
+/** Opens the store and removes leftovers of interrupted uploads and deletions. */
 async function storageParts(
   composition: Composition,
   {
@@ -119,7 +119,7 @@ async function storageParts(
   }
 }
 
-/** Opens the store for files. The local disk is the only kind so far; another kind is chosen here by the configuration. */
+/** Opens the store for files. So far there is only the local disk; a choice by the configuration belongs here. */
 async function openStore({ state, logger }: Composition): Promise<FileStore> {
   const { files: directory } = state.directory
   const store = await createDiskStore({ directory })

@@ -29,7 +29,6 @@ export function composeWebhooks(
   return webhookHandlers(webhooks, createDeliveries({ database, totals }))
 }
 
-/** Starts to deliver events. */
 export function leadWebhooks({ config, logger, state, secrets, stack }: Composition, outbound: Outbound): Sending {
   const accounts = createAccounts({ database: state.db })
   const sending = startSending({

@@ -12,7 +12,7 @@ export const account = z.object({
   id: z.string().describe('`acct_…`.'),
   name: z.string(),
   plan: z.enum(['free', 'pro', 'enterprise']),
-  /** The current window. */
+  /** The counters of the current window. */
   rate_limit: z.object({
     limit: z.int().describe('The requests that the window allows.'),
     used: z.int().nonnegative(),
@@ -76,7 +76,6 @@ const newApiKey = z
   })
   .meta({ examples: [{ name: 'GitHub Actions', preset: 'deploy', expires_in_days: 90 }] })
 
-/** One week. */
 const maxOverlapHours = 168
 
 export const auditEntry = z.object({
@@ -106,7 +105,7 @@ export const auditEntry = z.object({
     ),
 })
 
-/** The limits of an account that its usage is told for, by their names in the file of plans. */
+/** The limits that have usage figures, by their names in the plans file. */
 const usageLimits = [
   'projects',
   'apps',
@@ -141,7 +140,7 @@ const planView = z.object({
   file_mb: z.number().describe('The size of one file.'),
 })
 
-/** A project, or something in one. The id of a storage is that of its project. */
+/** A project, or a resource in a project. A storage has the id of its project. */
 const found = z.object({
   kind: z.enum(['project', 'app', 'database', 'storage']),
   id: z.string(),

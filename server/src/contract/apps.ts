@@ -10,7 +10,7 @@ import {
 } from './deployments.ts'
 import { name, timestamp } from './fields.ts'
 
-/** One release of an app: a deployment with its source and its times. */
+/** One release of an app: a deployment with source and times. */
 export const release = z.object({
   id: z.string().describe('The id of the deployment, `dep_…`.'),
   status: z.enum(deploymentStatuses),
@@ -111,7 +111,7 @@ export const releaseOperations = {
   },
 } as const satisfies Declarations<'releases'>
 
-/** The deployments of all apps of a project together. */
+/** The deployments of all apps of a project. */
 export const activityOperations = {
   'activity.list': {
     summary: 'List the releases of all apps',

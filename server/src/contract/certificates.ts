@@ -2,15 +2,14 @@ import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 import { required, timestamp } from './fields.ts'
 
-/** `automatic` ones come from the authority of the operator's choice, `uploaded` ones from their owner. */
+/** Automatic certificates come from the operator's certificate authority, uploaded certificates from their owner. */
 export const certificateSources = ['automatic', 'uploaded'] as const
 export type CertificateSource = (typeof certificateSources)[number]
 
-/** The states of a certificate. `valid` and `failing` ones are shown to visitors. */
+/** The states of a certificate. The server uses `valid` and `failing` certificates for visitors. */
 export const certificateStatuses = ['pending', 'valid', 'failing', 'expired', 'revoked'] as const
 export type CertificateStatus = (typeof certificateStatuses)[number]
 
-/** The reason why the last attempt to obtain a certificate failed. */
 export const certificateFailure = z.object({
   code: z.string().describe('Stable, for programs.'),
   message: z.string().describe('What is wrong, and what to do.'),

@@ -14,7 +14,7 @@ type Params<Name extends OperationName> = [PathParam<Name>] extends [never]
   ? { readonly params?: never }
   : { readonly params: Readonly<Record<PathParam<Name>, string>> }
 
-/** The own query parameters of a list. `Partial<undefined>` would remove `limit` and `cursor`, too. */
+/** The query parameters of a list besides `limit` and `cursor`. `Partial<undefined>` would also remove these two. */
 type ListQuery<Given> = Given extends undefined ? unknown : Partial<Given>
 
 type Query<Name extends OperationName> = Name extends ListName
@@ -33,12 +33,12 @@ type Input<Name extends OperationName> = Params<Name> &
   Query<Name> &
   Body<Name> & {
     readonly signal?: AbortSignal
-    /** For a POST: a repetition with the same key does nothing twice. The client makes one unless given. */
+    /** For a POST: a repetition with the same key has no second effect. By default, the client generates a key. */
     readonly idempotencyKey?: string
     readonly headers?: Readonly<Record<string, string>>
   }
 
-/** Operations that answer with text resolve to the response itself, so that it can be streamed. */
+/** An operation with a text answer resolves to the response itself, so that the caller can stream it. */
 type Answer<Name extends OperationName> = Routes[Name] extends { text: true } ? Response : ResponseBody<Name>
 
 type Given<Name extends OperationName> =
@@ -60,8 +60,8 @@ export type Client = {
 }
 
 /**
- * Creates a typed client of the whole API. Methods reject with `ApiError` when the server answers with an error, and with
- * the error of `fetch` when there is no answer.
+ * Creates a typed client of the whole API. Methods reject with `ApiError` when the server answers with an error, and
+ * with the error of `fetch` when there is no answer.
  */
 export function createClient(options: ClientOptions): Client {
   return createMethods(routes, options) as unknown as Client
@@ -70,17 +70,17 @@ export function createClient(options: ClientOptions): Client {
 export interface ClientOptions {
   /** The server's address up to and including the version, such as `https://fairlead.example.com/v1`. */
   readonly baseUrl: string
-  /** Not needed when a cookie authenticates. A function is called for every attempt, for keys that are renewed. */
+  /** Not needed with cookie authentication. A function is called for every attempt, for keys that change. */
   readonly apiKey?: string | ((signal: AbortSignal | undefined) => Promise<string>)
-  /** The number of repetitions when there is no answer, or a status of 429 or 5xx. Defaults to 3. */
+  /** The number of repetitions after no answer, or a status of 429 or 5xx. Defaults to 3. */
   readonly retries?: number
-  /** Called before each repetition with the error that the method would reject with. When it throws, there is none. */
+  /** Called before each repetition with the error that would otherwise reject the method. Throw to stop repetitions. */
   readonly onRetry?: (error: unknown) => void
   /** Replaces the platform's `fetch`, for tests and instrumentation. */
   readonly fetch?: typeof fetch
 }
 
-/** Clients need no access rules: the server checks them. */
+/** Clients do not need access rules, because the server checks them. */
 type RouteShape = Omit<Route, 'access'>
 
 interface AnyInput {
@@ -92,10 +92,10 @@ interface AnyInput {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** As the server does. */
+/** True for operations that accept an idempotency key, by the rule of the server. */
 const takesKey = ({ method, upload, waits }: RouteShape): boolean => method === 'POST' && !upload && !waits
 
-/** Creates one method for each route of a table, by group and verb. The caller adds their types. */
+/** Creates one method for each route of a table, by group and verb. The caller adds the types. */
 export function createMethods(
   table: Readonly<Record<string, RouteShape>>,
   options: ClientOptions,
@@ -107,7 +107,7 @@ export function createMethods(
   const request = async (route: RouteShape, url: string, input: AnyInput): Promise<Answered> => {
     const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined
     let uncertain = false
-    // Aborted when there is no key: whoever gives it has tried often enough.
+    // Aborted when there is no key: the key function has already retried.
     const withoutKey = new AbortController()
     const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])])
     const attempt = async (): Promise<Answered> => {
@@ -122,12 +122,12 @@ export function createMethods(
       uncertain = before || response.status >= 500
       return { response, text }
     }
-    // Uploads are not repeated: they have no idempotency key, and their body may be a stream that is consumed.
+    // Uploads are not repeated: they have no idempotency key, and their body may be a consumed stream.
     const onRetry: Retries['onRetry'] = (failed) =>
       options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''))
     const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal)
     const { response, text = '' } = answered
-    // A 404 on a repeated DELETE: the first attempt, whose answer was lost, has deleted it.
+    // A 404 on a repeated DELETE means that an earlier attempt, whose answer was lost, has succeeded.
     const deleted = route.method === 'DELETE' && uncertain && response.status === 404
     if (!response.ok && !deleted) throw readError(response, text)
     return answered
@@ -157,7 +157,7 @@ export function createMethods(
   return client
 }
 
-/** Returns the value of an answer; the response itself where its text is a stream. */
+/** Returns the value of an answer, or the response itself for a stream of text. */
 function read(route: RouteShape, { response, text }: Answered): unknown {
   if (text === undefined) return response
   return route.status === 204 ? undefined : readJson(text, response)
@@ -178,14 +178,14 @@ function requestInit(
   const headers = new Headers(input.headers)
   if (apiKey !== undefined) headers.set('authorization', `Bearer ${apiKey}`)
   if (key !== undefined) headers.set('idempotency-key', key)
-  // The type of a form names its boundary, which `fetch` chooses.
+  // The media type of a form includes the boundary, which `fetch` chooses.
   if (type !== undefined && type !== 'multipart/form-data') headers.set('content-type', type)
   return {
     method: route.method,
     headers,
     ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : (input.body as FormData | Blob) }),
     ...(input.signal === undefined ? {} : { signal: input.signal }),
-    // The API never redirects. Following one could send the key to another host or turn a POST into a GET.
+    // The API never redirects. Following a redirect could send the key to another host, or turn a POST into a GET.
     redirect: 'manual',
   }
 }
@@ -220,7 +220,6 @@ export function readJson(text: string, response: Response): unknown {
   }
 }
 
-/** Returns the `ApiError` of an error answer. */
 export function readError(response: Response, text: string): ApiError {
   try {
     const { error } = JSON.parse(text) as ErrorBody
@@ -258,9 +257,8 @@ function requestIdOf(response: Response): string | undefined {
   return response.headers.get('x-request-id') ?? undefined
 }
 
-/** The longest wait that an answer may ask for. When `Retry-After` is longer, the client does not retry. */
+/** The longest accepted `Retry-After`. The client does not retry after a longer one. */
 const longestRetryAfterMs = 60_000
-/** The longest wait that the client chooses. */
 const longestBackOffMs = 15_000
 const firstWaitMs = 500
 
@@ -271,15 +269,15 @@ export interface Answered {
 }
 
 export interface Retries {
-  /** The most repetitions, which may be endless. */
+  /** The most repetitions; may be infinite. */
   readonly most: number
-  /** Called with an answer or an error before each wait. When it throws, there is no further attempt. */
+  /** Called with an answer or an error before each wait. Throw to prevent a further attempt. */
   readonly onRetry?: ((failed: Answered | { readonly error: unknown }) => void) | undefined
 }
 
 /**
- * Resolves to the first answer that is neither 429 nor 5xx, or to the last one after all repetitions. Waits for
- * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as none.
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last answer after all repetitions. Waits for
+ * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as no answer.
  */
 export async function withRetries(
   { most, onRetry }: Retries,

@@ -9,11 +9,9 @@ type Declared = typeof dashboardDeclarations
 type PartOf<Name extends DashboardRouteName, Part extends string> =
   Declared[Name] extends Record<Part, infer Schema extends z.ZodType> ? Schema : z.ZodUndefined
 
-/** The body that the dashboard sends. */
 export type DashboardBodyInput<Name extends DashboardRouteName> = z.input<PartOf<Name, 'body'>>
 /** The parsed body that the handler gets. */
 export type DashboardBodyOutput<Name extends DashboardRouteName> = z.output<PartOf<Name, 'body'>>
-/** The body of the answer. */
 export type DashboardResponse<Name extends DashboardRouteName> = z.output<PartOf<Name, 'response'>>
 
 export type DashboardOperation = DashboardRoute & Declaration & { readonly name: DashboardRouteName }
@@ -21,7 +19,7 @@ export type DashboardOperation = DashboardRoute & Declaration & { readonly name:
 const minPasswordLength = 12
 const maxPasswordLength = 200
 
-/** Normalised to NFC, so that a password is the same from every keyboard (NIST SP 800-63B §3.1.1.2). */
+/** Normalised to NFC, so that all keyboards give the same password (NIST SP 800-63B §3.1.1.2). */
 const password = z
   .string(required('a string'))
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
@@ -52,7 +50,10 @@ const signedIn = z.object({
   session: z.object({ id: z.string(), created_at: timestamp, expires_at: timestamp }),
 })
 
-/** The signed-in user, and the secrets that the page of a new session keeps where apps on other ports cannot read them. */
+/**
+ * The signed-in user, and the secrets of a new session. The page stores them where apps on other ports cannot read
+ * them.
+ */
 const begun = signedIn.extend({
   secret: z
     .string()
@@ -117,7 +118,6 @@ const dashboardDeclarations = {
   'sessions.revoke': { summary: 'End a session', description: 'Ends one session of the user at once.' },
 } as const satisfies Record<DashboardRouteName, Declaration>
 
-/** The dashboard's own operations. */
 export const dashboardOperations: readonly DashboardOperation[] = (
   Object.keys(dashboardRoutes) as DashboardRouteName[]
 ).map((name) => ({ name, ...dashboardRoutes[name], ...dashboardDeclarations[name] }))

@@ -13,7 +13,7 @@ const identity = z.object({
   version: z.string().describe('The major version of the engine.'),
 })
 
-/** Exactly the fields of the specification. Only this answer and that of the rotation contain the password. */
+/** Exactly the fields of the specification. Only the answers to creation and rotation contain the password. */
 const databaseCreated = identity.extend({
   connection_string: z
     .string()
@@ -33,7 +33,6 @@ const databaseFailure = z.object({
 })
 export type DatabaseFailure = z.infer<typeof databaseFailure>
 
-/** One database, read by its id. */
 const databaseDetail = database.extend({
   project_id: z.string(),
   access: z

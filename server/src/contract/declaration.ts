@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Group, OperationName } from './routes.ts'
 
-/** The input and output of an operation. Together with its route, this is its whole declaration. */
+/** The input and output of an operation. The route is the rest of its declaration. */
 export interface Declaration {
   readonly summary: string
   readonly description: string
@@ -10,7 +10,7 @@ export interface Declaration {
   readonly body?: z.ZodType
   /** Fields of the body that may differ when a request is repeated, such as short-lived tokens. */
   readonly volatile?: readonly string[]
-  /** Absent when the answer has no body (204), or one that is not JSON. */
+  /** Absent when the answer has no body (204), or a body that is not JSON. */
   readonly response?: z.ZodType
 }
 

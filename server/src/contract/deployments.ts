@@ -7,7 +7,7 @@ import { workflowRun } from './trust.ts'
 import { freeVariableName, reservedVariables, variableNames, variables } from './variables.ts'
 import { imageVolumes } from './volumes.ts'
 
-/** An image that is deployed, as a request names it; parsed to its whole reference, with registry and tag. */
+/** The image in a request to deploy. Parsing completes the reference with registry and tag. */
 const imageToDeploy = z
   .string({ error: 'must be a string' })
   .max(longestReference, `must be at most ${longestReference} characters`)
@@ -23,7 +23,6 @@ const imageToDeploy = z
       'kept. The project may have credentials for the registry (`registries.set`). Needs a server that runs containers.',
   )
 
-/** The image that a deployment was created with. */
 export const deployedImage = z
   .object({
     reference: z.string().describe('As it was asked for, with registry and tag.'),
@@ -49,8 +48,8 @@ export const deploymentStages = ['fetch', 'plan', 'build', 'start', 'switch', 'r
 export type DeploymentStage = (typeof deploymentStages)[number]
 
 /**
- * The steps of a deployment, in their order. A rollback or restart has no `fetch`, `plan` and `build`; a promotion has `copy` in
- * place of the first two.
+ * The steps of a deployment in order. A rollback or restart has no `fetch`, `plan` and `build`; a promotion has `copy`
+ * instead of the first two.
  */
 export const deploymentSteps = ['queued', 'fetch', 'copy', 'plan', 'build', 'start', 'check', 'switch'] as const
 export type DeploymentStep = (typeof deploymentSteps)[number]
@@ -79,10 +78,9 @@ export const deploymentFailure = z.object({
 })
 export type Suggestion = z.infer<typeof deploymentFailure>['suggestions'][number]
 
-/** The kinds of callers that create deployments. */
 const triggerKinds = ['user', 'key', 'workflow'] as const
 
-/** The caller that created a deployment. The fields of a run are `null` for other kinds. */
+/** The caller that created a deployment. The fields of a workflow run are `null` for other kinds. */
 export const deploymentTrigger = z.object({
   kind: z.enum(triggerKinds).describe('`workflow` is a run that exchanged a token of its issuer for a key.'),
   name: z.string().nullable().describe('The e-mail address of the user, or the name of the key.'),
@@ -90,7 +88,7 @@ export const deploymentTrigger = z.object({
 })
 export type DeploymentTrigger = z.output<typeof deploymentTrigger>
 
-/** The request that a release as it is now follows: its creation, or its latest rollback or restart. */
+/** The latest request that has changed a release: its creation, or its latest rollback or restart. */
 export const releaseTrigger = deploymentTrigger.extend({
   kind: z
     .enum([...triggerKinds, 'rollback', 'restart', 'variables'])
@@ -141,13 +139,13 @@ const deploymentDetail = deployment.extend({
     ),
 })
 
-/** The full hash of a commit (SHA-1 or SHA-256). An abbreviated one can become ambiguous. */
+/** The full hash of a commit (SHA-1 or SHA-256). An abbreviated hash can become ambiguous. */
 const commit = z
   .string({ error: 'must be a string' })
   .regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/i, 'must be the full hash of a commit: 40 or 64 hexadecimal digits')
   .transform((hash) => hash.toLowerCase())
 
-/** A folder of a repository, as it is kept: without `./` and a slash at the end. */
+/** A folder of a repository, normalised: without `./` and a trailing slash. */
 const folder = z
   .string({ error: 'must be a string' })
   .max(1000, 'must be at most 1000 characters')
@@ -163,15 +161,17 @@ const folder = z
 
 const reserved = reservedVariables.map((variable) => `\`${variable}\``).join(', ')
 
-/** The fields that a deployment's source can be given by: it has exactly one of them. */
+/** The fields for the source of a deployment. A request has exactly one of them. */
 const sourceFields = ['git_url', 'source_id', 'from_deployment_id', 'image'] as const
-/** Further fields about a repository. */
 const repositoryFields = ['branch', 'commit', 'git_token'] as const
 
 const givenOf = <Name extends string>(body: unknown, names: readonly Name[]): Name[] =>
   names.filter((name) => (Object(body) as Record<string, unknown>)[name] !== undefined)
 
-/** Refuses a body without exactly one source. It looks at every body, so that one answer names all problems. */
+/**
+ * Refuses a body without exactly one source. Checks even bodies with other errors, so that one answer names all
+ * problems.
+ */
 function checkSourceFields({ value, issues }: z.core.ParsePayload): void {
   const [source, ...others] = givenOf(value, sourceFields)
   const refuse = (field: string, message: string) =>

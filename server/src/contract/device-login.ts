@@ -4,8 +4,9 @@ import { name, required, timestamp } from './fields.ts'
 import type { DashboardRouteName } from './routes.ts'
 
 /**
- * The login of a command by a person in the dashboard, in the style of the device authorization grant (RFC 8628). The two
- * endpoints of the command are `POST /device/code` and `POST /device/token`; those of the page are the dashboard's own.
+ * The login of a command, which a person approves in the dashboard, in the style of the device authorization grant (RFC
+ * 8628). The command uses the endpoints `POST /device/code` and `POST /device/token`; the page uses routes of the
+ * dashboard.
  */
 
 export const deviceCodeRequest = z.object({ name })
@@ -27,7 +28,7 @@ export const deviceTokenRequest = z.object({
 /** The answer to `POST /device/token` once a person has approved. */
 export const deviceTokenAnswer = z.object({ api_key: z.string() })
 
-/** The reasons in `details.reason` for which there is no key (RFC 8628 §3.5). */
+/** The values of `details.reason` in an answer without a key (RFC 8628 §3.5). */
 export const deviceReasons = ['authorization_pending', 'slow_down', 'access_denied', 'expired_token'] as const
 
 export type DeviceReason = (typeof deviceReasons)[number]

@@ -1,19 +1,19 @@
-/** A line of a dotenv file that cannot be read. The message may name the variable, but never quotes a value. */
+/** An invalid line of a dotenv file. The message may name the variable, but never quotes a value. */
 export interface DotenvProblem {
-  /** Counted from 1. For a value of several lines it is the line of the name. */
+  /** Counted from 1. For a multi-line value, the line of the name. */
   readonly line: number
   readonly message: string
 }
 
 /**
  * Reads the common form of `.env` files: lines of `NAME=VALUE`, each with an optional `export` before the name. Blank
- * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by `#`.
- * A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes `\n`, `\r`,
- * `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
+ * lines and lines that start with `#` are skipped. An unquoted value is trimmed and ends at white space followed by
+ * `#`. A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes
+ * `\n`, `\r`, `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
  *
  * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
- * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last of
- * two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
+ * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last
+ * of two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
  */
 export function parseDotenv(
   text: string,
@@ -23,7 +23,10 @@ export function parseDotenv(
   return first === undefined ? { ok: true, variables } : { ok: false, ...first }
 }
 
-/** Reads as `parseDotenv` does, but goes on after a wrong line and returns all problems beside the valid variables. */
+/**
+ * Reads like `parseDotenv`, but continues after a wrong line and returns all problems in addition to the valid
+ * variables.
+ */
 export function readDotenv(text: string): {
   variables: Record<string, string>
   problems: readonly DotenvProblem[]
@@ -47,7 +50,7 @@ export function readDotenv(text: string): {
 
 /** An assignment, a problem, or neither for a blank line or a comment. */
 interface Read {
-  /** The position of the line end after the assignment, which is a later line for a value of several lines. */
+  /** The position of the line end after the assignment. A multi-line value ends on a later line. */
   readonly end: number
   readonly name?: string
   readonly value?: string
@@ -78,7 +81,7 @@ function readLine(text: string, start: number): Read {
   return { end, name, value }
 }
 
-/** For each opening quote: the value up to and including the closing quote, and the quote's name in messages. */
+/** For each opening quote: the value including the closing quote, and the name of the quote in messages. */
 const quotes: Readonly<Record<string, { readonly content: RegExp; readonly label: string }>> = {
   '"': { content: /([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y, label: 'double quote' },
   "'": { content: /([^']*)'/y, label: 'single quote' },

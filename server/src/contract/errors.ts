@@ -17,14 +17,11 @@ export interface FieldProblem {
 }
 
 export interface ErrorDetails {
-  /** The first offending field. */
   readonly field?: string
-  /** All offending fields. */
   readonly errors?: readonly FieldProblem[]
   readonly [key: string]: unknown
 }
 
-/** The body of every error answer. */
 export interface ErrorBody {
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly details: ErrorDetails }
 }
@@ -51,7 +48,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns an `invalid_request` for one or several fields. The first gives the message and `details.field`. */
+/** Returns an `invalid_request` for one or several fields. The first field gives the message and `details.field`. */
 export function invalidRequest(first: FieldProblem, ...others: readonly FieldProblem[]): ApiError {
   return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
     field: first.field,

@@ -7,10 +7,10 @@ export const timestamp = z.iso.datetime({ precision: 3 })
 /** Matches text without control characters (Unicode category Cc). */
 export const printable = /^\P{Cc}*$/u
 
-/** 1 to 100 characters of well-formed Unicode without control characters and such as nobody sees, trimmed. */
+/** 1 to 100 characters of well-formed Unicode without control characters and invisible characters, trimmed. */
 export const name = z
   .string({ error: (issue) => (issue.input === undefined ? 'is required' : 'must be a string') })
-  // First, as the other rules look at every character.
+  // First, because the other rules look at every character.
   .max(1000, { error: 'must be at most 100 characters', abort: true })
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
   .refine((value) => printable.test(value), 'must not contain control characters')

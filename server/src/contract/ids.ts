@@ -75,7 +75,6 @@ export function paramKind(operation: { readonly name: OperationName }, param: st
   return param === 'id' ? kindOf(operation) : (param.slice(0, -'_id'.length) as IdKind)
 }
 
-/** Returns the names of the parameters in a path, in order. */
 export function paramNames(path: string): string[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 }

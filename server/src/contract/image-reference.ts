@@ -1,20 +1,19 @@
-/** A container image in a registry, as Docker's grammar of references writes it, with nothing left out. */
+/** A complete reference to a container image in a registry, by Docker's grammar of references. */
 export interface ImageReference {
   /** The host of the registry with its port, such as `docker.io` or `registry.example:5000`. */
   readonly registry: string
   /** The name in the registry, such as `library/nginx`. */
   readonly path: string
-  /** Null for a reference that has a digest alone. */
+  /** Null for a reference with only a digest. */
   readonly tag: string | null
-  /** Such as `sha256:9f86d0…`, which names the very same image for ever; null without. */
+  /** Such as `sha256:9f86d0…`, which always names the same image; null without a digest. */
   readonly digest: string | null
 }
 
-/** The longest text that is read as a reference. */
 export const longestReference = 512
 
 const longestName = 255
-/** The registry of names without one, and the folder there of names without a slash. */
+/** The defaults for names without a registry, and for names without a slash. */
 const defaultRegistry = 'docker.io'
 const defaultFolder = 'library'
 
@@ -22,7 +21,7 @@ const registryPattern = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9
 const partPattern = /^[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*$/
 const tagPattern = /^\w[\w.-]{0,127}$/
 const digestPattern = /^sha256:[0-9a-f]{64}$/
-/** The form of an image's id, which is no name. */
+/** An image id, which is not a valid name. */
 const idPattern = /^[0-9a-f]{64}$/
 
 type Problem = { readonly problem: string }
@@ -31,8 +30,8 @@ const examples = 'docker.io/library/nginx:1.29 or registry.example/shop@sha256:�
 const refuse = (problem: string): Problem => ({ problem })
 
 /**
- * Reads a reference to an image by Docker's grammar (github.com/distribution/reference). Names without a registry are of
- * Docker Hub, and a reference without tag and digest has the tag `latest`, as for `docker pull`. Pure; never throws.
+ * Reads an image reference by Docker's grammar (github.com/distribution/reference). Names without a registry mean
+ * Docker Hub. A reference without tag and digest gets the tag `latest`, as in `docker pull`. Pure; never throws.
  */
 export function parseImageReference(text: string): ImageReference | Problem {
   if (text === '') return refuse('must not be empty')
@@ -71,7 +70,7 @@ function parseName(name: string): Pick<ImageReference, 'registry' | 'path'> | Pr
   return imageName(full).length > longestName ? refuse(`must have a name of at most ${longestName} characters`) : full
 }
 
-/** Returns the host of a registry as references have it; null for anything else. Docker Hub has several hosts. */
+/** Returns the normalised host of a registry; null for anything else. All hosts of Docker Hub become one host. */
 export function parseRegistry(text: string): string | null {
   if (text.length > longestName || !registryPattern.test(text)) return null
   const [host = '', port] = text.split(':')
@@ -84,7 +83,7 @@ export function parseRegistry(text: string): string | null {
 export const imageName = ({ registry, path }: Pick<ImageReference, 'registry' | 'path'>): string =>
   `${registry}/${path}`
 
-/** Returns a reference as a text with nothing left out, which is read as the same reference. */
+/** Returns the full text of a reference. Parsing the text gives the same reference. */
 export function formatImageReference({ tag, digest, ...name }: ImageReference): string {
   return `${imageName(name)}${tag === null ? '' : `:${tag}`}${digest === null ? '' : `@${digest}`}`
 }

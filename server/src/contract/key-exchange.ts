@@ -1,6 +1,6 @@
 import { type Answered, foreignAnswer, type Retries, readError, readJson, withRetries } from './client.ts'
 
-/** A key that lives for some minutes and may deploy to one project. */
+/** A key that is valid for some minutes and may deploy to one project. */
 export interface ShortLivedKey {
   readonly apiKey: string
   /** RFC 3339. */
@@ -16,36 +16,36 @@ export interface ExchangeOptions {
   /** The server's address without `/v1`. */
   readonly address: string
   readonly projectId: string
-  /** Asks the CI for a token with this audience. Called for every attempt, because a token counts once. */
+  /** Requests a token with this audience from the CI. Called for every attempt, because a token is valid only once. */
   readonly requestToken: (audience: string) => Promise<string>
   /** Called with every key before it is used. */
   readonly onKey?: (key: ShortLivedKey) => void
-  /** The repetitions while the caller waits for a key, when there is no answer, or a status of 429 or 5xx. Defaults to 6. */
+  /** The number of repetitions for a waiting caller after no answer, or a status of 429 or 5xx. Defaults to 6. */
   readonly retries?: number
-  /** Called before each repetition with the error. When it throws, there is none. */
+  /** Called before each repetition with the error. Throw to stop repetitions. */
   readonly onRetry?: (error: unknown) => void
   readonly fetch?: typeof fetch
 }
 
 export interface KeyExchange {
   /**
-   * Resolves to a key of which at most two thirds of its life have gone, or to one that has not expired when there is no other
-   * one. Rejects with `NoTokenError`, with `ApiError` when
-   * the server refuses the token, with the error of `fetch`, or with the signal's reason.
+   * Resolves to a key that has used at most two thirds of its lifetime, or to any unexpired key if no other key is
+   * available. Rejects with `NoTokenError`, with `ApiError` when the server refuses the token, with the error of
+   * `fetch`, or with the reason of the signal.
    */
   key(signal?: AbortSignal): Promise<string>
-  /** Asks for no further key. Resolves when no exchange is under way any more, so that `onKey` has been called with each key. */
+  /** Requests no further key. Resolves when no exchange is running, so that `onKey` has been called with each key. */
   end(): Promise<void>
 }
 
-/** Time limit for a token and for an answer, in milliseconds. */
+/** The time limit for a token and for an answer, in milliseconds. */
 const answerTimeout = 30_000
-/** With growing pauses, they take about half a minute. */
+/** With growing pauses, these repetitions take about half a minute. */
 const usualRetries = 6
 
 /**
- * Exchanges tokens of a CI for keys. The first key is asked for when it is needed, and the next ones at half of the life
- * of the one before, until `end`. A failure of that is tried again when the next key is needed.
+ * Exchanges CI tokens for keys. The first key is requested on demand, each next key at half of the lifetime of the key
+ * before, until `end`. A failed renewal is retried when the next key is needed.
  */
 export function createKeyExchange(options: ExchangeOptions): KeyExchange {
   let current: Key | undefined
@@ -75,7 +75,7 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
       return unlessAborted(renew(signal), signal).then(
         ({ apiKey }) => apiKey,
         (error: unknown) => {
-          // Some CIs give a job one token: its key serves until it expires.
+          // Some CIs give a job only one token: its key is used until it expires.
           if (signal?.aborted !== true && alive !== undefined && isAlive(alive)) return alive.apiKey
           throw error
         },
@@ -89,7 +89,7 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
   }
 }
 
-/** Ends a key before it expires. One that has ended before is no error. */
+/** Revokes a key before it expires. An already revoked key is no error. */
 export async function endKey(options: {
   readonly address: string
   readonly apiKey: string
@@ -104,7 +104,7 @@ export async function endKey(options: {
 }
 
 interface Key extends ShortLivedKey {
-  /** By the clock of `performance.now()`. */
+  /** Time of `performance.now()`, in milliseconds. */
   readonly since: number
   readonly lifeMs: number
 }
@@ -143,10 +143,10 @@ async function exchange(
   return { apiKey, expiresAt, since, lifeMs: lifeOf(expiresAt, response) }
 }
 
-/** Returns the life of a key in milliseconds by the server's clock, since this machine's may be wrong. */
+/** Returns the lifetime of a key in milliseconds by the server's clock, because the local clock may be wrong. */
 function lifeOf(expiresAt: string, response: Response): number {
   const answered = Date.parse(response.headers.get('date') ?? '')
-  // The header has whole seconds, so the answer may be up to a second younger than it says.
+  // The header has whole seconds, so the answer may be up to a second newer than the header says.
   const life = Date.parse(expiresAt) - (Number.isNaN(answered) ? Date.now() : answered + 1000)
   return Math.max(0, life) || 0
 }
@@ -155,7 +155,7 @@ const isAlive = ({ since, lifeMs }: Key): boolean => performance.now() - since <
 
 const targetOf = (address: string) => `${address}/oidc/token`
 
-/** Resolves or rejects like the promise, or rejects with the signal's reason when that comes first. */
+/** Settles like the promise, or rejects with the reason of the signal if the abort comes first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {

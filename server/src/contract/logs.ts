@@ -44,7 +44,6 @@ export const logsQuery = z.object({
     ),
 })
 
-/** The most logs in one stream. */
 const mostLogs = 50
 
 const position =

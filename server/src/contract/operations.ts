@@ -58,20 +58,17 @@ type InputOf<Name extends OperationName, Part extends string> =
 type OutputOf<Name extends OperationName, Part extends string> =
   Declared[Name] extends Record<Part, infer Schema extends z.ZodType> ? z.output<Schema> : undefined
 
-/** The body that a client sends. */
 export type BodyInput<Name extends OperationName> = InputOf<Name, 'body'>
 /** The parsed body that the handler gets. */
 export type BodyOutput<Name extends OperationName> = OutputOf<Name, 'body'>
-/** The query parameters that a client sends, besides those of lists. */
+/** The query parameters that a client sends, except `limit` and `cursor` of lists. */
 export type QueryInput<Name extends OperationName> = InputOf<Name, 'query'>
 /** The parsed query parameters that the handler gets. */
 export type QueryOutput<Name extends OperationName> = OutputOf<Name, 'query'>
-/** The body of the answer. */
 export type ResponseBody<Name extends OperationName> = OutputOf<Name, 'response'>
 
 export type Operation = Route & Declaration & { readonly name: OperationName }
 
-/** The whole API, one entry for each operation. */
 export const operations: readonly Operation[] = (Object.keys(routes) as OperationName[]).map((name) => ({
   name,
   ...routes[name],

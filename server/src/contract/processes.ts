@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 import { timestamp } from './fields.ts'
 
-/** No plan that ships allows more. */
+/** No built-in plan allows more. */
 const mostInstances = 1_000
 
 const instance = z.object({

@@ -28,7 +28,6 @@ const resources = z.object({
 
 export const project = projectCreated.extend({ resources })
 
-/** The requests to the apps of a project in one hour. */
 const trafficHour = z.object({
   hour: timestamp.describe('The start: a whole hour of UTC.'),
   requests: z.int().nonnegative(),

@@ -10,7 +10,7 @@ const registryCredentials = z.object({
   created_at: timestamp.describe('The time when they were stored last.'),
 })
 
-/** A text that goes into the header of a request, where control characters would be read as its end. */
+/** A text for a request header, in which control characters could end the header. */
 const word = z
   .string(required('a string'))
   .min(1, 'must not be empty')

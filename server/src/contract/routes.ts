@@ -1,6 +1,6 @@
 /**
- * The route of an operation of /v1: plain data without zod, so that the typed client stays small. Its schemas are in
- * the file of its resource, under the same name.
+ * The route of an operation of /v1: plain data without zod, so that the typed client stays small. The file of its
+ * resource has the schemas, under the same name.
  */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -11,31 +11,30 @@ export interface Route {
   readonly status: 200 | 201 | 204
   /** Accepts `limit` and `cursor`, and links the next page in a `Link` header. */
   readonly list?: true
-  /** Answers with something other than JSON. */
+  /** The answer is not JSON. */
   readonly text?: true
   /**
-   * The media type of the stream of bytes that it accepts instead of a JSON body. A stream takes too long to hold a
-   * transaction meanwhile.
+   * The media type of the byte stream that the operation accepts instead of a JSON body. A stream takes too long to run
+   * in a transaction.
    */
   readonly upload?: 'multipart/form-data' | 'application/x-git-bundle'
   /**
-   * Waits for other machines, which takes too long to hold a transaction meanwhile. It makes its changes in transactions of
-   * its own.
+   * The operation waits for other machines, which takes too long to run in a transaction. It makes its changes in
+   * separate transactions.
    */
   readonly waits?: true
   /** Refuses keys that are bound to projects. */
   readonly wholeAccount?: true
 }
 
-/** The resources that permissions to read and to write are given for. */
+/** The resources with read and write permissions. */
 export const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'] as const
 /**
- * `runs:write` is apart: a command sees the secret variables of its app, which no other permission shows. Who reads deployments
- * reads runs.
+ * `runs:write` is separate, because a command sees the secret variables of its app, which no other permission shows.
+ * `deployments:read` includes runs.
  */
 export type Scope = `${(typeof scopeResources)[number]}:${'read' | 'write'}` | 'runs:write'
 
-/** All permissions. */
 export const scopes: readonly Scope[] = [
   ...scopeResources.flatMap((resource): Scope[] => [`${resource}:read`, `${resource}:write`]),
   'runs:write',
@@ -572,17 +571,15 @@ export const routes = {
 
 export type OperationName = keyof typeof routes
 
-/** The first part of an operation's name: `projects` of `projects.list`. */
+/** The first part of an operation name: `projects` of `projects.list`. */
 export type Group = OperationName extends infer Name ? (Name extends `${infer G}.${string}` ? G : never) : never
 
-/** The names of the parameters in a path. */
 type ParamsOf<Path extends string> = Path extends `${string}:${infer Rest}`
   ? Rest extends `${infer Name}/${infer Tail}`
     ? Name | ParamsOf<Tail>
     : Rest
   : never
 
-/** The names of the path parameters of an operation. */
 export type PathParam<Name extends OperationName> = ParamsOf<(typeof routes)[Name]['path']>
 
 /** The operations that answer with a page of a list. */
@@ -591,8 +588,8 @@ export type ListName = {
 }[OperationName]
 
 /**
- * The dashboard's own routes for setup, sign-in, password and sessions, mounted under `/dashboard/api` beside the
- * operations of /v1. Plain data without zod, as the routes above. The schemas are in `dashboard.ts`.
+ * The dashboard's routes for setup, sign-in, password and sessions, mounted under `/dashboard/api` next to the
+ * operations of /v1. Plain data without zod, like the routes above. The schemas are in `dashboard.ts`.
  */
 export interface DashboardRoute extends Pick<Route, 'method' | 'path' | 'status'> {
   /** `open` to everybody, or `user` for signed-in users only. */
@@ -615,5 +612,4 @@ export const dashboardRoutes = {
 
 export type DashboardRouteName = keyof typeof dashboardRoutes
 
-/** The names of the path parameters of a route. */
 export type DashboardParam<Name extends DashboardRouteName> = ParamsOf<(typeof dashboardRoutes)[Name]['path']>

@@ -1,26 +1,24 @@
 /*
  * The connection to a command of a run: a WebSocket at `connectPath` of the server. The client offers two subprotocols,
- * `runProtocol` and the ticket of the run, so that no address contains the ticket. Binary messages carry a channel in their
- * first byte and the bytes of a stream after it; text messages are JSON.
+ * `runProtocol` and the ticket of the run, so that no address contains the ticket. Binary messages carry a channel in
+ * their first byte and the bytes of a stream after it; text messages are JSON.
  */
 
 export const connectPath = '/runs/connect'
 export const runProtocol = 'fairlead.run.v1'
 
-/** The first byte of a binary message. A terminal has no errors apart from its output. */
+/** The first byte of a binary message. A terminal has no separate channel for errors. */
 export const channels = { input: 0, output: 1, errors: 2 } as const
 
 /** A text message of the client. */
 export type RunRequest =
-  /** The standard input ends. */
   | { readonly type: 'end' }
-  /** The terminal has another size. */
   | { readonly type: 'resize'; readonly columns: number; readonly rows: number }
-  /** No output is sent until `resume`: a browser cannot read a WebSocket more slowly. */
+  /** Stops output until `resume`, because a browser cannot read a WebSocket more slowly. */
   | { readonly type: 'pause' }
   | { readonly type: 'resume' }
 
-/** The last text message of the server. Without a `problem`, the command has run to an end of its own. */
+/** The last text message of the server. Without a `problem`, the command has ended by itself. */
 export interface RunEnd {
   readonly type: 'exit'
   readonly code: number | null

@@ -2,22 +2,20 @@ import { z } from 'zod'
 import type { Declarations } from './declaration.ts'
 import { printable, required, timestamp } from './fields.ts'
 
-/** The issuer of the tokens of GitHub Actions. */
 export const gitHubIssuer = 'https://token.actions.githubusercontent.com'
 
-/** The most rules of one project. */
 export const mostTrustRules = 100
 
 const longest = 255
 
-/** A text that a claim must have. */
+/** The exact value of a claim. */
 const exact = z
   .string(required('a string'))
   .min(1, 'must not be empty')
   .max(longest, `must be at most ${longest} characters`)
   .refine((value) => value.isWellFormed() && printable.test(value), 'must not contain control characters')
 
-/** A text in which `*` stands for any characters. */
+/** A pattern in which `*` matches any characters. */
 const pattern = exact.refine((value) => value.split('*').length <= 4, 'must have at most three *')
 
 const withoutWildcard = exact.refine((value) => !value.includes('*'), 'must be exact: it cannot have a *')
@@ -29,7 +27,7 @@ const issuer = withoutWildcard
   )
   .describe("The issuer of the tokens, exactly as they have it in `iss`. Defaults to GitHub's.")
 
-/** True for an https address in its usual form, without a query (OpenID Connect Discovery 1.0, section 3). */
+/** True for a normalised https address without a query (OpenID Connect Discovery 1.0, section 3). */
 function isIssuer(value: string): boolean {
   if (!URL.canParse(value)) return false
   const { protocol, href, search, hash, username, password } = new URL(value)
@@ -79,7 +77,7 @@ const newTrust = z
     examples: [{ repository: 'acme/shop', repository_id: '700100200', branch: 'main' }],
   })
 
-/** Returns the fields that a rule lacks or that contradict each other, each with a message. */
+/** Returns missing or contradicting fields of a rule, each with a message. */
 function problemsOf(rule: z.output<typeof conditions> & { readonly issuer: string }): [string, string][] {
   const { repository, repository_id: id, claims } = rule
   const kind = issuerKind(rule.issuer)
@@ -121,7 +119,7 @@ export const trust = z.object({
   last_used_at: timestamp.nullable().describe('The time of the last exchange that it allowed.'),
 })
 
-/** The run of a workflow that a key was made for. `null` where the issuer does not tell. */
+/** The workflow run that a key was created for. Fields are `null` if the issuer does not tell. */
 export const workflowRun = z.object({
   trust_id: z.string().describe('The rule that allowed it.'),
   issuer: z.string(),
@@ -155,10 +153,10 @@ export const trustOperations = {
   },
 } as const satisfies Declarations<'trust'>
 
-/** The kinds of issuers whose claims are known. `other` names them as GitHub or as GitLab does. */
+/** The kinds of issuers with known claims. `other` issuers use the claim names of GitHub or GitLab. */
 export type IssuerKind = 'github' | 'gitlab' | 'forgejo' | 'buildkite' | 'circleci' | 'google' | 'other'
 
-/** Known issuers by their addresses, as their documentation gives them. */
+/** Known issuers by address, from their documentation. */
 const known: readonly (readonly [RegExp, IssuerKind])[] = [
   [/^https:\/\/token\.actions\.githubusercontent\.com(\/|$)/, 'github'],
   // GitHub Enterprise Server.
@@ -170,7 +168,6 @@ const known: readonly (readonly [RegExp, IssuerKind])[] = [
   [/^https:\/\/accounts\.google\.com$/, 'google'],
 ]
 
-/** Returns the kind of an issuer by its address. */
 export function issuerKind(issuer: string): IssuerKind {
   return known.find(([address]) => address.test(issuer))?.[1] ?? 'other'
 }

@@ -7,7 +7,7 @@ export const variableName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a name of letters, digits and underscores that starts with no digit')
 
-/** Variables that the platform sets. It would override values that an app gives. */
+/** Variables that the platform sets. Values from an app would have no effect. */
 export const reservedVariables = [
   'PORT',
   'PATH',
@@ -19,7 +19,6 @@ export const reservedVariables = [
   'FAIRLEAD_CACHE',
 ] as const
 
-/** The name of a variable that an app may have. */
 export const freeVariableName = variableName.refine(
   (name) => !(reservedVariables as readonly string[]).includes(name),
   {
@@ -27,9 +26,11 @@ export const freeVariableName = variableName.refine(
   },
 )
 
-/** The most variables of one app. */
 export const mostVariables = 200
-/** The most bytes of the names and values of the variables of one app, in UTF-8: all that it prints is searched for each of them. */
+/**
+ * The most bytes of all names and values of one app's variables, in UTF-8. A limit, because all output of the app is
+ * searched for each value.
+ */
 export const mostVariableBytes = 64 * 1024
 /** Linux limits one variable to 128 KiB, and a character takes up to 4 bytes in UTF-8. */
 const longestVariable = 32_000
@@ -40,7 +41,7 @@ const variableValue = z
   .refine((value) => !value.includes('\0'), 'must not contain a NUL character')
   .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
 
-/** Returns what variables must be where they are too many or too large; null where they are not. */
+/** Returns the violated rule for too many or too large variables; otherwise null. */
 export function variablesProblem(given: unknown): string | null {
   const entries = Object.entries(Object(given))
   if (entries.length > mostVariables) return `at most ${mostVariables} variables`
@@ -51,7 +52,6 @@ export function variablesProblem(given: unknown): string | null {
 }
 
 // Number and size are checked first, so that a huge object is not validated entry by entry.
-/** Variables and their values. */
 export const variables = z
   .custom<Readonly<Record<string, string>>>((given) => variablesProblem(given) === null, {
     error: ({ input }) => `must be ${variablesProblem(input)}`,
@@ -70,7 +70,7 @@ export const variableNames = z
   .array(variableName, { error: 'must be an array of names' })
   .max(mostVariables, `must be at most ${mostVariables} names`)
 
-/** The kinds of an app's variables: `plain` ones can be read again, `secret` ones never. */
+/** The kinds of an app's variables. Plain variables can be read again, secret variables never. */
 export const variableKinds = ['plain', 'secret'] as const
 export type VariableKind = (typeof variableKinds)[number]
 
@@ -101,7 +101,7 @@ const state = z.object({
     .describe('The names of variables that would change with `apps.apply`, sorted.'),
 })
 
-/** The longest text of a dotenv file: more than all variables of an app take, and as long as a text may be in a body. */
+/** The longest dotenv text: larger than all variables of an app, and equal to the limit for a text in a body. */
 const longestDotenv = 200_000
 
 const dotenv = z

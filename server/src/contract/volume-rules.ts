@@ -1,31 +1,29 @@
-/** The most volumes that an app may name. */
 export const mostVolumes = 8
 
-/** No two names become the same variable. */
+/** With this pattern, two names never give the same variable. */
 const namePattern = /^[a-z][a-z0-9-]{0,29}$/
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._@+-]+)+$/
 const longestPath = 200
 
-/** The system's own folders: no volume is one of them, or inside. */
+/** System folders. A volume must not be one of them or inside one of them. */
 const system = [
   ...['/proc', '/sys', '/dev', '/etc', '/run', '/tmp', '/boot', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'],
   ...['/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec', '/var/run', '/var/tmp'],
 ]
-/** Folders that programs are in, or that hold folders of several programs: no volume takes the place of one. */
+/** Folders of programs, and shared parent folders. A volume must not replace one of them. */
 const shared = ['/usr', '/usr/local', '/usr/local/bin', '/usr/share', '/opt', '/var', '/var/lib', '/home']
 
-/** A rule that the volumes of an app break. */
 export interface VolumeProblem {
-  /** The volume that breaks it; null for all of them. */
+  /** The volume that violates the rule; null for all volumes together. */
   readonly name: string | null
-  /** Completes a sentence about it: `must be …`. */
+  /** Completes a sentence about the volume: `must be …`. */
   readonly message: string
 }
 
 /**
- * Returns the first thing that is wrong with the volumes of an app; null when nothing is.
+ * Returns the first problem with the volumes of an app; null without problems.
  *
- * @param volumes the absolute path of each in the app, by its name
+ * @param volumes the absolute path of each volume in the app, by volume name
  */
 export function volumeProblem(volumes: Readonly<Record<string, string>>): VolumeProblem | null {
   const entries = Object.entries(volumes)
@@ -43,13 +41,12 @@ export function volumeProblem(volumes: Readonly<Record<string, string>>): Volume
   return null
 }
 
-/** True for a name that a volume can have. */
 export const isVolumeName = (name: string): boolean => namePattern.test(name)
 
-/** The variable that tells an app where a volume is: `FAIRLEAD_VOLUME_UPLOADS`. */
+/** Returns the variable that tells an app the path of a volume: `FAIRLEAD_VOLUME_UPLOADS`. */
 export const volumeVariable = (name: string): string => `FAIRLEAD_VOLUME_${name.toUpperCase().replaceAll('-', '_')}`
 
-/** True for a path within a folder. Both are absolute. */
+/** True for a path inside a folder. Both paths are absolute. */
 export const isInside = (path: string, folder: string): boolean => path.startsWith(`${folder}/`)
 
 function pathProblem(path: string): string | null {

@@ -5,7 +5,6 @@ import { required, timestamp } from './fields.ts'
 
 const deliveryStatuses = ['pending', 'succeeded', 'failed'] as const
 
-/** One event that is sent to one endpoint. */
 const delivery = z.object({
   id: z.string().describe('`dlv_…`.'),
   webhook_id: z.string(),
@@ -72,7 +71,7 @@ export const deliveryOperations = {
   },
 } as const satisfies Declarations<'deliveries'>
 
-/** The reasons for which an endpoint is disabled: by its owner, by an answer of 410, or after days of failures alone. */
+/** The reasons why an endpoint is disabled: by its owner, after a 410 answer, or after days with only failures. */
 const disabledReasons = ['user', 'gone', 'failures'] as const
 export type DisabledReason = (typeof disabledReasons)[number]
 
@@ -101,7 +100,7 @@ const webhookWithSecret = webhook.extend({
 const eventNames = Object.keys(events)
 const groups = [...new Set(eventNames.filter((name) => name.includes('.')).map((name) => `${name.split('.')[0]}.*`))]
 
-/** The patterns that an endpoint can subscribe to: everything, all events of a group, or one event. */
+/** The event patterns for subscriptions: everything, all events of a group, or one event. */
 const eventPatterns = ['*', ...groups, ...eventNames] as const
 
 const url = z

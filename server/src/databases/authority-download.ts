@@ -1,10 +1,10 @@
 import type { Middleware } from 'koa'
 
 /**
- * Answers with the certificate of the authority that signs for the clusters of users' databases (RFC 8555 §9.1 names the
- * media type). It is open to everybody: all who connect need it, and it is no secret.
+ * Answers with the certificate of the authority for the clusters of users' databases (RFC 8555 §9.1 names the media
+ * type). Anybody may read it: all clients need it, and it is not secret.
  *
- * @param authority returns it as PEM; `null` where databases are on a server that its operator administers
+ * @param authority returns it as PEM; `null` when databases are on an external server
  */
 export function authorityDownload(authority: () => Promise<string | null>): Middleware {
   return async (ctx, next) => {

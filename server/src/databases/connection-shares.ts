@@ -1,8 +1,7 @@
-/** The sessions of one database. */
 export interface ConnectionUse {
   readonly name: string
   readonly sessions: number
-  /** The most that its role may have at present. */
+  /** The most sessions that its role may have at present. */
   readonly limit: number
 }
 
@@ -13,22 +12,23 @@ export interface ConnectionLimit {
 }
 
 export interface LimitChanges {
-  /** Databases with more sessions than their share of an instance that is nearly full. */
+  /** Databases with more sessions than their share of a nearly full instance. */
   readonly lower: readonly ConnectionLimit[]
-  /** Databases that get back what they had before, because there is room even when they use all of it. */
+  /** Databases that get their former limit back, because there is room even if they use all of it. */
   readonly raise: readonly ConnectionLimit[]
 }
 
-/** The connections that every database may have, however full the instance is. */
+/** The connections that every database may have, even in a full instance. */
 export const leastShare = 3
 
 /**
- * Decides which limits change so that every database can connect. The limits of plans may add up to more than an instance has:
- * few databases use theirs, until somebody uses up many. Then those with the most sessions are brought down to the same number.
+ * Decides which limits change so that every database can connect. The limits of plans may add up to more than an
+ * instance has, because few databases reach their limits. When users need many connections, the databases with the most
+ * sessions are reduced to a common number.
  *
  * @param uses of the databases that have sessions or a lowered limit
- * @param lowered the former limits of the databases that have lowered ones, by name
- * @param most the connections that sessions of users may have together
+ * @param lowered the former limits of the databases with lowered limits, by name
+ * @param most the connections for all sessions of users together
  */
 export function limitChanges(
   uses: readonly ConnectionUse[],
@@ -57,7 +57,10 @@ export function limitChanges(
   return { lower: [], raise }
 }
 
-/** Returns the largest number of sessions for each such that all together are no more than `most`; never less than the least. */
+/**
+ * Returns the largest number of sessions per database for which the total is at most `most`; never less than
+ * `leastShare`.
+ */
 function shareOf(sessions: readonly number[], most: number): number {
   let share = sessions.reduce((most, each) => Math.max(most, each), 0)
   while (share > leastShare && sessions.reduce((sum, each) => sum + Math.min(each, share), 0) > most) share--

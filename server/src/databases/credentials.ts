@@ -2,8 +2,8 @@ import { createHash, createHmac, pbkdf2, randomBytes, randomInt } from 'node:cry
 import { promisify } from 'node:util'
 
 /**
- * Returns a name for a role, a database or a copy in the engine: 26 random letters. PostgreSQL shows the names to all users of an
- * instance, so they say nothing about the tenant, the project or the id.
+ * Returns a name for a role, a database or a copy in the engine: 26 random letters. PostgreSQL shows the names to all
+ * users of an instance, so they reveal nothing about the tenant, the project or the id.
  */
 export function newEngineName(): string {
   return Array.from({ length: 26 }, () => String.fromCharCode(randomInt(97, 123))).join('')
@@ -14,12 +14,12 @@ export function newPassword(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** PostgreSQL's default. More iterations would not make a random password any harder to guess. */
+/** PostgreSQL's default. More iterations would not make a random password harder to guess. */
 const iterations = 4096
 
 /**
- * Computes the verifier that PostgreSQL stores for a password (RFC 5803, SCRAM-SHA-256). It is computed here so that the
- * password itself is never sent to the engine, where a statement may end up in a log.
+ * Computes the verifier that PostgreSQL stores for a password (RFC 5803, SCRAM-SHA-256). The password itself is never
+ * sent to the engine, where a statement may end up in a log.
  */
 export async function scramVerifier(password: string, salt: Buffer = randomBytes(16)): Promise<string> {
   const salted = await promisify(pbkdf2)(password, salt, iterations, 32, 'sha256')
@@ -33,7 +33,6 @@ export async function scramVerifier(password: string, salt: Buffer = randomBytes
 /** Builds a connection string in the specification's form. */
 export function connectionString(options: {
   readonly user: string
-  /** The name of the database. */
   readonly name: string
   readonly password: string
   readonly host: string

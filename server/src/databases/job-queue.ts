@@ -1,13 +1,11 @@
 import type { Database, Transaction } from '../platform/database.ts'
 import { enqueue } from '../platform/jobs.ts'
 
-/** Reconciles a database with its row. */
 export const reconcileTask = 'databases.reconcile'
-/** Changes the roles that log in to a database, after a rotation of its password. */
+/** Changes the roles that log in to a database after a password rotation. */
 export const loginsTask = 'databases.logins'
-/** Removes a deleted database for good when it can no longer be restored. */
+/** Removes a deleted database permanently when it can no longer be restored. */
 export const dropTask = 'databases.drop'
-/** Reconciles a snapshot with its row. */
 export const snapshotTask = 'databases.snapshot'
 
 /** Jobs of one database, its snapshots included, run one after the other. */
@@ -18,7 +16,7 @@ export function enqueueReconcile(db: Database | Transaction, databaseId: string,
   return enqueue(db, runAt === undefined ? job : { ...job, runAt })
 }
 
-/** Copies of a database, which may take an hour, do not delay its rotation: it has another queue. */
+/** Uses a separate queue, so that a copy, which may take an hour, does not delay a rotation. */
 export function enqueueLogins(db: Database | Transaction, databaseId: string): Promise<void> {
   const queue = `logins:${databaseId}`
   return enqueue(db, { task: loginsTask, payload: { database_id: databaseId }, queue, key: queue })

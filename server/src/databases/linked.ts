@@ -5,15 +5,15 @@ import { connectionString } from './credentials.ts'
 import { loginOf } from './logins.ts'
 import type { DatabaseRow, DatabasesTables } from './tables.ts'
 
-/** A database as apps that are linked to it see it. */
+/** A database as its linked apps see it. */
 export interface LinkedDatabase {
   readonly name: string
   readonly connectionString: string
 }
 
 /**
- * Returns the function that reads databases of a project by their ids, without those that are being deleted. Their rows are
- * locked in share mode, so that a rotation of a password waits for releases that get the old one, and finds them.
+ * Returns a function that reads databases of a project by their ids, without databases that are being deleted. Locks
+ * the rows in share mode: a password rotation then waits for releases that get the old password, and finds them.
  */
 export function createLinkedDatabases(secrets: SecretBox) {
   return async (
@@ -35,7 +35,6 @@ export function createLinkedDatabases(secrets: SecretBox) {
   }
 }
 
-/** Returns the connection string of the role that logs in to a database. */
 export const connectionStringOf = (
   secrets: SecretBox,
   row: Pick<DatabaseRow, 'id' | 'role_name' | 'second_role' | 'login' | 'host' | 'port' | 'password'>,

@@ -12,13 +12,11 @@ export function otherLoginOf({ role_name, second_role, login }: LoginColumns): s
   return login === 'second' ? role_name : second_role
 }
 
-/** Returns the names of the roles that may log in to a database. */
 export function activeLogins(row: LoginColumns & Pick<DatabaseRow, 'former_password'>): string[] {
   const former = row.former_password === null ? null : otherLoginOf(row)
   return [loginOf(row), ...(former === null ? [] : [former])]
 }
 
-/** Returns the names of all roles of a database. */
 export function rolesOf({ role_name, second_role }: Pick<LoginColumns, 'role_name' | 'second_role'>): string[] {
   return second_role === null ? [role_name] : [role_name, second_role]
 }

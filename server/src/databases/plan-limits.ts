@@ -1,11 +1,13 @@
 import type { Plan } from '../platform/plans.ts'
 import type { Restriction } from './tables.ts'
 
-/** The limits of one database. */
 export interface DatabaseLimits {
   /** Above this size the database is read-only. */
   readonly bytes: number
-  /** Above this size nobody can log in for a time whenever it grows. Only clients that switch read-only mode off get there. */
+  /**
+   * Above this size nobody can log in for some time after each growth. Only clients that switch read-only mode off can
+   * reach it.
+   */
   readonly ceilingBytes: number
   readonly connections: number
   /** PostgreSQL's `work_mem`: memory for each sort or hash of a statement. */
@@ -14,7 +16,7 @@ export interface DatabaseLimits {
   readonly temporaryMb: number
 }
 
-/** Derives the limits from a plan's `database_gb` and `memory_mb`; it may set the connections itself. */
+/** Derives the limits from a plan's `database_gb` and `memory_mb`; the plan may set the connections itself. */
 export function databaseLimits({
   database_gb,
   memory_mb,
@@ -30,7 +32,7 @@ export function databaseLimits({
   }
 }
 
-/** A restriction is lifted at this share of the limit, so that a size near the limit does not switch it on and off. */
+/** A restriction is lifted at this share of the limit, so that a size near the limit does not toggle it. */
 const hysteresis = 0.98
 
 /** Returns the restriction for a size, with 2 % hysteresis. */

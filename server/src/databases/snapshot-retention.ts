@@ -1,6 +1,6 @@
 import type { DatabaseLimits } from './plan-limits.ts'
 
-/** Snapshots that are kept of one database. */
+/** The snapshots that are kept of each database. */
 const maxSnapshots = 5
 const maxAgeDays = 30
 
@@ -11,8 +11,8 @@ export interface RetainedSnapshot {
 }
 
 /**
- * Returns the ids of the snapshots to remove: those beyond the count, those too old, and the oldest ones while all
- * together are larger than the database itself may be. The newest is always kept.
+ * Returns the ids of the snapshots to remove: snapshots beyond the count, snapshots that are too old, and the oldest
+ * ones while all together exceed the allowed size of the database itself. The newest is always kept.
  *
  * @param snapshots newest first
  */

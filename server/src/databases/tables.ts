@@ -3,7 +3,6 @@ import type { DatabaseFailure, DatabaseStatus, SnapshotStatus } from '../contrac
 
 type Json<T> = ColumnType<T, string, string>
 
-/** The tables of this feature. */
 export type DatabasesTables = {
   database_clusters: {
     /** The major version of PostgreSQL. */
@@ -13,11 +12,11 @@ export type DatabasesTables = {
   }
   databases: {
     id: string
-    /** The name of the role in the engine that owns the database, and of its database. */
+    /** The name of the owner role in the engine, and of the database itself. */
     role_name: string
-    /** The name of the other role that logs in to the database; null until its password is first rotated. */
+    /** The name of the other role that logs in to the database; null before the first rotation. */
     second_role: string | null
-    /** The role that logs in now. Each rotation changes to the other one. */
+    /** The role that logs in at present. Each rotation changes to the other role. */
     login: Generated<'owner' | 'second'>
     project_id: string
     name: string
@@ -28,22 +27,22 @@ export type DatabasesTables = {
     port: number
     /** The password of the role that logs in, encrypted. */
     password: Buffer
-    /** Set while the engine does not have it yet: the next password, which the other role gets. */
+    /** The next password, which the other role gets; set until the engine has it. */
     next_password: Buffer | null
-    /** Set while both roles log in: the password of the other role, which works until `former_ends_at` at the latest. */
+    /** The password of the other role, set while both roles log in; it works until `former_ends_at` at the latest. */
     former_password: Buffer | null
     former_ends_at: Date | null
     status: DatabaseStatus
-    /** Set while provisioning: the snapshot whose content the database gets. */
+    /** The snapshot for the database's content; set while provisioning. */
     source_snapshot_id: string | null
-    /** Set while provisioning: identifies the restoration under way, so that a repeated job does not restore twice. */
+    /** Identifies the running restoration, so that a repeated job does not restore twice; set while provisioning. */
     restore_id: string | null
     restriction: Generated<Restriction>
     failure: Json<DatabaseFailure> | null
     provisioning_since: Generated<Date>
-    /** Null until the database has been usable once; before that it holds nothing worth keeping. */
+    /** Null until the database was first available; before that it holds nothing worth keeping. */
     available_at: Date | null
-    /** Set when deleted: the time at which its content is removed. */
+    /** The time at which a deleted database's content is removed. */
     drop_at: Date | null
     created_at: Generated<Date>
   }
@@ -64,5 +63,5 @@ export type DatabasesTables = {
 export type DatabaseRow = Selectable<DatabasesTables['databases']>
 export type SnapshotRow = Selectable<DatabasesTables['snapshots']>
 
-/** The restriction of a database that is too large: none, no writes, or no logins either. */
+/** The restriction of an oversized database: none, no writes, or neither writes nor logins. */
 export type Restriction = 'none' | 'read_only' | 'no_login'

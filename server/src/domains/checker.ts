@@ -7,16 +7,15 @@ import { claimed, contested, contestsOf, displace, hold, isEnough, rivalOf } fro
 import { dueDomains, electPrimary, lockDomain, lockNames, postponeCheck, untilNextCheck } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
-/** The longest time between two looks for checks that are due, in case that a notification was missed. */
+/** The longest time between two searches for due checks, in case a notification was missed. */
 const lookMs = 30_000
-/** The time between two looks while checks are under way, whose end makes room for others. */
+/** The time between two searches while checks are running, because finished checks make room for others. */
 const whileUnderWayMs = 1_000
-/** The checks that are begun together, of all accounts and of each; each waits for its turn. */
+/** The most running checks, in total and for each account; each waits for its turn. */
 const atOnce = { all: 50, each: 5 }
-/** The shortest time between two looks. */
 const shortestMs = 10
 
-/** Checks domains when it is time, in the leader. */
+/** Runs the due checks of domains, in the leader. */
 export function startChecker(dependencies: {
   readonly database: Database
   readonly runCheck: RunCheck
@@ -36,7 +35,7 @@ export function startChecker(dependencies: {
     const room = atOnce.all - underWay.size
     const without = { ids: [...underWay.keys()], accounts: busyAccounts([...underWay.values()]) }
     for (const domain of room > 0 ? await dueDomains(database, without, { ...atOnce, all: room }) : []) begin(domain)
-    // Those that are under way still count as due, so the time of the next one is not known.
+    // Running checks still count as due, so the time of the next check is unknown.
     if (underWay.size > 0) return whileUnderWayMs
     return Math.min(Math.max((await untilNextCheck(database)) ?? lookMs, shortestMs), lookMs)
   }
@@ -55,13 +54,12 @@ export function startChecker(dependencies: {
   }
 }
 
-/** Returns the accounts that have as many checks under way as they may. */
 function busyAccounts(underWay: readonly { readonly accountId: string }[]): string[] {
   const counts = Map.groupBy(underWay, ({ accountId }) => accountId)
   return [...counts].flatMap(([accountId, checks]) => (checks.length >= atOnce.each ? [accountId] : []))
 }
 
-/** Never rejects. A check that could not be made is made later. */
+/** Never rejects. A failed check is repeated later. */
 async function checkOne(
   { database, runCheck, logger }: Parameters<typeof startChecker>[0],
   domain: DomainRow,
@@ -78,26 +76,26 @@ async function checkOne(
   }
 }
 
-/** Looks at the DNS of a domain. Resolves with what it has found, timeouts included; rejects when `signal` aborts. */
+/** Examines the DNS of a domain. Resolves with the findings, including timeouts; rejects when `signal` aborts. */
 export type LookAtDns = (
   domain: Pick<DomainRow, 'id' | 'name' | 'token' | 'account_id' | 'app_id' | 'status'>,
   signal: AbortSignal,
 ) => Promise<Findings>
 
 export interface CheckOptions {
-  /** True when the owner of the domain has asked for the check. */
+  /** True when the domain's owner has requested the check. */
   readonly isAsked: boolean
   readonly signal: AbortSignal
-  /** Runs in the transaction of the result, at its end. */
+  /** Runs at the end of the transaction that stores the result. */
   readonly within?: (transaction: Transaction) => Promise<void>
 }
 
-/** Checks a domain and applies the findings to it. Rejects when `signal` aborts, and leaves the domain as it was. */
+/** Checks a domain and applies the findings to it. When `signal` aborts, it rejects and leaves the domain unchanged. */
 export type RunCheck = (domain: DomainRow, options: CheckOptions) => Promise<void>
 
-/** Enough for several servers of a name that do not answer. */
+/** Enough time for several name servers that do not answer. */
 const deadlineMs = 30_000
-/** The checks at once of one process; accounts take turns. */
+/** The concurrent checks of one process; accounts take turns. */
 const runAtOnce = 8
 
 export function createRunCheck(dependencies: {
@@ -135,28 +133,29 @@ const tooSlow: DomainProblem = {
   severity: 'error',
 }
 
-/** The DNS of a domain as a check has found it. */
+/** The findings of a check about the DNS of a domain. */
 export interface Findings {
-  /** True when visitors of the name reach this server, and a certificate can be had where this server obtains them. */
+  /**
+   * True when visitors of the name reach this server and, where this server obtains certificates, it can obtain one.
+   */
   readonly isRight: boolean
-  /** True when the TXT record with the token of the domain is there. */
+  /** True when the TXT record with the domain's token exists. */
   readonly isProven: boolean
-  /** True when a CNAME record of the name leads to the host name of its own app. */
+  /** True when a CNAME record of the name leads to the host name of the domain's own app. */
   readonly leadsToApp: boolean
   readonly problems: readonly DomainProblem[]
 }
 
-/** Locks an app until the transaction ends. */
 type LockApp = (transaction: Transaction, appId: string) => Promise<void>
 
 /**
- * Applies the findings of a check to a domain: it becomes active or failing, and may take its name away from another account.
- * Does nothing for a domain that is gone, or whose token has changed since: the check has looked for the old one. Findings of a look
- * that began before another one, which has settled already, are dropped.
+ * Applies the findings of a check to a domain: it becomes active or failing, and may take its name from another
+ * account. Does nothing for a domain that is gone, or whose token has changed, because the check looked for the old
+ * token. Drops the findings of a check that began before another check whose result is stored already.
  *
  * @param check.checked the domain as it was checked
- * @param check.began the time at which the look began
- * @param check.isAsked true when its owner has asked for the check
+ * @param check.began the time at which the check began
+ * @param check.isAsked true when the domain's owner has requested the check
  */
 async function settle(
   transaction: Transaction,
@@ -169,7 +168,7 @@ async function settle(
   },
 ): Promise<void> {
   const { checked, began, findings, isAsked } = check
-  // In this order everywhere: names, apps by their ids, rows.
+  // All code locks in this order: names, apps by their ids, rows.
   await lockNames(transaction, checked)
   const rival = await rivalOf(transaction, checked)
   const appIds = [...new Set([checked.app_id, ...(rival === undefined ? [] : [rival.app_id])])].sort()
@@ -179,7 +178,7 @@ async function settle(
   const now = await databaseNow(transaction)
   const before: CheckHistory = isAsked ? { ...domain, asked_at: now, checks: 0 } : domain
   if (isOlder(began, domain, now)) {
-    // The owner has asked for further checks nevertheless.
+    // The owner still gets the requested series of checks.
     if (isAsked) await store(transaction, domain, { ...before, checks: 1 }, domain, now)
     return
   }
@@ -192,7 +191,10 @@ async function settle(
   for (const appId of appIds) await electPrimary(transaction, appId)
 }
 
-/** True for a look that began before the last one that has settled. A later time than now is of a clock that was ahead. */
+/**
+ * True for a check that began before the last stored check. A stored time after `now` comes from a clock that was
+ * ahead.
+ */
 const isOlder = (began: Date, { checked_at }: Pick<DomainRow, 'checked_at'>, now: Date): boolean =>
   checked_at !== null && began < checked_at && checked_at <= now
 

@@ -22,21 +22,21 @@ export interface DomainHandlerDependencies {
   readonly plans: Plans
   readonly names: DomainNames
   readonly runCheck: RunCheck
-  /** Returns the certificates of domains, by the ids of the domains. */
+  /** Returns the certificates of domains by the domains' ids. */
   readonly certificatesOf: (
     on: Database | Transaction,
     domains: readonly DomainRow[],
   ) => Promise<ReadonlyMap<string, DomainCertificate>>
 }
 
-/** The names of domains as this server reads and shows them. */
+/** Parses and shows the names of domains. */
 export interface DomainNames {
-  /** Null when apps can have domains; otherwise why not. */
+  /** The reason why apps cannot have domains; null when they can. */
   readonly refusal: string | null
   readonly parse: (text: string) => ParsedName
   readonly unicodeOf: (name: string) => string
   readonly urlOf: (name: string) => string
-  /** Returns the DNS records to set, by the ids of the domains. */
+  /** Returns the DNS records to set, by the domains' ids. */
   readonly recordsOf: (
     on: Database | Transaction,
     domains: readonly DomainOfRecords[],
@@ -44,16 +44,15 @@ export interface DomainNames {
 }
 
 export interface DomainOfRecords extends Pick<DomainRow, 'id' | 'app_id' | 'name'> {
-  /** Null when nothing is to be proved. */
+  /** Null when no proof is needed. */
   readonly token: string | null
 }
 
 type Domain = ResponseBody<'domains.get'>
 
-/** By account and name, so that a domain that is removed and added again has no further checks. */
+/** Counts by account and name, so that a domain that is removed and added again gets no further checks. */
 const checkLimit: AttemptLimit = { name: 'domains.check', most: 6, windowMs: 60_000 }
 
-/** The domains of apps as their owners read and change them. */
 export function domainHandlers(dependencies: DomainHandlerDependencies): HandlersOf<'domains'> {
   const { database, holdApp } = dependencies
   const limiter = createAttemptLimiter(database, checkLimit)
@@ -107,7 +106,7 @@ export function domainHandlers(dependencies: DomainHandlerDependencies): Handler
 
 type Params = Readonly<Record<'app_id' | 'id', string>>
 
-/** Finds the domains of a project. All throw `not_found`. */
+/** Finds the domains of a project. All functions throw `not_found`. */
 function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp' | 'holdApp'>) {
   const assertApp = async (on: Database | Transaction, project: TenantProject, appId: string): Promise<void> => {
     if ((await findApp(on, project.id, appId)) === undefined) throw notFound()
@@ -119,7 +118,7 @@ function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp
   return {
     assertApp,
     found,
-    /** Finds a domain, and locks its app, as every change of its domains must. */
+    /** Finds a domain and locks its app, as every change of the app's domains must. */
     async held(transaction: Transaction, project: TenantProject, params: Params): Promise<DomainRow> {
       await holdApp(transaction, project.id, params.app_id)
       return existing(await findDomain(transaction, params.app_id, params.id))
@@ -148,7 +147,7 @@ async function create(
   if (!parsed.ok) throw invalidRequest({ field: 'name', message: parsed.message })
   const { name } = parsed
   if (redirect && isWildcard(name)) throw invalidRequest(wildcardRedirects)
-  // A creation at the same time may be of the same name, or the last one that the app may have.
+  // A concurrent creation may have the same name, or use the app's last free place.
   await lockByName(transaction, `new domains of ${account_id}`)
   await totals.assertRoom(transaction, account_id, 'domains', () => countDomains(transaction, { account_id }))
   await assertNew(transaction, account_id, { appId, name })
@@ -161,7 +160,7 @@ async function create(
   })
 }
 
-/** Apps of an account may be in projects that a key must not read, so no other app is named. */
+/** Names no other app, because it may be in a project that the key must not read. */
 async function assertNew(
   transaction: Transaction,
   accountId: string,
@@ -189,7 +188,7 @@ const isWildcard = (name: string): boolean => name.startsWith('*.')
 
 const wildcardRedirects = { field: 'redirect', message: 'must be false for a wildcard' }
 
-/** Throws `invalid_request` for a change that the domain cannot have. The app is locked. */
+/** Throws `invalid_request` for a change that is not possible. The app is locked. */
 async function change(transaction: Transaction, row: DomainRow, body: BodyOutput<'domains.update'>): Promise<void> {
   const isPrimary = body.primary ?? row.is_primary
   if (isPrimary && isWildcard(row.name)) {
@@ -208,7 +207,7 @@ async function change(transaction: Transaction, row: DomainRow, body: BodyOutput
       message: 'must be false for the primary domain: make another one primary',
     })
   }
-  // A domain that is made primary is to answer, also when others could.
+  // A new primary domain answers, even if it redirected before.
   const redirect = body.redirect ?? (body.primary === true ? false : row.redirect)
   await tablesOf(transaction).updateTable('domains').set({ redirect }).where('id', '=', row.id).execute()
   if (body.primary === true && !row.is_primary) await setPrimary(transaction, row.app_id, row.id)
@@ -247,14 +246,11 @@ function existing(row: DomainRow | undefined): DomainRow {
   return row
 }
 
-/** The certificate that is shown for a name. */
 type DomainCertificate = NonNullable<ResponseBody<'domains.get'>['certificate']>
 
 export interface DomainFacts {
   readonly unicodeName: string
-  /** The address of the app at this domain. */
   readonly url: string
-  /** The records to set. */
   readonly records: readonly DomainRecord[]
   readonly certificate: DomainCertificate | null
 }

@@ -3,30 +3,31 @@ import type { DomainStatus } from '../contract/domains.ts'
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 
-/** A domain that is not verified is looked at more and more rarely, and rests in the end until its owner asks. */
+/** An unverified domain is checked less and less often. In the end it rests until its owner requests a check. */
 const firstWaitsMs = [1, 2, 5, 10, 20, 40].map((minutes) => minutes * minuteMs)
 const restsAfterMs = 7 * 24 * hourMs
 
 const servedWaitMs = 6 * hourMs
-/** The wait while the DNS of a served domain is wrong: shorter, so that it is soon seen to be right again. */
+/** The wait while the DNS of a served domain is wrong: shorter, so that a correction is noticed soon. */
 const wrongWaitMs = 30 * minuteMs
 
-/** The checks in a row, and the time over which they fail, after which DNS is wrong, and not only slow to answer. */
+/**
+ * The number of consecutive failed checks, and their time span, after which DNS counts as wrong and not only as slow.
+ */
 const wrongChecksToFail = 3
 const wrongTimeToFailMs = hourMs
 
-/** The checks of a domain so far. */
+/** The earlier checks of a domain. */
 export interface CheckHistory {
   readonly status: DomainStatus
-  /** The time at which its owner asked for a check last, and the checks since. */
+  /** The time of the owner's last request for a check, and the number of checks since. */
   readonly asked_at: Date
   readonly checks: number
-  /** The checks in a row that found it wrong, and the time of the first one. */
+  /** The number of consecutive checks that found the domain wrong, and the time of the first of them. */
   readonly wrong_checks: number
   readonly wrong_since: Date | null
 }
 
-/** Returns the history after a check of a domain that is served. */
 export function afterCheck(before: CheckHistory, isRight: boolean, now: Date): CheckHistory {
   const checks = before.checks + 1
   if (isRight) return { ...before, status: 'active', checks, wrong_checks: 0, wrong_since: null }
@@ -36,7 +37,9 @@ export function afterCheck(before: CheckHistory, isRight: boolean, now: Date): C
   return { ...before, status: hasFailed ? 'failing' : before.status, checks, wrong_checks, wrong_since }
 }
 
-/** Returns the time of the next check after one at `now`; null when the domain rests until its owner asks. */
+/**
+ * Returns the time of the check that follows a check at `now`; null when the domain rests until its owner requests one.
+ */
 export function nextCheckAt({ status, asked_at, checks, wrong_checks }: CheckHistory, now: Date): Date | null {
   const after = (ms: number) => new Date(now.getTime() + ms)
   if (status === 'failing') return after(hourMs)
@@ -45,5 +48,5 @@ export function nextCheckAt({ status, asked_at, checks, wrong_checks }: CheckHis
   return after(firstWaitsMs[checks - 1] ?? hourMs)
 }
 
-/** The longest time between two checks. A time that is further away was stored while the clock was ahead. */
+/** The longest time between two checks. A stored time further away was written while the clock was ahead. */
 export const longestWaitMs = servedWaitMs

@@ -3,29 +3,29 @@ import type { Logger } from '../platform/logger.ts'
 import { type Repeated, startRepeated } from '../platform/periodic.ts'
 import type { ServedDomain } from './rows.ts'
 
-/** A further host name of an app at the gateway. */
+/** An additional host name of an app at the gateway. */
 export interface GatewayName {
   readonly hostname: string
-  /** The host that visitors are sent to; null where the app answers. */
+  /** The host that visitors are redirected to; null where the app answers. */
   readonly redirectTo: string | null
 }
 
 export interface NameSyncDependencies {
-  /** Reads all names that are served. */
   readonly served: () => Promise<readonly ServedDomain[]>
-  /** Tells the gateway the names of an app in place of all former ones. */
+  /** Sets the names of an app at the gateway, in place of all earlier names. */
   readonly name: (appId: string, names: readonly GatewayName[]) => Promise<void>
-  /** The names that the gateway has at the beginning, by the apps. */
+  /** The names that the gateway has at the beginning, by app. */
   readonly told: ReadonlyMap<string, readonly GatewayName[]>
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** The longest time between two looks, in case that a notification was missed. */
+/** The longest time between two passes, in case a notification was missed. */
 const lookMs = 30_000
 const retryMs = 500
 
 /**
- * Lets the gateway serve the names that the rows say. Resolves when it has what they said at the beginning, or could not be told.
+ * Keeps the names at the gateway equal to the names in the rows. Resolves after the first pass, even if the gateway
+ * could not be reached.
  */
 export async function startNameSync(dependencies: NameSyncDependencies): Promise<Repeated> {
   const sync = createPass(dependencies)
@@ -37,7 +37,7 @@ export async function startNameSync(dependencies: NameSyncDependencies): Promise
   return startRepeated(work, onError, await work().catch(onError))
 }
 
-/** Returns a function that tells the gateway what has changed since it was told last. */
+/** Returns a function that sends the gateway the changes since its last call. */
 function createPass(dependencies: NameSyncDependencies): () => Promise<void> {
   const { served, name } = dependencies
   const told = new Map<string, Told>(
@@ -55,14 +55,14 @@ function createPass(dependencies: NameSyncDependencies): () => Promise<void> {
 
   return async () => {
     const wanted = namesByApp(await served())
-    // A name that goes to another app is taken from the one before it is given to the other.
+    // A name that moves to another app is taken from the old app before the new app gets it.
     const kept = [...told].map(([appId, { names }]) => [appId, stillWanted(names, wanted.get(appId))] as const)
     const failures = [...(await failuresOf(kept, tell)), ...(await failuresOf([...wanted], tell))]
     if (failures.length > 0) throw failures[0]
   }
 }
 
-/** The names of an app that the gateway has, or may have after a call that failed. */
+/** The names of an app that the gateway has, or may have after a failed call. */
 interface Told {
   readonly names: readonly GatewayName[]
   readonly isConfirmed: boolean
@@ -81,7 +81,7 @@ function stillWanted(names: readonly GatewayName[], wanted: readonly GatewayName
   return names.filter(({ hostname }) => hostnames.has(hostname))
 }
 
-/** Tells the names of each app. One that the gateway does not take keeps no other from its own. */
+/** Sets the names of each app. A failure for one app does not affect the others. */
 async function failuresOf(
   all: readonly (readonly [appId: string, names: readonly GatewayName[]])[],
   tell: (appId: string, names: readonly GatewayName[]) => Promise<void>,

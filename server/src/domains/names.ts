@@ -3,19 +3,19 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 import { parse } from 'tldts'
 import { isOpenSuffix } from './open-suffixes.ts'
 
-/** A name as it is stored, or why it cannot be a domain of an app. */
+/** A name in its stored form, or why it cannot be a domain of an app. */
 export type ParsedName =
   | {
       readonly ok: true
-      /** In lower case and A-labels (RFC 5890); a wildcard begins with `*.`. */
+      /** The name in lower case and A-labels (RFC 5890); a wildcard begins with `*.`. */
       readonly name: string
     }
   | ({ readonly ok: false } & NameRefusal)
 
-/** More than any name in Unicode has. */
+/** Longer than any name in Unicode. */
 const longestText = 1_000
 
-/** Reads the name of a domain as a person writes it. Never throws; a name that it returned gives itself again. */
+/** Parses a domain name as a user types it. Never throws. A returned name parses to itself. */
 export function parseDomainName(text: string, own: OwnNames): ParsedName {
   const read = readName(text.trim())
   if (typeof read !== 'string') return { ok: false, ...read }
@@ -23,18 +23,18 @@ export function parseDomainName(text: string, own: OwnNames): ParsedName {
   return refusal === undefined ? { ok: true, name: read } : { ok: false, ...refusal }
 }
 
-/** Returns a stored name as people read it. */
+/** Returns a stored name in readable Unicode. */
 export const unicodeName = (name: string): string =>
   name
     .split('.')
-    // Label by label: the name as a whole may be longer than the function takes.
+    // Converts each label separately, because the full name may be too long for the function.
     .map((label) => (label.startsWith('xn--') ? domainToUnicode(label) : label))
     .join('.')
 
 function readName(text: string): string | NameRefusal {
   if (text === '') return refuse('empty', 'must not be empty: a domain is a name such as shop.example.com')
   if (text.length > longestText) return tooLong
-  // Other full stops are those of Chinese and Japanese keyboards (UTS 46).
+  // Chinese and Japanese keyboards have other full stops (UTS 46).
   const plain = text.replace(/[。．｡]/g, '.')
   const refusal = addressRefusal(plain)
   if (refusal !== undefined) return refusal
@@ -80,7 +80,7 @@ function encodeLabels(labels: readonly string[], isWildcard: boolean): string | 
 
 const tooLong = refuse('name_too_long', 'must have at most 253 characters')
 
-/** Finds what belongs to addresses, and not to names. */
+/** Refuses what belongs to an address and not to a name. */
 function addressRefusal(text: string): NameRefusal | undefined {
   const bare = text.replace(/^\[|\](:\d*)?$/g, '')
   if (isIP(bare) !== 0 || isIP(text.replace(/:\d*$/, '')) !== 0 || endsInNumber(text)) {
@@ -97,17 +97,17 @@ function addressRefusal(text: string): NameRefusal | undefined {
   return undefined
 }
 
-/** Such as 127.1 and 0x7f.1, which browsers take for addresses (WHATWG URL, "ends in a number"). */
+/** True for texts such as 127.1 and 0x7f.1, which browsers take for addresses (WHATWG URL, "ends in a number"). */
 const endsInNumber = (text: string): boolean => /^([^/@]*\.)?(\d+|0x[0-9a-f]*)\.?$/i.test(text)
 
-/** Returns the name in the address that somebody has pasted, if there is one. */
+/** Returns a suggestion with the name in a pasted address, if there is one. */
 function insteadOf(text: string): string {
   const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text.replace(/^\/+/, '')}`
   const host = URL.parse(address)?.hostname ?? ''
   return host.includes('.') ? `, ${quote(host)}` : ''
 }
 
-/** Makes the A-label of one label, which may be in Unicode or in punycode; or tells why it cannot. */
+/** Returns the A-label of a label in Unicode or punycode, or why there is none. */
 function encodeLabel(label: string, topLevel: string): string | NameRefusal {
   if (label === '') return refuse('empty_label', 'must have something between all of its dots')
   if (label.includes('_')) {
@@ -120,12 +120,13 @@ function encodeLabel(label: string, topLevel: string): string | NameRefusal {
   return encodeUnicode(lowerCase(label.normalize('NFC')), topLevel)
 }
 
-/** Letter by letter, because the lower case of the last sigma in a word is another one. */
+/** Converts letter by letter, because a sigma at the end of a word has a different lower case. */
 const lowerCase = (text: string): string => [...text].map((letter) => letter.toLowerCase()).join('')
 
 function encodeAscii(label: string, topLevel: string): string | NameRefusal {
   if (!label.startsWith('xn--')) {
-    // Kept for encodings like punycode; authorities issue no certificates for them (RFC 5890, section 2.3.1).
+    // Reserved for encodings like punycode; authorities issue no certificates for such labels (RFC 5890, section
+    // 2.3.1).
     return label.slice(2, 4) === '--'
       ? refuse('reserved_label', `must not have two hyphens as the third and fourth character of ${quote(label)}`)
       : label
@@ -151,7 +152,7 @@ function encodeUnicode(label: string, topLevel: string): string | NameRefusal {
     const message = `must not have letters that can be taken for others: those of ${quote(label)} are of several scripts, or imitate Latin ones`
     return refuse('mixed_scripts', message)
   }
-  // With a name after it: a label of digits alone would be taken for an IP address.
+  // Adds a label, because a label of digits would be taken for an IP address.
   const encoded = domainToASCII(`${label}.a`).slice(0, -2)
   if (encoded === '') return refuse('character', `must be a valid international name: ${quote(label)} is not`)
   if (domainToUnicode(encoded) !== label) {
@@ -161,8 +162,8 @@ function encodeUnicode(label: string, topLevel: string): string | NameRefusal {
 }
 
 /**
- * Tells if a label has only what names may have (RFC 5892): letters that have no other case, marks, decimal digits, hyphens,
- * and the few signs that some languages need, in their places (appendix A).
+ * True when a label has only characters that names may have (RFC 5892): letters without another case, marks, decimal
+ * digits, hyphens, and the few signs that some languages need, in their places (appendix A).
  */
 function hasOnlyLetters(label: string): boolean {
   const plain = label
@@ -176,14 +177,14 @@ function hasOnlyLetters(label: string): boolean {
   return /^[\p{Ll}\p{Lo}\p{Lm}\p{Mn}\p{Mc}\p{Nd}-]*$/u.test(middleDot)
 }
 
-/** Letters of more than one script in a label, where people write like that (UTS 39, section 5.2, "highly restrictive"). */
+/** The combinations of scripts that people use within a word (UTS 39, section 5.2, "highly restrictive"). */
 const written: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
   ['Latin', 'Han', 'Hangul'],
 ]
 
-/** The scripts whose letters can be taken for others; every other script is one of its own, `Other`. */
+/** The scripts with letters that look like letters of another script; every other script is `Other`. */
 const scripts = [
   ...['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Georgian', 'Hebrew', 'Arabic', 'Thai', 'Devanagari'],
   ...['Han', 'Hiragana', 'Katakana', 'Bopomofo', 'Hangul'],
@@ -193,13 +194,13 @@ const patterns = scripts.map((name) => ({
   letter: new RegExp(`\\p{Script_Extensions=${name}}`, 'u'),
 }))
 
-/** Letters that look like Latin ones: whole words are made of them, such as `аррӏе`. */
+/** Letters that look like Latin letters and can form whole words, such as `аррӏе`. */
 const lookAlikes = [
   { letters: /^[асԁеһіјӏорԛѕԝхуъьүѵѡ0-9-]+$/u, script: 'Cyrillic' },
   { letters: /^[αικνρυωηοτ0-9-]+$/u, script: 'Greek' },
 ] as const
 
-/** Tells if the letters of a label are of scripts that nobody writes together, such as one Cyrillic `а` in a Latin word. */
+/** True when a label mixes scripts that nobody writes together, such as one Cyrillic `а` in a Latin word. */
 function mixesScripts(label: string): boolean {
   const letters = [...label].filter((character) => /\p{L}/u.test(character))
   const possible = letters.map(scriptsOf)
@@ -207,13 +208,13 @@ function mixesScripts(label: string): boolean {
   return !allowed.some((together) => possible.every((some) => some.some((name) => together.includes(name))))
 }
 
-/** A letter can be of several scripts, as the Japanese prolonged sound mark is. */
+/** A letter can belong to several scripts, like the Japanese prolonged sound mark. */
 function scriptsOf(letter: string): string[] {
   const found = patterns.filter((script) => script.letter.test(letter)).map(({ name }) => name)
   return found.length > 0 ? found : ['Other']
 }
 
-/** Tells if a whole label can be read as a Latin word, below a top-level domain that is not of its script. */
+/** True when a whole label can be read as a Latin word, below a top-level domain in a different script. */
 function imitatesLatin(label: string, topLevel: string): boolean {
   return lookAlikes.some(({ letters, script }) => {
     const isOfScript = new RegExp(`\\p{Script=${script}}`, 'u')
@@ -221,7 +222,7 @@ function imitatesLatin(label: string, topLevel: string): boolean {
   })
 }
 
-/** Names that are no names of the public DNS (RFC 6761 and the registry that it began; `internal` by ICANN, 2024). */
+/** Top-level names outside the public DNS (RFC 6761 and the registry that it began; `internal` by ICANN, 2024). */
 const specialUse: ReadonlySet<string> = new Set([
   'alt',
   'arpa',
@@ -237,19 +238,19 @@ const specialUse: ReadonlySet<string> = new Set([
 const options = { allowPrivateDomains: true, extractHostname: false, validateHostname: false } as const
 
 /**
- * Returns the part of a name that somebody has registered, such as `example.co.uk`; null for a public suffix itself.
+ * Returns the registered part of a name, such as `example.co.uk`; null for a public suffix itself.
  *
  * @param name without `*.`
  */
 export const registrableDomain = (name: string): string | null => parse(name, options).domain
 
-/** Tells if a last label is of no public name. */
+/** True when a last label belongs to no public name. */
 const isSpecialUse = (topLevel: string): boolean => specialUse.has(topLevel)
 
 const specialUseRefusal = (topLevel: string): NameRefusal =>
   refuse('special_use', `must be a name of the public DNS: those that end in .${topLevel} are not`)
 
-/** Tells if a name is below a suffix of the Public Suffix List under which nobody can have a domain of their own. */
+/** Refuses a name below a suffix of the Public Suffix List under which customers cannot hold domains. */
 function suffixRefusal(name: string): NameRefusal | undefined {
   const isWildcard = name.startsWith('*.')
   const base = isWildcard ? name.slice(2) : name
@@ -269,15 +270,14 @@ function suffixRefusal(name: string): NameRefusal | undefined {
       )
 }
 
-/** The names that this server has itself. */
 interface OwnNames {
-  /** The domain below which apps have their names; null when they have ports. */
+  /** The domain below which apps have host names; null when apps have ports. */
   readonly domain: string | null
   /** The host of the dashboard and the API; null when it has no name. */
   readonly dashboardHost: string | null
 }
 
-/** Tells if a name is one of the server itself, or a wildcard that would cover one. */
+/** Refuses the server's own names, and wildcards that would cover them. */
 function ownNameRefusal(name: string, { domain, dashboardHost }: OwnNames): NameRefusal | undefined {
   const own = [domain, dashboardHost].flatMap((each) => (each === null ? [] : [each.toLowerCase()]))
   const isWildcard = name.startsWith('*.')
@@ -294,7 +294,7 @@ function ownNameRefusal(name: string, { domain, dashboardHost }: OwnNames): Name
   )
 }
 
-/** The reasons for which a name cannot be a domain of an app. Stable, for programs and tests. */
+/** The reasons why a name cannot be a domain of an app. They are stable, for programs and tests. */
 export type NameRefusalCode =
   | 'empty'
   | 'url'
@@ -324,7 +324,7 @@ export type NameRefusalCode =
 
 interface NameRefusal {
   readonly code: NameRefusalCode
-  /** Says what must be done; to be read after the name of a field. */
+  /** The advice, which follows the name of a field. */
   readonly message: string
 }
 
@@ -332,7 +332,7 @@ function refuse(code: NameRefusalCode, message: string): NameRefusal {
   return { code, message }
 }
 
-/** Returns a text of a stranger for messages: one line of characters that can be seen, and not too many. */
+/** Returns a stranger's text for messages: one line of visible characters, limited in length. */
 function quote(text: string): string {
   const seen = text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '\u{fffd}')
   return `“${[...seen].length > 60 ? `${[...seen].slice(0, 60).join('')}…` : seen}”`

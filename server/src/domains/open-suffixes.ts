@@ -1,9 +1,10 @@
 /*
- * The private part of the Public Suffix List has two kinds of suffixes, and does not tell which is which. Below one kind
- * a platform gives names to its customers' pages, and sets their DNS records itself. Below the other kind people hold names
- * and set the records themselves: there a registry sells them as another one sells those below `com`, or a service of
- * dynamic DNS lends them. These are the suffixes of the second kind, taken from the list (August 2026) by the organisations
- * that it names; each stands for the suffixes below it, too. A suffix that is missing here is refused with a reason.
+ * The private part of the Public Suffix List has two kinds of suffixes, and does not distinguish them. Below the first
+ * kind, a platform gives names to its customers' pages and sets their DNS records itself. Below the second kind,
+ * customers hold names and set the records themselves: a registry sells the names, as for `com`, or a dynamic DNS
+ * service lends them. These are the suffixes of the second kind, selected from the list (August 2026) by the
+ * organisations that it names; each also stands for the suffixes below it. A suffix that is missing here is refused
+ * with a reason.
  */
 
 const registries = `
@@ -113,7 +114,7 @@ const dynamicDns = `
 
 const known = new Set(`${registries} ${dynamicDns}`.trim().split(/\s+/))
 
-/** Tells if people hold names below a private suffix and set their DNS records themselves. */
+/** True when customers hold names below a private suffix and set their DNS records themselves. */
 export function isOpenSuffix(suffix: string): boolean {
   const labels = suffix.split('.')
   return labels.some((_, index) => known.has(labels.slice(index).join('.')))

@@ -6,19 +6,23 @@ import { type CheckHistory, nextCheckAt } from './due.ts'
 import { servedStatuses } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
-/** Returns a new value for the TXT record that proves ownership: 160 random bits in letters that every form accepts. */
+/**
+ * Returns a new value for the TXT record that proves ownership: 160 random bits in characters that every form accepts.
+ */
 export const newDomainToken = (): string => randomBytes(20).toString('hex')
 
 /**
- * The reason for which an account must prove that a name is its own. `held`: another account serves a name of the same registered
- * domain, or had one last; the TXT record alone proves against that. `wanted`: another account has only added one, and this one has had none; a
- * CNAME record of the name that leads to the app proves as much, because the owner of the DNS has chosen the app.
+ * The reason why an account must prove that it owns a name. `held`: another account serves a name of the same
+ * registered domain, or was the last to have one; only the TXT record is proof then. `wanted`: another account has only
+ * added such a name, and this account has never had one; a CNAME record from the name to the app is also proof, because
+ * the owner of the DNS has chosen the app.
  */
 export type Contest = 'held' | 'wanted'
 
 /**
- * Returns the contests of those pending domains that have one, by their ids. All names of a registered domain count, so an account
- * that leads many names here by one DNS record, and adds some of them, does not lose the others to the first one that asks.
+ * Returns the contests of the pending domains, by their ids. All names of a registered domain count: an account may
+ * lead many names here with one DNS record and add only some of them, and must not lose the others to the first account
+ * that asks.
  */
 export async function contestsOf(
   on: Database | Transaction,
@@ -39,8 +43,9 @@ export async function contestsOf(
 }
 
 /**
- * Tells if an account serves a name of the registered domain of `own`, or had one last: the account of `own`, or another one. Names
- * below a domain begin with it when both are read backwards; `/` is the character after the dot.
+ * Builds a condition: true when an account serves a name of the registered domain of `own`, or was the last to have
+ * one. The account is the account of `own` (`=`), or any other (`<>`). Read backwards, names below a domain begin with
+ * the domain; `/` is the character after the dot.
  */
 function hasNames(comparison: '=' | '<>') {
   const account = sql`account_id ${sql.raw(comparison)} own.account_id`
@@ -55,7 +60,7 @@ function hasNames(comparison: '=' | '<>') {
   )`
 }
 
-/** Tells if what DNS says is enough for an account to have a name. */
+/** True when the DNS records prove enough for an account to have a name. */
 export function isEnough(
   contest: Contest | undefined,
   { isProven, leadsToApp }: { readonly isProven: boolean; readonly leadsToApp: boolean },
@@ -63,7 +68,10 @@ export function isEnough(
   return contest === undefined || isProven || (contest === 'wanted' && leadsToApp)
 }
 
-/** The problem of a name that another account may own. It does not name that account: nobody learns who has a name. */
+/**
+ * The problem of a name that another account may own. It does not name the other account, because nobody may learn who
+ * has a name.
+ */
 export const contested = (name: string): DomainProblem => ({
   code: 'ownership_unproven',
   message:
@@ -72,7 +80,6 @@ export const contested = (name: string): DomainProblem => ({
   severity: 'error',
 })
 
-/** The problem of a name that another account has taken over. */
 export const claimed = (name: string): DomainProblem => ({
   code: 'claimed',
   message:
@@ -81,7 +88,7 @@ export const claimed = (name: string): DomainProblem => ({
   severity: 'error',
 })
 
-/** Returns the domain of another account that has a name, which is the one to displace. */
+/** Returns the other domain that is served under a name, which must be displaced. */
 export function rivalOf(
   transaction: Transaction,
   { id, name }: Pick<DomainRow, 'id' | 'name'>,
@@ -96,8 +103,8 @@ export function rivalOf(
 }
 
 /**
- * Takes a name away from a domain, which is pending from then on. It gets another token: its old TXT record may still be
- * there, and would take the name back.
+ * Takes a name away from a domain, which becomes pending. It gets a new token, because its old TXT record may still
+ * exist and would take the name back.
  */
 export async function displace(
   transaction: Transaction,
@@ -119,7 +126,7 @@ export async function displace(
     .execute()
 }
 
-/** Records the account at which a name is served, which `contestsOf` must know when it is not served any more. */
+/** Records the account that serves a name. `contestsOf` needs this after the name is no longer served. */
 export async function hold(
   transaction: Transaction,
   { name, account_id }: Pick<DomainRow, 'name' | 'account_id'>,
@@ -134,8 +141,8 @@ export async function hold(
 }
 
 /**
- * Records that the server's own names are the operator's. So the names beside them, which the DNS of the operator may lead here
- * together with those of apps, are had by others with the TXT record alone.
+ * Records that the server's own names belong to the operator. The operator's DNS may lead names beside them here too,
+ * together with the names of apps; so other accounts need the TXT record for such names.
  */
 export async function holdOwnNames(database: Database, operatorId: string, names: readonly string[]): Promise<void> {
   await database.transaction().execute(async (transaction) => {
@@ -143,10 +150,10 @@ export async function holdOwnNames(database: Database, operatorId: string, names
   })
 }
 
-/** The names that are kept for an account. Wildcards in DNS make names free of charge, so there must be a limit. */
+/** The most names recorded for an account. With wildcards in DNS, names cost nothing, so there must be a limit. */
 const mostHeld = 10_000
 
-/** Forgets the names that accounts had longest ago, beyond `mostHeld` of each. */
+/** Forgets the names that were recorded longest ago, beyond `mostHeld` for each account. */
 export async function forgetHolders(database: Database): Promise<void> {
   await sql`
     delete from domain_holders where name in (

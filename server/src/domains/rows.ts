@@ -4,10 +4,9 @@ import { type Database, lockByName, type Transaction } from '../platform/databas
 import { longestWaitMs } from './due.ts'
 import { type DomainRow, type DomainTables, tablesOf } from './tables.ts'
 
-/** The statuses of domains that are served. */
 export const servedStatuses = ['active', 'failing'] as const
 
-/** Newest first. */
+/** Returns a page of an app's domains, newest first. */
 export const pageOfDomains = (database: Database, appId: string, page: PageRequest) =>
   readPage(tablesOf(database).selectFrom('domains').selectAll().where('app_id', '=', appId), page, 'id')
 
@@ -20,12 +19,11 @@ export function findDomain(on: Database | Transaction, appId: string, id: string
     .executeTakeFirst()
 }
 
-/** Returns a domain, locked until the transaction ends. */
 export function lockDomain(transaction: Transaction, id: string): Promise<DomainRow | undefined> {
   return tablesOf(transaction).selectFrom('domains').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
-/** Returns the domain of this name that an account has, served or not. */
+/** Returns an account's domain of this name, whatever its status. */
 export function ofAccount(
   on: Database | Transaction,
   accountId: string,
@@ -57,16 +55,16 @@ export function insertDomain(
   return tablesOf(transaction).insertInto('domains').values(domain).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Lets changes of the ownership of names below a registered domain run one after the other. To be called before apps are locked. */
+/** Serialises changes of ownership for all names below a registered domain. Call it before apps are locked. */
 export const lockNames = (transaction: Transaction, { registered }: Pick<DomainRow, 'registered'>): Promise<void> =>
   lockByName(transaction, `names of ${registered}`)
 
 /**
- * Returns domains whose check is due, those that wait longest first.
+ * Returns domains whose check is due, longest due first.
  *
- * @param without.ids of domains that are left out
- * @param without.accounts whose domains are left out
- * @param most.each of one account, so that its domains do not keep all others waiting
+ * @param without.ids the domains to leave out
+ * @param without.accounts the accounts whose domains are left out
+ * @param most.each the limit for each account, so that its domains do not block all others
  */
 export async function dueDomains(
   database: Database,
@@ -94,7 +92,7 @@ export async function dueDomains(
 
 const isDue = sql<boolean>`(next_check_at <= now() or next_check_at > now() + make_interval(secs => ${2 * (longestWaitMs / 1000)}))`
 
-/** Returns the milliseconds until the next check is due; null when none is. */
+/** Returns the milliseconds until the next check is due; null when there is none. */
 export async function untilNextCheck(database: Database): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('domains')
@@ -103,7 +101,6 @@ export async function untilNextCheck(database: Database): Promise<number | null>
   return wait === null ? null : Math.max(0, wait * 1000)
 }
 
-/** Puts off the check of a domain. */
 export async function postponeCheck(database: Database, id: string): Promise<void> {
   await tablesOf(database)
     .updateTable('domains')
@@ -112,7 +109,6 @@ export async function postponeCheck(database: Database, id: string): Promise<voi
     .execute()
 }
 
-/** A name at which an app is served. */
 export interface ServedDomain {
   readonly id: string
   readonly appId: string
@@ -120,11 +116,11 @@ export interface ServedDomain {
   readonly accountId: string
   readonly name: string
   readonly isPrimary: boolean
-  /** The name that visitors are sent to; null where the app answers. */
+  /** The name that visitors are redirected to; null where the app answers. */
   readonly redirectTo: string | null
 }
 
-/** Returns the names that are served, of some apps or of all; for each app the primary one first, then the oldest. */
+/** Returns the served names of some apps or of all apps; for each app the primary domain first, then the oldest. */
 export async function servedDomains(
   on: Database | Transaction,
   appIds?: readonly string[],
@@ -153,7 +149,7 @@ export async function servedDomains(
   return rows.map(({ redirect, main, ...row }) => ({ ...row, redirectTo: redirect && !row.isPrimary ? main : null }))
 }
 
-/** Returns the names that lead to apps, by the ids of the apps, the primary one of each first. */
+/** Returns the names of apps by the apps' ids, the primary domain of each app first. */
 export async function domainNamesOf(
   on: Database | Transaction,
   appIds: readonly string[],
@@ -182,10 +178,10 @@ export async function removeOfProject(
 type Candidate = Pick<DomainRow, 'id' | 'is_primary' | 'redirect'>
 
 /**
- * Returns the domain that is to be primary. Domains that do not redirect go before those that do; among these, the domain that is
- * primary now, and otherwise the one that is served longest.
+ * Returns the new primary domain. Domains that do not redirect come first; among equals the present primary domain
+ * wins, and otherwise the domain that is served longest.
  *
- * @param served without wildcards, those served longest first
+ * @param served the served domains without wildcards, longest served first
  */
 export function chosen<Domain extends Candidate>(served: readonly Domain[]): Domain | undefined {
   const answering = served.filter(({ redirect }) => !redirect)
@@ -193,7 +189,10 @@ export function chosen<Domain extends Candidate>(served: readonly Domain[]): Dom
   return candidates.find((domain) => domain.is_primary) ?? candidates[0]
 }
 
-/** Sees to it that an app whose domains have changed has one primary domain, if any can be. The app must be locked. */
+/**
+ * Ensures that an app whose domains have changed has one primary domain, if any domain is eligible. The app must be
+ * locked.
+ */
 export async function electPrimary(transaction: Transaction, appId: string): Promise<void> {
   const served = await tablesOf(transaction)
     .selectFrom('domains')
@@ -208,7 +207,7 @@ export async function electPrimary(transaction: Transaction, appId: string): Pro
   if (next !== undefined && !next.is_primary) await setPrimary(transaction, appId, next.id)
 }
 
-/** Makes a domain the primary one of its app in place of another. The app must be locked. */
+/** Makes a domain the primary domain of its app in place of another. The app must be locked. */
 export async function setPrimary(transaction: Transaction, appId: string, id: string): Promise<void> {
   const domains = tablesOf(transaction).updateTable('domains')
   await domains.set({ is_primary: false }).where('app_id', '=', appId).where('is_primary', '=', true).execute()

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import { request } from '../platform/machine/http.ts'
 
-/** The interface that Caddy has for its operator, on a Unix socket (https://caddyserver.com/docs/api). */
+/** Caddy's administration API on a Unix socket (https://caddyserver.com/docs/api). */
 export interface Admin {
-  /** True when Caddy answers within the time, and has a configuration. */
+  /** True when Caddy answers in time and has a configuration. */
   answers(withinMs: number): Promise<boolean>
-  /** Puts a configuration in the place of the one that runs. Rejects with Caddy's reason; the former one then goes on. */
+  /** Replaces the running configuration. Rejects with Caddy's reason, and then the previous configuration stays. */
   load(configuration: string): Promise<void>
 }
 
-/** Caddy gives its servers ten seconds to finish their requests, and starts those of the new configuration before that. */
+/** Caddy gives its old servers ten seconds to finish their requests; it starts the new ones before that. */
 const loadTimeoutMs = 30_000
 const mostBytes = 64 * 1024
 

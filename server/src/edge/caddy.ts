@@ -2,26 +2,25 @@ import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { findProgram } from '../platform/machine/programs.ts'
 
-/** The program Caddy of this machine. */
+/** The Caddy program of this machine. */
 export interface Caddy {
   readonly file: string
-  /** Such as `2.6.2`. */
   readonly version: string
 }
 
-/** The first version with what the configuration needs: HTTP/3, and certificates by `get_certificate`. */
+/** The first version that supports what the configuration needs: HTTP/3, and certificates by `get_certificate`. */
 const least = [2, 6] as const
 
 const versionTimeoutMs = 10_000
 
-/** Thrown when there is no Caddy that can be used. The message says what to do. */
+/** Thrown when there is no usable Caddy. The message says what to do. */
 export class CaddyMissingError extends Error {
   override readonly name = 'CaddyMissingError'
 }
 
 const installHint = `Install Caddy ${least.join('.')} or newer: apt-get install caddy`
 
-/** Finds Caddy on a `PATH`. @throws CaddyMissingError without one that is new enough */
+/** Finds Caddy on a `PATH`. @throws CaddyMissingError when there is none that is new enough */
 export async function findCaddy(path: string): Promise<Caddy> {
   const file = await findProgram('caddy', path)
   if (file === null) throw new CaddyMissingError(`There is no program caddy on the PATH. ${installHint}`)
@@ -31,7 +30,7 @@ export async function findCaddy(path: string): Promise<Caddy> {
   return { file, version }
 }
 
-/** The version of a file that has not changed is not asked for again: the answer takes a part of a second. */
+/** Versions of unchanged files are cached, because Caddy takes a noticeable part of a second to answer. */
 const known = new Map<string, string>()
 
 async function versionOf(file: string): Promise<string | null> {
@@ -42,7 +41,7 @@ async function versionOf(file: string): Promise<string | null> {
   return version
 }
 
-/** Its output is such as `2.6.2`, or `v2.10.2 h1:g/gTYjGMD0dec+UgMw8SnfmJ3I9+M2TdvoRL/Ovu6U8=`. */
+/** Caddy prints, for example, `2.6.2` or `v2.10.2 h1:g/gTYjGMD0dec+UgMw8SnfmJ3I9+M2TdvoRL/Ovu6U8=`. */
 function askVersion(file: string): Promise<string | null> {
   return new Promise((done) => {
     execFile(file, ['version'], { env: {}, timeout: versionTimeoutMs }, (error, stdout) =>

@@ -1,26 +1,26 @@
 import { ApiError } from '../contract/errors.ts'
 
-/** All that the configuration of Caddy depends on. None of it changes with a deploy, a domain or a certificate. */
+/** Everything that Caddy's configuration depends on. None of it changes with a deploy, a domain or a certificate. */
 export interface EdgeSettings {
   readonly httpPort: number
   readonly httpsPort: number
-  /** Requests for this host go to the API; those for every other one to the gateway. */
+  /** Requests for this host go to the API, and requests for all other hosts to the gateway. */
   readonly dashboardHost: string
-  /** Addresses and networks (CIDR) of proxies in front, whose X-Forwarded-* headers are believed. */
+  /** Addresses and networks (CIDR) of proxies in front, whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[]
   /** The paths of Unix sockets. */
   readonly sockets: {
     readonly api: string
-    /** Of the gateway, for public traffic. */
+    /** The gateway's socket for public traffic. */
     readonly apps: string
-    /** Of the gateway, for questions about certificates. */
+    /** The gateway's socket for questions about certificates. */
     readonly questions: string
-    /** Of Caddy itself, for its operator. */
+    /** Caddy's socket for its administration API. */
     readonly admin: string
   }
-  /** The loopback port on which Caddy asks itself for certificates. */
+  /** The loopback port where Caddy asks for certificates. Caddy itself listens on it. */
   readonly questionsPort: number
-  /** A secret in the path of these questions, because other programs of this machine may reach the port. */
+  /** A secret in the path of these questions, because other programs on this machine may reach the port. */
   readonly token: string
   /** The folder that Caddy writes to. */
   readonly folder: string
@@ -30,31 +30,31 @@ export interface EdgeSettings {
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 type JsonObject = { readonly [name: string]: Json }
 
-/** Paths that authorities, and this server's own checks of DNS, ask for by plain HTTP. */
+/** Paths that authorities and this server's DNS checks request by plain HTTP. */
 const plainPaths = ['/.well-known/acme-challenge/*', '/.well-known/fairlead/*']
 
-/** One year. Visitors that came once by HTTPS do not try HTTP again (RFC 6797). */
+/** One year. Visitors who came once by HTTPS do not try HTTP again (RFC 6797). */
 const strictTransport = 'max-age=31536000'
 
-/** The time for which Caddy goes on dialling a gateway or a server that restarts: nothing of a request has been sent then. */
+/** How long Caddy keeps dialling a gateway or a server that restarts. Nothing of a request has been sent yet. */
 const redialFor = '10s'
 const redialEvery = '100ms'
 
 /**
- * The longest time from the first byte of a connection to the end of a request's head. It includes the handshake, which
- * waits up to 30 s for the certificate of a name that is visited for the first time.
+ * The longest time from the first byte of a connection to the end of a request's head. It includes the TLS handshake,
+ * which waits up to 30 s for the certificate of a name that is visited for the first time.
  */
 const headTimeout = '45s'
 const idleTimeout = '2m'
 /**
- * Four times as much as the gateway and the API read, so that they are the ones that refuse a head, with 431: by HTTP/2, Go ends the
- * whole connection instead, which no visitor understands.
+ * Four times the limit of the gateway and the API, so that these two refuse a long head, with 431. With HTTP/2, Go
+ * would instead close the whole connection, which no visitor understands.
  */
 const mostHeaderBytes = 64 * 1024
 
 /**
- * Returns the one configuration of Caddy, in its JSON. Deploys, domains and certificates change nothing of it, because a
- * reload cuts connections: Caddy passes requests on by their host alone, and asks the gateway for each certificate.
+ * Returns Caddy's configuration as JSON. Deploys, domains and certificates do not change it, because a reload cuts
+ * connections: Caddy routes requests only by host, and asks the gateway for each certificate.
  */
 export function caddyConfiguration(settings: EdgeSettings): JsonObject {
   const { sockets, folder } = settings
@@ -71,12 +71,12 @@ export function caddyConfiguration(settings: EdgeSettings): JsonObject {
   }
 }
 
-/** Warnings and errors go to a file that Caddy itself keeps small, also while no server runs. */
+/** Warnings and errors go to a file that Caddy itself keeps small, even while no server runs. */
 const logOf = (folder: string): JsonObject => ({
   level: 'WARN',
   encoder: { format: 'json', time_format: 'iso8601' },
   writer: { output: 'file', filename: `${folder}/caddy.log`, roll_size_mb: 10, roll_gzip: false, roll_keep: 1 },
-  // Each visitor without a name that is served here would add lines, and there are scanners.
+  // Every connection for an unknown name would add lines, and scanners make many.
   exclude: ['tls.handshake'],
 })
 
@@ -103,7 +103,7 @@ function httpApp(settings: EdgeSettings): JsonObject {
   }
 }
 
-/** Bodies have no deadline, in either direction: gateway and API end what makes no progress. */
+/** Bodies have no deadline in either direction: the gateway and the API end requests without progress. */
 const serverOn = (address: string, { dashboardHost }: EdgeSettings): JsonObject => ({
   listen: [address],
   automatic_https: { disable: true },
@@ -114,8 +114,8 @@ const serverOn = (address: string, { dashboardHost }: EdgeSettings): JsonObject 
 })
 
 /**
- * Certificates come from the gateway at each handshake. For a name without one Caddy would ask an authority, unless
- * `ask` refuses: it refuses every name. The authority named here does not exist.
+ * Certificates come from the gateway at each handshake. For a name without a certificate, Caddy would ask an authority
+ * unless `ask` refuses the name; here it refuses every name. The authority named here does not exist.
  */
 function tlsApp({ questionsPort, token }: EdgeSettings): JsonObject {
   const at = `http://127.0.0.1:${questionsPort}/${token}`
@@ -128,7 +128,7 @@ function tlsApp({ questionsPort, token }: EdgeSettings): JsonObject {
   return { automation: { policies: [policy], on_demand: { ask: `${at}/ask` } } }
 }
 
-/** Without challenges of its own, Caddy leaves the requests of authorities to the routes. */
+/** Caddy answers no challenges itself, and so leaves the authorities' requests to the routes. */
 const noAuthority: JsonObject = {
   module: 'acme',
   ca: 'https://127.0.0.1:1/no-authority',
@@ -139,7 +139,7 @@ function plainRoutes({ sockets, trustedProxies, httpsPort }: EdgeSettings): Json
   const port = httpsPort === 443 ? '' : `:${httpsPort}`
   return [
     { match: [{ path: plainPaths }], handle: [proxyTo(sockets.apps, { trustedProxies })], terminal: true },
-    // HTTP/1.0 has no host.
+    // An HTTP/1.0 request may have no host.
     { match: [{ expression: '{http.request.host} == ""' }], handle: [{ handler: 'error', status_code: 400 }] },
     {
       handle: [
@@ -154,7 +154,7 @@ function plainRoutes({ sockets, trustedProxies, httpsPort }: EdgeSettings): Json
 }
 
 function secureRoutes({ dashboardHost, sockets, trustedProxies }: EdgeSettings): Json[] {
-  // Each request dials anew, so that none meets a connection that a server closes as it stops.
+  // Each request uses a new connection, so that it never meets a connection that a stopping server closes.
   const api = proxyTo(sockets.api, { trustedProxies, keepsConnections: false })
   return [
     {
@@ -168,8 +168,8 @@ function secureRoutes({ dashboardHost, sockets, trustedProxies }: EdgeSettings):
 }
 
 /**
- * Passes a request on to the next handler when the server behind `proxy` answers. Go loses the body of a request that could not
- * be sent, so that Caddy cannot repeat it; this asks without the body first.
+ * Passes a request on to the next handler when the server behind `proxy` answers. Go loses the body of a request that
+ * could not be sent, so Caddy cannot repeat it. This handler first asks without the body.
  */
 const untilAnswered = (proxy: JsonObject): JsonObject => ({
   ...proxy,
@@ -201,22 +201,24 @@ function proxyTo(socket: string, { trustedProxies, keepsConnections = true, answ
   return {
     handler: 'reverse_proxy',
     upstreams: [{ dial: `unix/${socket}` }],
-    // Answers without a length are passed on at once in any case. With -1 the others would be, too, but then Caddy goes on to
-    // read an answer whose client has left, and reloads cut requests.
+    // Answers without a length are passed on at once in any case. With -1, all others would be, too, but then Caddy
+    // continues to read an answer after its client has left, and reloads cut requests.
     flush_interval: '1ms',
     trusted_proxies: trustedProxies,
     load_balancing: {
       try_duration: redialFor,
       try_interval: redialEvery,
-      // Nothing is repeated that was sent: it may have taken effect, or was refused because there is too much already.
+      // No request is repeated once it was sent: it may have taken effect, or may have been refused because of
+      // overload.
       retry_match: [{ method: ['NONE'] }],
     },
     transport: {
       protocol: 'http',
       versions: ['1.1'],
-      // Bodies are passed on as they are.
+      // Bodies are passed on unchanged.
       compression: false,
-      // Closed by Caddy before the other end does, which could cross a request.
+      // Caddy closes an idle connection before the other end does, because a close by the other end could cross a
+      // request.
       keep_alive: keepsConnections
         ? { enabled: true, idle_timeout: '3s', max_idle_conns_per_host: 256 }
         : { enabled: false },
@@ -225,7 +227,7 @@ function proxyTo(socket: string, { trustedProxies, keepsConnections = true, answ
   }
 }
 
-/** For answers that are passed on. An app may have a policy of its own. */
+/** For answers from apps and the API. An app may have its own policy. */
 const strictTransportUnlessSet: JsonObject = {
   response: {
     require: { headers: { 'Strict-Transport-Security': null } },
@@ -254,7 +256,7 @@ function errorRoutes(dashboardHost: string): Json[] {
   ]
 }
 
-/** Their answers are JSON in any case. */
+/** The answers for these paths are JSON in any case. */
 const apiPaths = ['/v1/*', '/dashboard/api/*']
 const serverAway = new ApiError('server_error', 'The server is away; try again in a moment.').toBody()
 

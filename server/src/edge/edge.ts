@@ -17,27 +17,29 @@ export { edgeFindings } from './findings.ts'
 export { edgeHome, makeHome as makeEdgeHome } from './home.ts'
 export { type EdgeProcess, edgeProcesses } from './record.ts'
 
-/** The edge of a server that leads: a Caddy that is kept running. */
+/** The edge of the leading server: a Caddy that is kept running. */
 export interface Edge {
-  /** Ends the supervision; with `all`, Caddy as well. Otherwise it goes on, and the next server adopts it. */
+  /**
+   * Ends the supervision. With `all` it ends Caddy as well; otherwise Caddy continues, and the next server adopts it.
+   */
   stop(scope: StopScope): Promise<void>
 }
 
 export interface Supervised extends EdgeOptions {
-  /** Called with the problems of the edge, one sentence each; with none when it works. */
+  /** Called with the problems of the edge, one sentence each; with an empty list when it works. */
   readonly onProblems: (problems: readonly string[]) => void
 }
 
 const shortestPauseMs = 200
 const longestPauseMs = 10_000
-/** A Caddy that served so long did not end because of how it was started. */
+/** When Caddy ends after serving for this time, its start is not the cause. */
 const stableMs = 10_000
-/** The longest time that the start of the server waits for the edge. */
+/** The longest time that the server's start waits for the edge. */
 const patienceMs = 10_000
 
 /**
- * Adopts the Caddy that runs, or starts one, and keeps it running: one that ends or hangs is started again at once. Resolves
- * when it serves, or when the first attempt has failed; it is tried again until it works.
+ * Adopts the running Caddy or starts one, and keeps it running: when Caddy ends or hangs, it is started again at once.
+ * Resolves when Caddy serves, or when the first attempt has failed; further attempts follow until one succeeds.
  */
 export async function startEdge(options: Supervised): Promise<Edge> {
   const stopping = new AbortController()
@@ -72,7 +74,7 @@ async function supervise(options: Supervised, signal: AbortSignal, onTried: () =
       const reason = await untilOver(record, { signal, mostMs: problem === null ? undefined : longestPauseMs })
       if (reason !== null) logger.warn({ pid: record.pid, reason }, 'Caddy has ended; another one is started')
     } catch (error) {
-      // The next leader has the edge, and this server soon hears of that.
+      // The next leader controls the edge, and this server soon learns about it.
       if (error instanceof NotLeading) return onTried()
       if (!signal.aborted) tell(`the edge does not run, so there is no HTTPS: ${await reasonOf(error, config)}`)
     }
@@ -82,7 +84,7 @@ async function supervise(options: Supervised, signal: AbortSignal, onTried: () =
   }
 }
 
-/** Ends all Caddys of a data directory; their requests may finish. Does nothing for one that never had any. */
+/** Ends all Caddy processes of a data directory; their requests may finish. Does nothing when there are none. */
 export async function endEdge(dataDirectory: string, user: OsUser | null): Promise<void> {
   const home = edgeHome(dataDirectory)
   if (!(await exists(home.folder))) return
@@ -91,18 +93,18 @@ export async function endEdge(dataDirectory: string, user: OsUser | null): Promi
   await rm(home.record, { force: true })
 }
 
-/** A Caddy may be another process's child, of whose end nothing is told. */
+/** Caddy may be the child of another process, and then its end causes no event. */
 const lookEveryMs = 100
 const askEveryMs = 5_000
-/** One that did not answer is asked again soon. */
+/** A Caddy that did not answer is asked again after this time. */
 const askAgainMs = 1_000
 const answerMs = 5_000
-/** A machine that is very busy may be late once or twice. */
+/** A very busy machine may be late once or twice. */
 const mostFailures = 3
 
 /**
- * Watches a Caddy. Resolves with the reason when it has ended, or was ended because it did not answer several times; with
- * `null` when `signal` aborts, or after `mostMs`.
+ * Watches a Caddy process. Resolves with the reason when it has ended, or was ended because it repeatedly did not
+ * answer; with `null` when `signal` aborts, or after `mostMs`.
  */
 async function untilOver(
   record: EdgeRecord,
@@ -127,7 +129,7 @@ async function untilOver(
   }
 }
 
-/** Asks Caddy from time to time whether it is well. */
+/** Asks Caddy regularly whether it answers. */
 function createAsking({ admin: socket }: EdgeRecord) {
   const admin = adminAt(socket)
   let failures = 0

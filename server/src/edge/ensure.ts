@@ -27,34 +27,37 @@ import { type EdgeRecord, findRunning, writeRecord } from './record.ts'
 export interface EdgeOptions {
   readonly dataDirectory: string
   readonly config: EdgeConfig
-  /** Addresses and networks (CIDR) whose X-Forwarded-* headers are believed. */
+  /** Addresses and networks (CIDR) whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** The sockets of the gateway: for public traffic, and for questions about certificates. */
+  /** The gateway's sockets for public traffic and for questions about certificates. */
   readonly gateway: { readonly apps: string; readonly questions: string }
-  /** The unprivileged user that Caddy runs as; `null` for that of the server. */
+  /** The unprivileged user that Caddy runs as; `null` for the server's user. */
   readonly runAs: LesserUser | null
-  /** The `PATH` on which Caddy is looked for. */
+  /** The `PATH` on which Caddy is searched. */
   readonly path: string
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Throws when another server leads: the edge is that one's then. */
+  /** Throws when another server leads, which then controls the edge. */
   readonly fence: () => void
 }
 
 export interface Ensured {
   readonly record: EdgeRecord
-  /** A reason why the Caddy that runs does not run as configured; `null` when it does. */
+  /** The reason why the running Caddy does not match the configuration; `null` when it does. */
   readonly problem: string | null
 }
 
 const lockRetryMs = 100
-/** Caddy closes its ports as soon as it begins to end; that of HTTP/3 maybe only when its last request has ended. */
+/**
+ * Caddy closes its ports as soon as it starts to end, except perhaps the HTTP/3 port, which may stay until its last
+ * request has ended.
+ */
 const portsFreeMs = 15_000
-/** The time to finish for a Caddy that no record names: a server was killed while it started or replaced one. */
+/** The time to finish for a Caddy without a record, whose server was killed while it started or replaced Caddy. */
 const unknownGraceMs = 1_000
 
 /**
- * Makes sure that one Caddy runs with these settings: leaves the one that does, gives it other settings, puts one of another
- * version in its place, or starts it. Servers that try it at the same time do so one after the other.
+ * Ensures that one Caddy runs with these settings: keeps a matching one, reloads changed settings, replaces another
+ * version, or starts Caddy. Servers that try this at the same time take turns.
  */
 export async function ensureEdge(options: EdgeOptions, signal: AbortSignal): Promise<Ensured> {
   const home = edgeHome(options.dataDirectory)
@@ -83,7 +86,7 @@ async function takeLock(path: string, signal: AbortSignal): Promise<Release> {
   }
 }
 
-/** Adopts the Caddy that runs. Changes it only where it has to. */
+/** Adopts the running Caddy, and changes it only where necessary. */
 async function keep(options: EdgeOptions, home: EdgeHome, current: EdgeRecord, signal: AbortSignal): Promise<Ensured> {
   try {
     const caddy = await findCaddy(options.path)
@@ -96,7 +99,7 @@ async function keep(options: EdgeOptions, home: EdgeHome, current: EdgeRecord, s
   }
 }
 
-/** Ends the Caddy that runs, which may finish its requests, and starts one of another version as soon as the ports are free. */
+/** Ends the running Caddy, whose requests may finish, and starts another version as soon as the ports are free. */
 async function replace(
   options: EdgeOptions,
   home: EdgeHome,
@@ -118,7 +121,7 @@ async function replace(
   }
 }
 
-/** Gives the Caddy that runs the settings of now, if it has others. */
+/** Loads the current settings into the running Caddy, if it has others. */
 async function reload(options: EdgeOptions, home: EdgeHome, current: EdgeRecord): Promise<EdgeRecord> {
   const questions = await keptQuestions(home)
   const fingerprint = fingerprintOf(options, home, questions)
@@ -154,7 +157,7 @@ async function startWith(
 ): Promise<EdgeRecord> {
   const { runAs, logger } = options
   const begin = performance.now()
-  // A path of its own: the one before removes its socket when it ends, maybe later.
+  // A new path each time: the previous socket is removed when the previous configuration ends, perhaps later.
   const id = randomBytes(4).toString('hex')
   const admin = join(home.admin, `admin.${id}.sock`)
   await writeWhole(home.configuration, configurationOf(options, home, questions, admin), runAs?.user)
@@ -167,7 +170,7 @@ async function startWith(
   return record
 }
 
-/** Removes the sockets and pid files that killed Caddys have left. */
+/** Removes the sockets and pid files of killed Caddy processes. */
 async function removeOldFiles({ admin, caddy }: EdgeHome, newest: string): Promise<void> {
   for (const folder of new Set([admin, caddy])) {
     const names = (await readdir(folder)).filter((name) => /^(admin\.\w{8}\.sock|caddy\.\w{8}\.pid)$/.test(name))
@@ -176,11 +179,13 @@ async function removeOldFiles({ admin, caddy }: EdgeHome, newest: string): Promi
   }
 }
 
-/** Caddy shares its ports with others of its user, so that it would not notice that another installation has them. */
+/**
+ * Caddy shares its ports with other processes of its user, so it would not notice that another installation uses them.
+ */
 async function assertPortsFree({ httpPort, httpsPort }: EdgeConfig): Promise<void> {
   for (const port of [httpPort, httpsPort]) {
     const error = (await listenAndClose(port, '0.0.0.0')) ?? (await listenAndClose(port, '::'))
-    // Others, such as a lack of rights or of IPv6, are Caddy's to find: it may have more rights.
+    // Other errors, such as missing rights or missing IPv6, are left to Caddy, which may have more rights.
     if (error?.code === 'EADDRINUSE') throw new PortTakenError(port)
   }
 }
@@ -201,7 +206,7 @@ function configurationOf(options: EdgeOptions, home: EdgeHome, questions: Questi
   )
 }
 
-/** Identifies a configuration, whatever the path of the socket for its operator is. */
+/** Identifies a configuration regardless of the path of its administration socket. */
 function fingerprintOf(options: EdgeOptions, home: EdgeHome, questions: Questions): string {
   return createHash('sha256')
     .update(configurationOf(options, home, questions, ''))

@@ -7,31 +7,34 @@ import { isPortFree } from '../platform/machine/port.ts'
 import { chooseSocketFolder, makePrivateDirectory } from '../platform/machine/socket-folder.ts'
 import type { OsUser } from '../platform/users.ts'
 
-/** The places of the edge of a data directory. All paths are absolute. */
+/** The paths of the edge of a data directory, all absolute. */
 export interface EdgeHome {
-  /** The server's own folder: its user alone writes here. */
+  /** The server's folder; only its user writes here. */
   readonly folder: string
-  /** The folder of Caddy, which nobody but its user may enter. */
+  /** Caddy's folder, which only Caddy's user can enter. */
   readonly caddy: string
-  /** The folder of the socket by which Caddy's operator reaches it. */
+  /** The folder of the socket of Caddy's administration API. */
   readonly admin: string
-  /** The socket of the API, in a folder that Caddy's user may enter. */
+  /** The socket of the API, in a folder that Caddy's user can enter. */
   readonly api: string
-  /** The description of the Caddy that runs. */
+  /** The record of the running Caddy. */
   readonly record: string
   /** The configuration that Caddy starts with. */
   readonly configuration: string
-  /** All that Caddy prints before it has read its configuration, and as it crashes. */
+  /** Everything that Caddy prints before it has read its configuration, and when it crashes. */
   readonly output: string
   readonly startLock: string
 }
 
 const apiName = 'api.sock'
-/** A server that begins to listen does so beside the path first, at this path with its pid. */
+/**
+ * A starting server listens first at a temporary path, which ends with its pid. This is the longest name of such a
+ * path.
+ */
 const longestApiName = `${apiName}.4194304`
 const longestAdminName = 'admin.00000000.sock'
 
-/** Returns where the edge of a data directory is found. Creates nothing. */
+/** Returns the paths of the edge of a data directory. Creates nothing. */
 export function edgeHome(dataDirectory: string): EdgeHome {
   const folder = join(dataDirectory, 'edge')
   const caddy = join(folder, 'caddy')
@@ -49,9 +52,9 @@ export function edgeHome(dataDirectory: string): EdgeHome {
 }
 
 /**
- * Creates the folders of the edge. Rejects when something else is in the place of one.
+ * Creates the folders of the edge. Rejects when something else is in the place of a folder.
  *
- * @param user the user that Caddy runs as; `null` for that of the server
+ * @param user the user that Caddy runs as; `null` for the server's user
  */
 export async function makeHome(home: EdgeHome, user: OsUser | null): Promise<void> {
   const mode = user === null ? 0o700 : 0o711
@@ -62,7 +65,7 @@ export async function makeHome(home: EdgeHome, user: OsUser | null): Promise<voi
   await shareDirectory(dirname(home.api), user)
 }
 
-/** Creates a folder of the server's user that `user` alone may enter besides, as its group. */
+/** Creates a folder that belongs to the server's user. Only `user` can enter it besides, as its group. */
 async function shareDirectory(path: string, user: OsUser | null): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
@@ -80,7 +83,7 @@ async function shareDirectory(path: string, user: OsUser | null): Promise<void> 
   await chmod(path, 0o710)
 }
 
-/** Writes a file that appears complete or not at all. `reader`, who is no owner of the folder, may read it. */
+/** Writes a file that appears complete or not at all. `reader`, who does not own the folder, can read the file. */
 export async function writeWhole(path: string, text: string, reader: OsUser | null = null): Promise<void> {
   const beside = `${path}.${process.pid}`
   await rm(beside, { force: true })
@@ -102,10 +105,10 @@ const questions = z.object({ port: z.int().min(1).max(65_535), token: z.string()
 /** The loopback port on which Caddy asks for certificates, and the secret in the path of these questions. */
 export type Questions = z.output<typeof questions>
 
-/** The ports below those that the system gives to outgoing connections, which could otherwise hold the port. */
+/** The ports just below the range for outgoing connections, which could otherwise occupy the port. */
 const questionPorts = { from: 32_600, to: 32_768 } as const
 
-/** Returns the port and the secret of this data directory: those of before, or new ones. */
+/** Returns the stored port and secret of this data directory, or creates new ones. */
 export async function keptQuestions({ folder }: Pick<EdgeHome, 'folder'>): Promise<Questions> {
   const path = join(folder, 'questions.json')
   const kept = questions.safeParse(parsed(await readOptional(path)))
@@ -113,7 +116,7 @@ export async function keptQuestions({ folder }: Pick<EdgeHome, 'folder'>): Promi
   return replaceQuestions({ folder })
 }
 
-/** Chooses another port: the one of before is taken. */
+/** Chooses another port, because the stored one is taken. */
 export async function replaceQuestions({ folder }: Pick<EdgeHome, 'folder'>): Promise<Questions> {
   const chosen = { port: await freeLoopbackPort(), token: randomBytes(32).toString('hex') }
   await writeWhole(join(folder, 'questions.json'), `${JSON.stringify(chosen)}\n`)

@@ -8,7 +8,10 @@ export interface PortHolder {
   readonly command: string
 }
 
-/** Finds the program that listens on a TCP port of this machine. `null` when it is another user's, or there is none. */
+/**
+ * Finds the program that listens on a TCP port of this machine; `null` when it belongs to another user, or there is
+ * none.
+ */
 export async function findHolder(port: number): Promise<PortHolder | null> {
   const sockets = (await listeningSockets()).filter((socket) => socket.port === port)
   const inodes = new Set(sockets.map(({ inode }) => inode))

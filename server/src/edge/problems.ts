@@ -9,17 +9,17 @@ export interface EdgePorts {
 const settingOf = (port: number, { httpPort }: EdgePorts): string =>
   port === httpPort ? 'FAIRLEAD_EDGE_HTTP_PORT' : 'FAIRLEAD_EDGE_HTTPS_PORT'
 
-/** Says what to do about a port that another program has. */
+/** Returns a message for a port that another program uses, with what to do about it. */
 export function portTaken(port: number, ports: EdgePorts, holder: PortHolder | null): string {
   const remedy = `choose another port with ${settingOf(port, ports)}`
   if (holder === null) return `port ${port} is taken by another program: stop that, or ${remedy}`
   const { command, pid } = holder
-  // The package of Debian starts a service that takes port 80.
+  // Debian's package starts a service that takes port 80.
   const stop = command === 'caddy' ? 'systemctl disable --now caddy ends the one of the system' : 'stop it'
   return `port ${port} is taken by ${command} (pid ${pid}): ${stop}, or ${remedy}`
 }
 
-/** Says what to do about a port that the user may not listen on. */
+/** Returns a message for a port that the user may not listen on, with what to do about it. */
 export const portForbidden = (port: number, ports: EdgePorts): string =>
   `this user may not listen on port ${port}: let the service have the right (fairlead service install), run ` +
   `sysctl net.ipv4.ip_unprivileged_port_start=${port}, or choose a port above 1023 with ${settingOf(port, ports)}`
@@ -35,7 +35,7 @@ export class PortTakenError extends Error {
   }
 }
 
-/** Says for operators what keeps the edge from running as it should, from the error of a start or a change of it. */
+/** Returns a message for operators that explains an error of a start or a change of the edge. */
 export async function reasonOf(error: unknown, ports: EdgePorts): Promise<string> {
   if (error instanceof PortTakenError) return portTaken(error.port, ports, await findHolder(error.port))
   const message = error instanceof Error ? error.message : String(error)
@@ -45,7 +45,7 @@ export async function reasonOf(error: unknown, ports: EdgePorts): Promise<string
   return reason === 'permission denied' ? portForbidden(port, ports) : message
 }
 
-/** True when Caddy could not listen on this port, or on any, because another program does. */
+/** True when Caddy could not listen on this port, or on any port, because another program uses it. */
 export const isTaken = (error: unknown, port?: number): boolean =>
   error instanceof Error &&
   error.message.includes(`${port === undefined ? '' : `:${port}`}: bind: address already in use`)

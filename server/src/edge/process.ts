@@ -10,27 +10,26 @@ import { markOf } from './record.ts'
 
 const readyMs = 20_000
 const pollMs = 20
-/** Longer than the time that Caddy gives its own servers to finish. */
+/** Longer than Caddy gives its own servers to finish. */
 const graceMs = 12_000
 
-/** Thrown when Caddy ended while it started. The message is what it printed last. */
+/** Thrown when Caddy ended during its start. The message is the last line that it printed. */
 export class CaddyStartError extends Error {
   override readonly name = 'CaddyStartError'
 }
 
 export interface StartOptions {
   readonly home: EdgeHome
-  /** The program of Caddy. */
   readonly file: string
-  /** The unprivileged user that it runs as; `null` for that of the server. */
+  /** The unprivileged user that Caddy runs as; `null` for the server's user. */
   readonly runAs: LesserUser | null
-  /** The path of a file that does not exist yet. Caddy writes its pid there as soon as it serves. */
+  /** The path of a file that does not exist yet. Caddy writes its pid there when it starts to serve. */
   readonly pidFile: string
   readonly signal: AbortSignal
 }
 
 /**
- * Starts a Caddy that outlives this process, with the configuration that has been written for it. Resolves when it serves.
+ * Starts a Caddy process that outlives this one, with the configuration written for it. Resolves when it serves.
  *
  * @throws CaddyStartError
  */
@@ -46,7 +45,7 @@ export async function startCaddy(options: StartOptions): Promise<ProcessIdentity
   try {
     const child = startProcess(program, rest, {
       cwd: '/',
-      // Nothing of the server's own. Without a home, Caddy would write to the folder that it is in.
+      // Nothing from the server's environment. Without HOME, Caddy would write to its working directory.
       env: {
         ...markOf(home),
         ...memorySettings(),
@@ -73,8 +72,9 @@ export async function startCaddy(options: StartOptions): Promise<ProcessIdentity
 }
 
 /**
- * Settings of the Go runtime (https://pkg.go.dev/runtime). Caddy keeps little in memory, and makes much of each request: it would
- * collect garbage many times a second. It collects rarely, up to a quarter of the machine's memory, and as often as needed beyond.
+ * Settings of the Go runtime (https://pkg.go.dev/runtime). Caddy keeps little memory but allocates much for each
+ * request, so by default it would collect garbage many times a second. With these settings it collects rarely up to a
+ * quarter of the machine's memory, and as often as needed beyond.
  */
 const memorySettings = () => ({ GOGC: '400', GOMEMLIMIT: String(Math.floor(machineBytes() / 4)) })
 
@@ -93,12 +93,12 @@ async function untilReady(identity: ProcessIdentity, pidFile: string, signal: Ab
   }
 }
 
-/** Ends a Caddy: its requests may finish for `finishMs`. */
+/** Ends a Caddy process; its requests may finish for `finishMs`. */
 export async function endCaddy(identity: ProcessIdentity, finishMs = graceMs): Promise<void> {
   await killAll({ leaders: [identity] }, { graceMs: finishMs })
 }
 
-/** Opens the file for what Caddy prints. The one of the start before is kept: it may explain why Caddy has ended. */
+/** Opens the file for Caddy's output. Keeps the file of the previous start, which may explain why Caddy ended. */
 async function openOutput({ output }: EdgeHome) {
   const size = await stat(output).then(
     (info) => info.size,
@@ -111,7 +111,7 @@ async function openOutput({ output }: EdgeHome) {
 
 const mostBytes = 2000
 
-/** Returns the last line that Caddy has printed, such as `Error: loading initial config: …`. */
+/** Returns the last line that Caddy printed, such as `Error: loading initial config: …`. */
 async function lastLineOf({ output }: EdgeHome): Promise<string> {
   const text = await readFile(output, 'utf8').catch(() => '')
   const line = text.trim().split('\n').at(-1)?.slice(0, mostBytes) ?? ''

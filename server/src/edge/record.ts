@@ -7,39 +7,40 @@ import { type EdgeHome, edgeHome, writeWhole } from './home.ts'
 
 const record = z.object({
   pid: z.int().positive(),
-  /** Of the process, as in /proc; together with the pid it identifies the process. */
+  /** The start time of the process, as in /proc; it identifies the process together with the pid. */
   startTime: z.string(),
-  /** The start of the system that `startTime` counts from. */
+  /** The boot of the system that `startTime` counts from. */
   boot: z.string().nullable(),
-  /** The version of Caddy. */
   version: z.string(),
-  /** A fingerprint of the configuration that it has. */
+  /** A fingerprint of its configuration. */
   configuration: z.string(),
-  /** The path of its socket for the operator. */
+  /** The path of the socket of its administration API. */
   admin: z.string(),
 })
 
-/** A Caddy that a server has started, as that server has written it down. */
+/** The record that a server has written about a Caddy that it started. */
 export type EdgeRecord = Readonly<z.output<typeof record>>
 
-/** The variable in the environment of each Caddy of this data directory, for one whose server ended before it could record it. */
+/**
+ * The variable that marks each Caddy of this data directory, in case its server ended before it could write the record.
+ */
 const marker = 'FAIRLEAD_EDGE'
 
-/** Returns the environment that marks a process as the edge of this folder. */
+/** Returns the variables that mark a process as the edge of this folder. */
 export const markOf = ({ folder }: Pick<EdgeHome, 'folder'>): Readonly<Record<string, string>> => ({ [marker]: folder })
 
-/** The Caddys of a data directory that run. */
+/** The running Caddy processes of a data directory. */
 export interface FoundEdges {
-  /** The one that serves, as far as is known. */
+  /** The process that serves, as far as is known. */
   readonly current: EdgeRecord | null
-  /** Others, left by a server that was killed while it started or replaced one. */
+  /** Other processes, left by a server that was killed while it started or replaced one. */
   readonly others: readonly ProcessIdentity[]
 }
 
 /**
- * Finds the Caddys that run.
+ * Finds the running Caddy processes.
  *
- * @param user the user that they run as; `null` for that of the server. Processes of others are not believed
+ * @param user the user that they run as; `null` for the server's user. Processes of other users are not trusted
  */
 export async function findRunning(home: EdgeHome, user: OsUser | null): Promise<FoundEdges> {
   const uid = user?.uid ?? process.getuid?.()
@@ -53,14 +54,13 @@ export async function findRunning(home: EdgeHome, user: OsUser | null): Promise<
   return { current, others }
 }
 
-/** A Caddy of a data directory. */
 export interface EdgeProcess extends ProcessIdentity {
-  /** The version of Caddy; null for one whose server ended before it could record it. */
+  /** The version of Caddy; null when its server ended before it could write the record. */
   readonly version: string | null
   readonly isRunning: boolean
 }
 
-/** Finds the Caddys of a data directory, whoever runs them: the folders of the edge say who its user is. */
+/** Finds the Caddy processes of a data directory, under any user: the folders of the edge tell who its user is. */
 export async function edgeProcesses(dataDirectory: string): Promise<readonly EdgeProcess[]> {
   const home = edgeHome(dataDirectory)
   const uid = (await stat(home.caddy).catch(() => null))?.uid
@@ -73,13 +73,13 @@ export async function edgeProcesses(dataDirectory: string): Promise<readonly Edg
   ]
 }
 
-/** Returns what is recorded of a process of this start of the system; it may have ended. */
+/** Returns the record of a process from this boot of the system; the process may have ended. */
 export async function readRecord({ record: path }: Pick<EdgeHome, 'record'>): Promise<EdgeRecord | null> {
   try {
     const found = record.parse(JSON.parse((await readOptional(path)) ?? ''))
     return found.boot === bootId() ? found : null
   } catch {
-    // There is none, or a power failure has left it without its content.
+    // The file is missing, or a power failure has left it empty.
     return null
   }
 }

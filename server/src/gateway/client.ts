@@ -25,63 +25,66 @@ export type {
 export { addTraffic } from './protocol/calls.ts'
 export { addCounts, quantileOf } from './protocol/latency.ts'
 
-/** True for the error of a call that the gateway has not answered, although another one was started in its place. */
+/** True for a call that failed because the gateway did not answer, although it was restarted. */
 export function isUnanswered(error: unknown): boolean {
   return [callOverdue, gatewayUnreachable].includes((error as NodeJS.ErrnoException).code ?? '')
 }
 
 export interface DrainOptions {
-  /** After this time the requests that still run are cut. */
+  /** After this time the remaining requests are cut. */
   readonly timeoutMs: number
-  /** Ends the waiting: the requests that still run go on. */
+  /** Ends the waiting; the remaining requests continue. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Public traffic to apps, as the server sees it. The engine looks a route up for each request, so a switch drops no
- * connection.
+ * Public traffic to apps, as the server controls it. The gateway looks a route up for each request, so a switch drops
+ * no connection.
  */
 export interface Gateway {
   /**
-   * Starts to answer for an app: 503 until a release is routed. Does nothing for one that is open already at this address;
-   * one that is open at another address moves with its route. Rejects with code `EADDRINUSE` when somebody else holds the
-   * address.
+   * Starts to answer for an app, with 503 until a release is routed. Does nothing for an app that is already open at
+   * this address; an app that is open at another address moves with its route. Rejects with code `EADDRINUSE` when
+   * another program or app has the address.
    */
   open(appId: string, address: PublicAddress): Promise<void>
   /**
-   * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves when the gateway has confirmed the
-   * switch, with the upstream that answered before. Rejects for an app that is not open.
+   * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves with the previous upstream when the
+   * gateway has confirmed the switch. Rejects for an app that is not open.
    */
   route(appId: string, upstream: Upstream | null): Promise<Upstream | null>
-  /** The upstream that the gateway confirmed last; null when none. Answered from the client's memory. */
+  /** The upstream that the gateway confirmed last; null when there is none. Reads only the client's memory. */
   current(appId: string): Upstream | null
   /**
-   * Resolves when no request or upgraded connection is left on `upstream`; after `timeoutMs` the rest is cut. When
-   * `signal` aborts it resolves early, and nothing is cut. Rejects while `upstream` is still routed.
+   * Resolves when no request or upgraded connection is left on `upstream`; the rest is cut after `timeoutMs`. When
+   * `signal` aborts it resolves early and cuts nothing. Rejects while `upstream` is still routed.
    */
   drain(upstream: Upstream, options: DrainOptions): Promise<void>
   /**
-   * Resolves with the status that the gateway would answer for a path of a static site, which needs no route yet: 503 when
-   * it cannot read the folder.
+   * Resolves with the status that the gateway would answer for a path of a static site, which needs no route yet: 503
+   * when the gateway cannot read the folder.
    */
   probe(site: SiteEndpoint, path: string): Promise<number>
-  /** Stops answering for an app at once; running requests get `timeoutMs` to finish, none without it. */
+  /** Stops answering for an app at once. Running requests get `timeoutMs` to finish, by default no time. */
   close(appId: string, options?: { readonly timeoutMs: number }): Promise<void>
-  /** Resolves with the requests since the last call, of apps that had any; also of those that were closed since. */
+  /** Resolves with the requests since the last call, for all apps that had any, including apps closed since then. */
   takeTraffic(): Promise<AppTraffic[]>
   /**
-   * Calls the listener when an upstream's endpoint refuses a connection, or its folder cannot be read: once for each upstream and endpoint until it is
-   * routed again. Returns a function that removes the listener.
+   * Calls the listener when an endpoint of an upstream refuses a connection, or its folder cannot be read: once for
+   * each upstream and endpoint until it is routed again. Returns a function that removes the listener.
    */
   onRefused(listener: (refused: RefusedEndpoint) => void): () => void
   /** Stops everything; running requests get `timeoutMs` to finish. */
   stop(options: { readonly timeoutMs: number }): Promise<void>
 }
 
-/** A gateway with the call that opens the port that all apps share. Resolves at once when every app has its own port. */
+/**
+ * A gateway whose `listen` opens the port that all apps share. `listen` resolves at once when every app has a separate
+ * port.
+ */
 export interface GatewayClient extends Gateway, EdgeGateway {
   listen(): Promise<void>
-  /** The apps that are open, as the gateway confirmed last. */
+  /** The open apps, as the gateway confirmed last. */
   apps(): readonly OpenApp[]
 }
 
@@ -89,19 +92,19 @@ export interface ClientOptions {
   readonly call: Call
   readonly onRefused: Gateway['onRefused']
   readonly onUncertified: EdgeGateway['onUncertified']
-  /** Everything that the gateway has at the beginning. The client changes it with its calls. */
+  /** The initial state of the gateway. The client updates it with its calls. */
   readonly known: Known
 }
 
-/** Creates the server's side of a gateway: makes calls, waits for their replies and remembers what was confirmed. */
+/** Creates the server's side of a gateway, which makes calls and remembers what was confirmed. */
 export function createClient({ call, onRefused, onUncertified, known: all }: ClientOptions): GatewayClient {
   const known = all.apps
   const edge = createEdgeClient({ call, onUncertified, known: all })
-  /** The number of times that an app was closed: what was confirmed for it before that is not remembered. */
+  /** The number of times that each app was closed. Confirmations from before a close are not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
 
-  /** Remembers what a call has confirmed, unless the app was closed in the meantime. */
+  /** Remembers the confirmed result of a call, unless the app was closed in the meantime. */
   async function remembering<Result>(
     appId: string,
     work: Promise<Result>,
@@ -136,7 +139,7 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
   const route: Gateway['route'] = async (appId, upstream) => {
     const confirmed = known.get(appId)?.upstream ?? null
     const before = await remembering(appId, call('route', { appId, upstream }), (app) => app && { ...app, upstream })
-    // The call was repeated because the connection broke, and the first one had taken effect.
+    // The call was repeated after a broken connection, and the first call had taken effect.
     const isRepetition = before !== null && upstream !== null && isSameUpstream(before, upstream)
     return isRepetition ? confirmed : before
   }

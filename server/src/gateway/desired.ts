@@ -1,13 +1,13 @@
 import type { OpenApp } from './protocol/calls.ts'
 import { createHostNames, type HostNames } from './protocol/host-names.ts'
 
-/** The desired state of the gateway. A gateway that is started in place of another one is given all of it. */
+/** The desired state of the gateway. A gateway that is started in place of another one receives all of it. */
 export interface Known {
   readonly apps: Map<string, OpenApp>
   readonly names: HostNames
-  /** By name; null for one of an earlier server, of which this one knows the name alone. */
+  /** Keyed by name; null for a certificate of an earlier server, whose content is unknown. */
   readonly certificates: Map<string, string | null>
-  /** By path; null as above. */
+  /** Keyed by path; null for an answer of an earlier server. */
   readonly answers: Map<string, string | null>
 }
 

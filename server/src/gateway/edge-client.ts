@@ -4,33 +4,33 @@ import type { AppNames, HostName } from './protocol/host-names.ts'
 import type { Call } from './protocol/rpc.ts'
 
 /**
- * The names, certificates and answers that the gateway has for an edge in front of it. All calls may be repeated, and take
- * effect in every later gateway too. Host names are in lower case, without the root's dot; other ones throw a `TypeError`.
+ * The names, certificates and answers for the edge in front of the gateway. All calls are idempotent, and also apply to
+ * every later gateway. Host names are in lower case without the root's dot; other names throw a `TypeError`.
  */
 export interface EdgeGateway {
   /**
-   * Replaces all further host names of an app, which need not be open yet. One that another app has is taken from it. `close`
-   * frees them.
+   * Replaces all additional host names of an app, which need not be open yet. A name that another app has moves to this
+   * app. `close` frees the names.
    */
   name(appId: string, names: readonly HostName[]): Promise<void>
   /**
    * Shows this certificate for a name, or for `*.` and a name, which covers one label; null removes it.
    *
-   * @param pem the private key, and the certificates from the name's own upwards
+   * @param pem the private key, then the chain, which starts with the certificate of the name
    */
   certify(name: string, pem: string | null): Promise<void>
-  /** Answers with a text at a path below `/.well-known/`, for every host that the edge passes on; null removes it. */
+  /** Answers with a text at a path below `/.well-known/`, for every host of the edge; null removes the answer. */
   answerAt(path: string, body: string | null): Promise<void>
   /**
-   * Calls the listener when somebody asks for the certificate of a name that is served here and has none: at most once in
-   * 10 s for a name. A wildcard that has a name stands for all that it covers. Returns a function that removes the listener.
+   * Calls the listener when a visitor asks for the certificate of a served name that has none: at most once in 10 s for
+   * each name. A wildcard name stands for all names that it covers. Returns a function that removes the listener.
    */
   onUncertified(listener: (hostname: string) => void): () => void
-  /** The names of all apps, also of apps that are not open. */
+  /** The names of all apps, including apps that are not open. */
   names(): readonly AppNames[]
-  /** The names with a certificate, also with one that an earlier server has left. */
+  /** The names with a certificate, including certificates from an earlier server. */
   certificates(): readonly string[]
-  /** The paths with an answer, also with one that an earlier server has left. */
+  /** The paths with an answer, including answers from an earlier server. */
   answers(): readonly string[]
 }
 
@@ -41,7 +41,7 @@ export function createEdgeClient({
 }: {
   readonly call: Call
   readonly onUncertified: EdgeGateway['onUncertified']
-  /** Changed as soon as a call is made: a gateway that starts meanwhile has what was asked for. */
+  /** Updated when a call starts, so that a gateway that starts during the call already gets the change. */
   readonly known: Known
 }): EdgeGateway & { forgetAll(): void } {
   return {

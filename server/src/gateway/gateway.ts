@@ -10,17 +10,18 @@ export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
   readonly dataDirectory: string
 }
 
-/** A gateway in a process of its own that outlives the server. */
+/** A gateway in a separate process that outlives the server. */
 export interface GatewayProcess extends GatewayClient {
-  /** Ends the connection to the gateway, which goes on with its last routes. Use `stop` to end the gateway too. */
+  /** Closes the connection; the gateway continues with its last routes. Use `stop` to end the gateway too. */
   leave(): void
-  /** Returns in a sentence that the gateway, or one of its processes, does not answer; undefined while all do. */
+  /** Returns a sentence when the gateway, or one of its processes, does not answer; undefined while all answer. */
   problem(): string | undefined
 }
 
 /**
- * Connects to the gateway of the data directory if one runs, and knows its apps and routes then. Otherwise one is started
- * by the first `open` or `listen`. When it ends, another one is started at once, with the same listeners and routes.
+ * Connects to the running gateway of the data directory, if there is one, and loads its apps and routes. Otherwise the
+ * first `open` or `listen` starts a gateway. A gateway that ends is started again at once, with the same listeners and
+ * routes.
  */
 export async function connectGateway({ dataDirectory, ...options }: GatewayOptions): Promise<GatewayProcess> {
   const known = createKnown()

@@ -23,9 +23,9 @@ const readyMs = 20_000
 const lockRetryMs = 20
 
 /**
- * Returns the command that runs a gateway of this version. The folder is named for those who look at the processes.
+ * Returns the command that runs a gateway of this version. The folder in it only helps readers of the process list.
  *
- * @param isPrivileged true when root starts it, which may give up its rights; another user has none
+ * @param isPrivileged true when root runs the command and has to drop its rights
  */
 export function gatewayCommand(
   { folder }: GatewayHome,
@@ -41,8 +41,8 @@ export function gatewayCommand(
 }
 
 /**
- * Starts a gateway that outlives this process, and resolves when it takes calls. Servers that try it at the same time do
- * so one after the other: `isNeeded` is asked when this one's turn has come.
+ * Starts a gateway that outlives this process, and resolves when it takes calls. Servers take turns: `isNeeded` is
+ * called when it is this server's turn.
  */
 export async function launchGateway(
   home: GatewayHome,
@@ -77,7 +77,7 @@ async function start(
   child.unref()
   try {
     const ready = untilReady(child)
-    // A child that could not be started has no channel.
+    // A child that failed to start has no channel.
     if (child.connected) child.send({ type: 'start', home, options } satisfies Assignment, () => {})
     await ready
   } catch (error) {
@@ -105,14 +105,14 @@ async function untilReady(child: ChildProcess): Promise<void> {
   }
 }
 
-/** The unprivileged user of a gateway whose server is root, with what it needs to run as that user. */
+/** The unprivileged user of a gateway whose server runs as root, with what the gateway needs to run as that user. */
 export interface RunAs extends LesserUser {
-  /** Node and the gateway's program, where the user can read them. */
+  /** Paths of Node and of the gateway's program that the user can read. */
   readonly node: string
   readonly program: string
 }
 
-/** Finds Node and the gateway's program where the user can read them. Copies them to `runtime` otherwise. */
+/** Finds paths of Node and the gateway's program that the user can read. Copies them to `runtime` otherwise. */
 export async function reachableGateway({
   runtime,
   user,
@@ -120,20 +120,20 @@ export async function reachableGateway({
 }: {
   readonly runtime: string
   readonly user: OsUser
-  /** Of the gateway's program, which names the copy. */
+  /** The version of the gateway's program, which becomes part of the copy's name. */
   readonly version: string
 }): Promise<Pick<RunAs, 'node' | 'program'>> {
   const [node, program] = await Promise.all([
     reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
-    // By its name a module: no package.json is beside the copy.
+    // The ending makes it a module, because the copy has no package.json beside it.
     reachableCopy({ source: programFile('gateway'), copyTo: join(runtime, `gateway-${version}.mjs`), user }),
   ])
   return { node, program }
 }
 
 /**
- * Returns the version of the gateway's program: a fingerprint of its file and of Node. It stays the same over an update of
- * Fairlead that does not change the gateway, so that such an update leaves the running one alone, with its WebSockets.
+ * Returns the version of the gateway's program: a fingerprint of its file and of Node. An update of Fairlead that does
+ * not change it keeps the running gateway, and with it the open WebSockets.
  */
 export async function programVersion(): Promise<string> {
   const hash = createHash('sha256').update(process.version)

@@ -36,10 +36,10 @@ import { killGateway, readGatewayRecord } from './record.ts'
 const firstRetryMs = 50
 const adoptRetryMs = 500
 const longestRetryMs = 5_000
-/** A call fails when no gateway has been reached for this time, or when its connection has broken so often. */
+/** A call fails after this time without a connection to a gateway, or after this many broken connections. */
 const unreachableMs = 60_000
 const mostLosses = 5
-/** A gateway that is away or silent for longer is told as a problem: replacing one takes less. */
+/** A gateway that is absent or silent for longer is reported as a problem. Replacing a gateway takes less time. */
 const tellMs = 3_000
 
 export interface LinkOptions {
@@ -47,29 +47,33 @@ export interface LinkOptions {
   readonly options: ProgramOptions
   /** The user that the gateway runs as; `null` for the user of the server. */
   readonly runAs: RunAs | null
-  /** The epoch of this server's leadership: a gateway refuses servers of older ones than it has seen. */
+  /** The epoch of this server's leadership. A gateway refuses servers with an older epoch than it has seen. */
   readonly epoch: number
-  /** How long a gateway that is replaced may finish what it has. */
+  /** How long a replaced gateway may take to finish its requests. */
   readonly retireMs: number
   readonly log: Log
-  /** Everything that the gateway should have: filled with what that one has which is found at first. */
+  /** The desired state of the gateway. It is filled at first with the state of the gateway that is found running. */
   readonly known: Known
 }
 
-/** A connection to the gateway that is kept up: a gateway that has ended is started again, with its listeners and routes. */
+/**
+ * A connection to the gateway that is restored when it breaks. A gateway that has ended is started again, with its
+ * listeners and routes.
+ */
 export interface Link {
   readonly onRefused: Listeners<RefusedEndpoint>['add']
   readonly onUncertified: Listeners<string>['add']
   /**
-   * Makes a call. Starts the gateway when the call needs one. A call whose connection breaks is made again; rejects when
-   * another server has taken the gateway, and with code `GATEWAY_UNREACHABLE` when none could be reached for a minute.
+   * Makes a call, and starts the gateway when the call needs one. Repeats a call whose connection breaks. Rejects when
+   * another server has taken the gateway, and with code `GATEWAY_UNREACHABLE` when no gateway could be reached for a
+   * minute.
    */
   readonly call: Call
-  /** Connects to a gateway that runs already, if there is one. */
+  /** Connects to a running gateway, if there is one. */
   adopt(): Promise<void>
-  /** Returns in a sentence that the gateway, or one of its processes, does not answer; undefined while all do. */
+  /** Returns a sentence when the gateway, or one of its processes, does not answer; undefined while all answer. */
   problem(): string | undefined
-  /** Ends the connection; the gateway goes on. */
+  /** Closes the connection; the gateway continues. */
   leave(): void
 }
 
@@ -78,7 +82,7 @@ export function createLink(options: LinkOptions): Link {
   const refusals = createListeners<RefusedEndpoint>()
   const uncertified = createListeners<string>()
   const on: OnNotice = { refused: refusals.emit, uncertified: uncertified.emit }
-  /** True when a gateway is needed, or was found. */
+  /** True when a gateway is needed or was found. */
   let wanted = false
   let isFirst = true
   let ended: Error | null = null
@@ -87,7 +91,7 @@ export function createLink(options: LinkOptions): Link {
   let isListening = false
   let connection: Connection | null = null
   let connecting: Promise<Connection> | null = null
-  /** Since when a connection is needed that is not there. */
+  /** The time since which a needed connection is missing. */
   let awaySince = 0
 
   const ensure = (): Promise<Connection> | Connection => {
@@ -99,7 +103,7 @@ export function createLink(options: LinkOptions): Link {
     return connecting
   }
 
-  /** Tries until there is a connection to a gateway of this version and these options that has all known apps. */
+  /** Retries until it is connected to a gateway of this version and these options that has all known apps. */
   async function establish(): Promise<Connection> {
     for (let retryMs = firstRetryMs; ; retryMs = Math.min(retryMs * 2, longestRetryMs)) {
       if (ended !== null) throw ended
@@ -145,7 +149,7 @@ export function createLink(options: LinkOptions): Link {
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== connectionLost) throw error
         if (losses === mostLosses) throw unreachable('was lost again and again')
-        // The gateway that was asked to stop has ended before it could reply.
+        // The gateway ended on our request before it could reply.
         if (name === 'stop') return withoutGateway(name)
       }
     }
@@ -165,7 +169,7 @@ export function createLink(options: LinkOptions): Link {
     onUncertified: uncertified.add,
     async adopt() {
       const look = () => connect(home, { epoch, on, user: options.runAs?.user ?? null, log })
-      // One that was just killed may still accept: its socket goes a moment later.
+      // A gateway that was just killed may still accept connections: its socket disappears a moment later.
       const found = await look().catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== connectionLost) throw error
         await sleep(adoptRetryMs)
@@ -193,7 +197,7 @@ export function createLink(options: LinkOptions): Link {
   }
 }
 
-/** Resolves as the connection does; rejects when that takes too long. */
+/** Waits for the connection; rejects when that takes too long. */
 async function unlessUnreachable(connecting: Promise<Connection>): Promise<Connection> {
   const late = Promise.withResolvers<never>()
   const giveUp = () => late.reject(unreachable(`could not be reached for ${unreachableMs / 1000} s`))
@@ -209,14 +213,17 @@ function isDismissal(error: unknown): error is Error {
   return error instanceof Error && (error as NodeJS.ErrnoException).code === gatewayDismissed
 }
 
-/** Returns what a gateway without any app answers. */
+/** Returns the reply of a gateway without apps. */
 function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['result'] {
   if (name === 'route' || name === 'probe') throw new Error('no app is open')
   const empty: InnerCalls['takeTraffic']['result'] = []
   return (name === 'takeTraffic' || name === 'stop' ? empty : null) as InnerCalls[Name]['result']
 }
 
-/** Connects to the gateway of this version and these options, which it starts, or puts in the place of another one. */
+/**
+ * Connects to the gateway of this version and these options. Starts it, or replaces another gateway with it, when
+ * needed.
+ */
 async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Promise<Connection> {
   const { home, known, epoch, runAs, log } = options
   const find = () => connect(home, { epoch, on, user: runAs?.user ?? null, log })
@@ -235,7 +242,7 @@ async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Prom
   return connection
 }
 
-/** Fills in what a gateway has. What the server has said itself in the meantime stays. */
+/** Adds what a gateway has. What the server has requested in the meantime takes precedence. */
 function remember({ apps, edge }: Welcome, known: Known): void {
   for (const app of apps) known.apps.set(app.appId, app)
   const has = new Set(known.names.all().map(({ appId }) => appId))
@@ -244,7 +251,7 @@ function remember({ apps, edge }: Welcome, known: Known): void {
   for (const path of edge?.answers ?? []) if (!known.answers.has(path)) known.answers.set(path, null)
 }
 
-/** Puts a gateway of this version and these options in the place of another one. */
+/** Replaces a running gateway with a gateway of this version and these options. */
 async function replace(
   { home, options, runAs, retireMs, log }: LinkOptions,
   connection: Connection,
@@ -257,7 +264,7 @@ async function replace(
   else {
     try {
       await makeHome(home, runAs?.user ?? null)
-      // The gateway that runs starts the next one, with the rights that it has itself.
+      // The running gateway starts the next one, with its own rights.
       const command = gatewayCommand(home, runAs, userOf(welcome.pid) === 0)
       await connection.replace({ command, options, retireMs })
     } catch (error) {
@@ -274,37 +281,36 @@ async function replace(
   return launched
 }
 
-/** The options that decide about the listening sockets. */
+/** The options that determine the listening sockets. */
 function listening({ host, apps }: ProgramOptions) {
   return { host, mode: apps.mode, port: apps.mode === 'hostnames' ? apps.port : null }
 }
 
-/** A gateway that answers nothing for this time hangs: it is ended, so that another one can take its place. */
+/** A gateway that answers nothing for this time hangs. It is killed, so that another gateway can replace it. */
 const silentMs = 10_000
-/** How long a gateway may take to close a connection that this server has ended. */
+/** How long a gateway may take to close a connection that this server has closed. */
 const closeMs = 1_000
 
-/** The code of the error for calls whose connection has broken: they may be made again on another one. */
+/** Error code of calls whose connection broke. They may be repeated on another connection. */
 export const connectionLost = 'GATEWAY_CONNECTION_LOST'
-/** The code of the error for calls that the gateway is too old for. */
+/** Error code of calls that the gateway is too old for. */
 const gatewayTooOld = 'GATEWAY_TOO_OLD'
-/** The code of the error for servers that lead the gateway no more. */
+/** Error code for servers that no longer lead the gateway. */
 const gatewayDismissed = 'GATEWAY_DISMISSED'
 
 /** A connection to a running gateway that has welcomed this server. */
 export interface Connection {
   readonly welcome: Welcome
   readonly call: PendingCalls<never>['call']
-  /** Asks the gateway to start another one in its place. Rejects when that one did not start. */
+  /** Asks the gateway to start its successor. Rejects when the successor did not start. */
   replace(request: Omit<Replace, 'type' | 'id'>): Promise<void>
-  /** Tells if the gateway answers. */
   readonly watch: Pick<Watch, 'silentForMs' | 'silentOthers'>
-  /** Resolves with the reason when the connection is over. */
+  /** Resolves with the reason when the connection has ended. */
   readonly over: Promise<Error>
   end(): void
 }
 
-/** Called with what the gateway tells by itself. */
+/** Called with the gateway's notices. */
 interface OnNotice {
   readonly refused: (refused: RefusedEndpoint) => void
   readonly uncertified: (hostname: string) => void
@@ -319,9 +325,9 @@ export interface ConnectOptions {
 }
 
 /**
- * Connects to the gateway; resolves with null when none is there. Rejects when it follows another server, or when somebody
- * else could be listening in its place. A gateway that does not answer, now or later, is ended with its workers, and the
- * connection with it.
+ * Connects to the gateway; resolves with null when there is none. Rejects when the gateway follows another server, or
+ * when another user could be listening in its place. A gateway that does not answer, now or later, is killed with its
+ * workers, and the connection ends.
  */
 export async function connect(home: GatewayHome, { epoch, on, user, log }: ConnectOptions): Promise<Connection | null> {
   if (!(await isPrivateDirectory(dirname(home.socket), user))) return null
@@ -373,7 +379,7 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
       const missing = missingIn(protocol, name, parameters)
       if (missing !== null) throw tooOld(missing)
       return calls.call(name, parameters, signal).catch((error: NodeJS.ErrnoException) => {
-        // The gateway may yet do what was asked. A new connection compares what it does with what it should do.
+        // The gateway may still execute the call. A new connection compares its state with the desired state.
         if (error.code === callOverdue) socket.destroy()
         throw error
       })
@@ -428,7 +434,9 @@ function tooOld(missing: string): Error {
   return Object.assign(new Error(message), { code: gatewayTooOld })
 }
 
-/** Returns what a gateway of this version of the calls cannot do of a call; null when it can answer it. */
+/**
+ * Returns what a gateway of protocol version `protocol` does not support in a call; null when it supports everything.
+ */
 function missingIn(protocol: number, name: CallName, parameters: InnerCalls[CallName]['parameters']): string | null {
   if (protocol < 4 && name === 'ping') return 'questions whether it answers'
   if (protocol < 3 && name in assertEdgeCall) return 'further host names and no certificates'
@@ -438,12 +446,12 @@ function missingIn(protocol: number, name: CallName, parameters: InnerCalls[Call
   return siteOf(parameters.upstream) === null ? null : 'static sites'
 }
 
-/** The ids of calls count from one. */
+/** Zero, because the ids of calls start at one. */
 const replaceId = 0
 
 const retryMs = 200
 
-/** Everything that a gateway should have and have open. */
+/** The desired state of a gateway, including the shared port. */
 export interface Desired {
   readonly known: Known
   /** True when the port that all apps share should be open. */
@@ -451,8 +459,8 @@ export interface Desired {
 }
 
 /**
- * Opens and routes what should be open and what the gateway does not have so. An address that is taken is tried again for
- * as long as the connection lasts; nothing else waits for it. Rejects when the connection breaks.
+ * Opens and routes what the gateway lacks. An address in use is retried for as long as the connection lasts, and
+ * nothing else waits for it. Rejects when the connection breaks.
  */
 export async function restore(connection: Connection, { known, isListening }: Desired, log: Log): Promise<void> {
   const found = new Map(connection.welcome.apps.map((app) => [app.appId, app]))
@@ -465,12 +473,15 @@ export async function restore(connection: Connection, { known, isListening }: De
     if (app !== undefined) await put(connection, app)
   })
   const work = [...puts, ...edgeWork(connection, known)]
-  // Last: the shared port and the edge find everything in its place.
+  // Last, so that the shared port and the edge find everything in place.
   if (isListening) work.push(async () => void (await connection.call('listen', null)))
   await Promise.all(work.map((each) => attempt(each, log)))
 }
 
-/** Returns the calls that give the gateway its host names, certificates and answers, of which it tells no values. */
+/**
+ * Returns the calls that bring host names, certificates and answers up to date. The gateway reports no contents of
+ * certificates and answers, so all known contents are sent again.
+ */
 function edgeWork({ welcome, call }: Connection, { names, certificates, answers }: Known): (() => Promise<void>)[] {
   const wanted = names.all()
   const found = new Map(welcome.edge?.names.map((app) => [app.appId, app.names]))
@@ -491,7 +502,10 @@ function edgeWork({ welcome, call }: Connection, { names, certificates, answers 
   ].map((make) => async () => void (await make()))
 }
 
-/** Does the work, or goes on trying while the caller continues. Rejects when the connection breaks. */
+/**
+ * Does the work. After a failure it retries in the background while the caller continues. Rejects when the connection
+ * breaks.
+ */
 async function attempt(work: () => Promise<void>, log: Log): Promise<void> {
   try {
     await work()
@@ -524,7 +538,7 @@ function isLost(error: unknown): boolean {
 }
 
 async function put(connection: Connection, { appId, address, upstream }: OpenApp): Promise<void> {
-  // One after the other, without waiting: they take effect in this order.
+  // Sent one after the other without waiting; they take effect in this order.
   const opened = connection.call('open', { appId, address })
   if (upstream === null) await opened
   else await Promise.all([opened, connection.call('route', { appId, upstream })])
@@ -534,7 +548,7 @@ function isSame(a: Upstream | null, b: Upstream | null): boolean {
   return a === null || b === null ? a === b : isSameUpstream(a, b)
 }
 
-/** Passes what happens on to those who listen. */
+/** Passes events on to listeners. */
 interface Listeners<Event> {
   emit(event: Event): void
   /** Returns a function that removes the listener. */

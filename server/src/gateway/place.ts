@@ -6,23 +6,29 @@ import type { OsUser } from '../platform/users.ts'
 import { type EdgeSockets, edgeSocketsOf, type GatewayHome, logOf } from './protocol/program.ts'
 
 const socketName = 'gateway.sock'
-/** A gateway that starts listens beside the path first, at this path with its pid. */
+/**
+ * A starting gateway listens first at a temporary path, which ends with its pid. This is the longest name of such a
+ * path.
+ */
 const longestName = `${socketName}.4194304`
 
-/** Returns where the gateway of a data directory is found. */
+/** Returns the paths of the gateway of a data directory. */
 export function gatewayHome(dataDirectory: string): GatewayHome {
   const folder = join(dataDirectory, 'gateway')
   return { folder, socket: join(chooseSocketFolder({ folder, name: longestName, owner: folder }), socketName) }
 }
 
-/** Returns where an edge reaches the gateway of a data directory. The folder is private to the gateway's user. */
+/**
+ * Returns the sockets where an edge reaches the gateway of a data directory. Only the gateway's user can enter the
+ * folder.
+ */
 export function edgeSockets(dataDirectory: string): EdgeSockets {
   return edgeSocketsOf(gatewayHome(dataDirectory))
 }
 
 /**
- * Creates the folders that nobody but the gateway's user may enter, or gives existing ones to that user, with the log. Rejects
- * when something else is in their place.
+ * Creates the private folders of the gateway's user, or hands existing ones, with the log, to that user. Rejects when
+ * something else is in their place.
  *
  * @param user `null` for the user of the server
  */
@@ -31,7 +37,7 @@ export async function makeHome(home: GatewayHome, user: OsUser | null): Promise<
   await makePrivateDirectory(folder, user)
   if (dirname(socket) !== folder) await makePrivateDirectory(dirname(socket), user)
   if (user === null) return
-  // The folder is that user's: what stands in the place of the log may be a link by now.
+  // The folder belongs to that user, who may have replaced the log by a link.
   const log = await open(logOf(home), constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   try {
     const { nlink, uid } = await log.stat()

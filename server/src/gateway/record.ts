@@ -5,25 +5,25 @@ import { bootId, isRunning, killGroup, type ProcessIdentity, unlessShort, userOf
 
 const record = z.object({
   pid: z.int().positive(),
-  /** Of the process, as in /proc; together with the pid it identifies the process. */
+  /** The start time of the process, as in /proc; it identifies the process together with the pid. */
   startTime: z.string(),
-  /** The start of the system that `startTime` counts from; missing in records of older versions. */
+  /** The boot of the system that `startTime` counts from; missing in records of older versions. */
   boot: z.string().nullish(),
   version: z.string(),
 })
 
-/** A gateway, as it has recorded itself in the folder `gateway` of the data directory. */
+/** The record that a gateway has written about itself in the folder `gateway` of the data directory. */
 export interface GatewayRecord extends Readonly<z.output<typeof record>> {
   readonly isRunning: boolean
 }
 
-/** Far more than a record has. */
 const mostBytes = 4096
 
 /**
  * Reads the record of a gateway; null when there is none.
  *
- * @param owner of the folder, who writes the record: one that names another user's process is not believed
+ * @param owner the owner of the folder, who writes the record. A record that names another user's process is not
+ * trusted
  */
 export async function readGatewayRecord(path: string, owner: number | undefined): Promise<GatewayRecord | null> {
   try {
@@ -32,12 +32,12 @@ export async function readGatewayRecord(path: string, owner: number | undefined)
     const isOfThisBoot = !parsed.boot || parsed.boot === bootId()
     return { ...parsed, isRunning: isOfThisBoot && isOwn && isRunning(parsed) }
   } catch (error) {
-    // There is none, or it is another file, or is being written.
+    // The file is missing, is another file, or is being written.
     return unlessShort(null)(error)
   }
 }
 
-/** The folder may be that of a user with less rights, who could put anything there. */
+/** The folder may belong to a user with fewer rights, who could place anything there. */
 async function readStart(path: string): Promise<string> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
@@ -49,8 +49,8 @@ async function readStart(path: string): Promise<string> {
 }
 
 /**
- * Ends a gateway that does not answer, with its workers, which may hang as well. Nothing else than processes of its user are
- * ended: the pid is what that user says.
+ * Kills a gateway that does not answer, with its workers, which may hang as well. Kills only processes of the gateway's
+ * user, because that user wrote the pid.
  */
 export function killGateway(gateway: ProcessIdentity, uid: number | undefined): void {
   if (isRunning(gateway) && userOf(gateway.pid) === uid) killGroup(gateway.pid)

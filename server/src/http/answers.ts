@@ -14,7 +14,9 @@ export interface Answer {
   readonly text?: TextAnswer
 }
 
-/** Strips a handler's result to the declared response. With `strict` an undeclared field is an error instead; for tests. */
+/**
+ * Strips a handler's result to the declared response. With `strict` an undeclared field is an error instead; for tests.
+ */
 export function renderAnswer(
   operation: Operation,
   result: unknown,
@@ -43,7 +45,7 @@ export function renderAnswer(
   return { status, headers, body: stripped }
 }
 
-/** Returns the path of the created resource: that of the group's `get` operation. */
+/** Returns the path of the created resource: the path of the group's `get` operation. */
 function locationOf(
   { name, path }: Operation,
   request: { readonly path: string; readonly params: Readonly<Record<string, string>> },

@@ -66,7 +66,7 @@ export interface ApplicationOptions {
   /** The dashboard's files, for every path that nothing else answers. */
   readonly pages: Middleware
   readonly isTrustedProxy: IsTrustedProxy
-  /** The connections of clients that the server may have at a time. */
+  /** The most connections of clients at a time. */
   readonly mostConnections: number
 }
 
@@ -125,7 +125,6 @@ export function createApplication(options: ApplicationOptions): Application {
   }
 }
 
-/** Returns the part of the API that a path belongs to. */
 function partOf(path: string): keyof MountedApi | undefined {
   if (path.startsWith('/v1/')) return 'v1'
   if (path.startsWith('/dashboard/api/')) return 'dashboard'
@@ -196,11 +195,14 @@ function mountApi(
 /** Connects a client to its run. Never rejects. */
 export type ConnectRun = (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>
 
-/** The only request that is taken out of HTTP. All others are answered as if they asked for no other protocol. */
+/** The only request that is taken out of HTTP. All other requests are answered as plain HTTP. */
 const isUpgrade = ({ headers, url }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket' && url === connectPath
 
-/** Passes requests for a WebSocket on, once something takes them; before that, they are closed, and clients try again. */
+/**
+ * Passes requests for a WebSocket on, once a handler is set. Before that, their connections are closed, and clients try
+ * again.
+ */
 function passUpgrades(server: Server): (connect: ConnectRun) => void {
   let connect: ConnectRun | undefined
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {

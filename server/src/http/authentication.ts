@@ -10,7 +10,6 @@ import type { Principal } from './principal.ts'
 export interface KeyAccess {
   /** Resolves to the principal of an `Authorization` header, or to `undefined`. */
   readonly authenticate: (authorization: string) => Promise<Principal | undefined>
-  /** Counts a request against the limit of the principal's account. */
   readonly countRequest: CountRequest
 }
 
@@ -41,7 +40,7 @@ export function versionOne(
 /** The state of an account's rate limit window after a request was counted. */
 export interface RateLimit {
   readonly limit: number
-  /** How many more requests the window allows. */
+  /** The requests that the window still allows. */
   readonly remaining: number
   /** The end of the window in Unix seconds. */
   readonly reset: number
@@ -59,7 +58,7 @@ export type FailureLimiter = Pick<AttemptLimiter, 'take'>
 
 /**
  * Limits failed authentications. Without the database none can be counted, and all are allowed: a wrong key is refused
- * in any case, and whoever sends it should read that.
+ * in any case, and the client should get that answer.
  */
 export function createFailureLimiter(database: Database, logger: Logger): FailureLimiter {
   const { take } = rememberRefusals(createAttemptLimiter(database, failuresAMinute))
@@ -97,7 +96,9 @@ export function applyRateLimit(
   )
 }
 
-/** Counts a failed authentication against the client's network. Throws `rate_limit_exceeded` when there were too many. */
+/**
+ * Counts a failed authentication against the client's network. Throws `rate_limit_exceeded` when there were too many.
+ */
 export async function countFailure(ctx: Context, failures: FailureLimiter, address: string): Promise<void> {
   const retryAfter = await failures.take(networkOf(address))
   if (retryAfter === undefined) return

@@ -6,13 +6,13 @@ import { TooManyPieces } from '../platform/machine/http.ts'
 import { ownTurn } from '../platform/turns.ts'
 
 const limitBytes = 1024 * 1024
-/** A body must have arrived completely by then. */
+/** The time for a body to arrive completely. */
 const deadlineMs = 20_000
 
 /** Reads the JSON body into `ctx.request.body`, or `{}` when there is none. Throws `invalid_request`. */
 export function jsonBody(): Middleware {
   const parse = koaBody({
-    // Parsed below, once it is known that this takes no longer than for other texts of its size.
+    // Parsed below, after a check that parsing takes no longer than for other texts of this size.
     text: true,
     textTypes: ['application/json'],
     json: false,
@@ -39,7 +39,7 @@ export function jsonBody(): Middleware {
   }
 }
 
-/** Bodies below this size take no time that anybody notices. Larger ones are parsed one after the other. */
+/** Bodies below this size take a negligible time. Larger bodies are parsed one after the other. */
 const smallBytes = 16 * 1024
 
 async function withDeadline(reading: Promise<unknown>): Promise<void> {
@@ -111,7 +111,7 @@ function describe(error: Error & { type?: string; code?: string }): ApiError {
 
 /** The API's own bodies are a few levels deep. The limit stops bodies made to exhaust the stack. */
 const maxDepth = 32
-/** The API's own bodies have hundreds of values. Each takes time to parse and to validate, in which nobody else is answered. */
+/** The API's own bodies have hundreds of values. Parsing and validating each value blocks the event loop. */
 const maxValues = 2_000
 /** The longest text of the API is a dotenv file. A text counts as it is written, with its escapes. */
 const maxTextLength = 200_000
@@ -135,8 +135,9 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c]
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 
 /**
- * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the other value
- * (RFC 8259 §4), `__proto__`, excessive nesting, too many values, or a text that is too long. What it returns for a text that is no JSON says nothing.
+ * Returns the first problem that `JSON.parse` does not report: a duplicate key, for which other parsers may take the
+ * other value (RFC 8259 §4), `__proto__`, excessive nesting, too many values, or a text that is too long. The result
+ * for a text that is not JSON has no meaning.
  */
 export function jsonTextProblem(text: string): JsonTextProblem | undefined {
   const levels: Level[] = []
@@ -219,8 +220,8 @@ export interface BodyWatch {
 }
 
 /**
- * Watches a body that is taken as it arrives: fails when it stalls, or when its connection is closed before its end. Returns
- * a function that stops watching.
+ * Watches a streamed body: fails when it stalls, or when its connection is closed before its end. Returns a function
+ * that stops watching.
  */
 export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fail }: BodyWatch): () => void {
   const idle = setTimeout(() => fail(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
@@ -245,8 +246,8 @@ export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fa
 }
 
 /**
- * Answers with JSON. It is given to Koa as a text, because Koa compares any other body with `Response`, and reading that name
- * loads Node's whole client for the web, see `platform/machine/http.ts`.
+ * Answers with JSON. Koa gets a text, because it compares any other body with `Response`, and reading that name loads
+ * Node's whole fetch client (see `platform/machine/http.ts`).
  */
 export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
   ctx.type = 'json'

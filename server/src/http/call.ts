@@ -17,15 +17,15 @@ export interface Call<Name extends OperationName> {
   readonly body: BodyOutput<Name>
   /** All changes of the operation are made in this transaction. It is committed before the answer is sent. */
   readonly transaction: Name extends ChangeName ? Transaction : undefined
-  /** Operations without a transaction write their audit entry themselves, in the one in which they make their changes. */
+  /** Operations without a transaction write their audit entry themselves, in the transaction of their changes. */
   readonly audit: Routes[Name] extends { upload: string } | { waits: true }
     ? (transaction: Transaction, resourceId: string) => Promise<void>
     : undefined
   /** Adds facts to the entry of the audit log: nothing secret. */
   readonly note: (facts: Readonly<Record<string, unknown>>) => void
   /**
-   * Registers a callback that runs after the transaction was committed, and never if it was rolled back. The answer waits
-   * for it, and no transaction is open meanwhile.
+   * Registers a callback that runs after the transaction was committed, and never if it was rolled back. The answer
+   * waits for it. No transaction is open then.
    */
   readonly afterCommit: (callback: () => void | Promise<void>) => void
   readonly request: RequestFacts
@@ -33,7 +33,7 @@ export interface Call<Name extends OperationName> {
 
 export interface RequestFacts {
   readonly id: string
-  /** The client's address. Behind trusted proxies, the one that they report. */
+  /** The client's address. Behind trusted proxies, the address that they report. */
   readonly address: string
   /** The raw request, for operations whose body is not JSON. */
   readonly message: IncomingMessage
@@ -45,7 +45,7 @@ export interface RequestFacts {
 
 type Routes = typeof routes
 
-/** The operations that make their changes in one transaction: all but reads, uploads and those that wait. */
+/** The operations that make their changes in one transaction: all except reads, uploads and operations that wait. */
 export type ChangeName = {
   [Name in OperationName]: Routes[Name] extends { method: 'GET' } | { upload: string } | { waits: true } ? never : Name
 }[OperationName]
@@ -69,10 +69,11 @@ export type Handlers<Name extends OperationName = OperationName> = {
   readonly [N in Name]: (call: Call<N>) => Promise<Result<N>>
 }
 
-/** The handlers of one group of operations. */
 export type HandlersOf<Group extends string> = Handlers<Extract<OperationName, `${Group}.${string}`>>
 
-/** An entry of the audit log. `operation` is a name of the contract. Bodies are left out, and with them all secrets. */
+/**
+ * An entry of the audit log. `operation` is a name of the contract. Bodies are left out, because they may hold secrets.
+ */
 export interface AuditEntry {
   readonly accountId: string
   readonly actor: {
@@ -86,7 +87,7 @@ export interface AuditEntry {
   readonly operation: string
   readonly projectId: string | null
   readonly resourceId: string | null
-  /** Facts that the other fields do not tell; nothing secret. */
+  /** Facts that are not in the other fields; nothing secret. */
   readonly details?: Readonly<Record<string, unknown>>
 }
 

@@ -4,25 +4,27 @@ import { isIP, type Socket } from 'node:net'
 /** True for addresses of proxies whose `X-Forwarded-*` headers are trusted. */
 export type IsTrustedProxy = (address: string) => boolean
 
-/** The connections of the edge. Trust follows the listener that took them: they have no address that could be compared. */
+/**
+ * The connections of the edge. Trust follows the listener that took them: they have no address that could be compared.
+ */
 const fromEdge = new WeakSet<Socket>()
 
-/** Trusts the `X-Forwarded-*` headers of a connection, because nobody but the edge can have made it. */
+/** Trusts the `X-Forwarded-*` headers of a connection, because only the edge can have opened it. */
 export function trustAsEdge(socket: Socket): void {
   fromEdge.add(socket)
 }
 
 export const isFromEdge = (socket: Socket): boolean => fromEdge.has(socket)
 
-/** True when the other end of a connection is a proxy that is trusted. A connection without an address is nobody's. */
+/** True when the peer of a connection is a trusted proxy. A connection without an address is never trusted. */
 function isTrustedPeer(socket: Socket, isTrustedProxy: IsTrustedProxy): boolean {
   const address = peerAddress(socket)
   return isFromEdge(socket) || (address !== '' && isTrustedProxy(address))
 }
 
 /**
- * Returns the address of the client: that of the connection, or the rightmost entry of `X-Forwarded-For` that is not a
- * trusted proxy. Entries left of it are supplied by the client and untrusted.
+ * Returns the address of the client: the address of the connection, or the rightmost entry of `X-Forwarded-For` that is
+ * not a trusted proxy. Entries left of it are supplied by the client and untrusted.
  */
 export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTrustedProxy): string {
   let address = peerAddress(request.socket)
@@ -35,7 +37,7 @@ export function clientAddress(request: IncomingMessage, isTrustedProxy: IsTruste
   return address
 }
 
-/** Returns the address at the other end of a connection: that of the client, or of the proxy in front. */
+/** Returns the peer address of a connection: the address of the client, or of the proxy in front of the server. */
 export function peerAddress({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string {
   return plain(remoteAddress ?? '')
 }
@@ -58,7 +60,9 @@ export function clientOrigin(request: IncomingMessage, isTrustedProxy: IsTrusted
   return `${isSecure(request, isTrustedProxy) ? 'https' : 'http'}://${safe}`
 }
 
-/** Returns the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address (one site usually has a /64). */
+/**
+ * Returns the unit that limits count by: an IPv4 address, or the /64 of an IPv6 address (one site usually has a /64).
+ */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = (address.split('%')[0] ?? '').split('::')

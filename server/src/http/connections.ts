@@ -9,7 +9,7 @@ import { discardAll, isPaused } from '../platform/machine/http.ts'
 import { clientAddress, type IsTrustedProxy, isFromEdge, networkOf, peerAddress } from './client-address.ts'
 import { apiHeaders } from './middleware.ts'
 
-/** An answer of which the client reads nothing for this long is given up. */
+/** An answer is aborted when the client reads nothing of it for this long. */
 const stalledMs = 60_000
 
 /** The requests of a connection that are not answered yet, oldest first; none on an idle one. */
@@ -18,7 +18,7 @@ type UnderWay = Set<Pick<IncomingMessage, 'complete'>>
 /** The unit that connections are counted by. */
 interface Sender {
   readonly name: string
-  /** True for one that stands for many clients. */
+  /** True for a sender that stands for many clients. */
   readonly shared: boolean
 }
 
@@ -29,13 +29,14 @@ interface Peer {
 }
 
 /**
- * Limits the connections of a server to `most`, of which one peer gets at most half, so that none can shut out the others.
- * Trusted proxies stand for many clients and may use all. Of the edge, each client counts by itself, once its request has
- * begun. A peer that has its share, and opens one more connection, loses its oldest one that is idle, or else the oldest one
- * that is still sending its request: whoever shares an address with a flood is served in between.
+ * Limits the connections of a server to `most`. One peer gets at most half, so that it cannot shut out the others.
+ * Trusted proxies stand for many clients and may use all. A connection from the edge counts for its client, once its
+ * request has begun. When a peer with a full share opens one more connection, it loses its oldest idle connection, or
+ * else its oldest connection that is still sending a request. So a client that shares an address with a flood is still
+ * served.
  *
- * Connections are also closed when their headers take too long, after a pause between requests (both by Node), and when the
- * client stops reading its answer.
+ * Connections are also closed when their headers take too long, after a pause between requests (both by Node), and when
+ * the client stops reading its answer.
  */
 export function limitConnections(
   server: Server,
@@ -50,7 +51,10 @@ export function limitConnections(
     peers.join(socket, senderOf(socket, isTrustedProxy), requests)
     socket.once('close', () => peers.leave(socket))
   })
-  /** The edge opens a connection for each request, which says whose it is: from then on that client has it. */
+  /**
+   * The edge opens a connection for each request. From the start of the request on, the connection counts for the
+   * client that the request names.
+   */
   const begin = (request: IncomingMessage, requests: UnderWay): void => {
     const { socket } = request
     if (!isFromEdge(socket)) return
@@ -68,7 +72,7 @@ export function limitConnections(
     const requests = underWay.get(request.socket)
     if (requests === undefined) return
     begin(request, requests)
-    // A connection to a command is a request that is answered for as long as it lasts.
+    // A connection to a command counts as a request that is being answered.
     requests.add({ complete: true })
   })
   closeStalled(server, (socket) => (underWay.get(socket)?.size ?? 0) > 0)
@@ -94,7 +98,10 @@ function createPeers(most: number) {
   }
   return {
     leave,
-    /** Counts a connection, or closes it where its sender has its share and none of the others can make room. */
+    /**
+     * Counts a connection. Closes it when its sender has a full share and none of the other connections of the sender
+     * can make room.
+     */
     join(socket: Socket, sender: Sender, requests: UnderWay): void {
       const peer = peerOf(sender)
       names.set(socket, sender.name)
@@ -105,7 +112,7 @@ function createPeers(most: number) {
           socket.destroy()
           return
         }
-        // The new connection takes its place.
+        // The new connection replaces it.
         peer.connections.delete(replaced)
         replaced.destroy()
       }
@@ -130,7 +137,7 @@ function oldestToClose({ connections }: Peer): Socket | undefined {
   return undefined
 }
 
-/** Closes connections on which nothing happens, unless it is the server that has not answered yet, or has nothing to say. */
+/** Closes connections without any traffic, unless the server has not answered yet or has nothing to send. */
 function closeStalled(server: Server, isAnswering: (socket: Socket) => boolean): void {
   server.timeout = stalledMs
   server.on('timeout', (socket: Socket) => {
@@ -201,12 +208,12 @@ export function answerBroken(socket: Duplex, message: string): void {
   endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** How long a client may keep sending after its answer. A connection closed at once could lose the answer. */
+/** The time that a client may keep sending after its answer. A connection closed at once could lose the answer. */
 export const lingerMs = 10_000
 
 /**
- * Drains what is left of a request body after the answer was sent, for a limited time, so that clients that are still
- * sending get to read the answer.
+ * Drains what is left of a request body after the answer was sent, for a limited time, so that a client that is still
+ * sending can read the answer.
  */
 export function unreadBodies(): Middleware {
   return async (ctx, next) => {
@@ -226,7 +233,7 @@ function drain(request: IncomingMessage): void {
     return
   }
   const late = setTimeout(() => socket.destroy(), lingerMs)
-  // A body that is refused later closes its request, and its connection goes on.
+  // A body that is refused later closes its request, and its connection continues.
   const stop = () => {
     clearTimeout(late)
     socket.off('close', stop)

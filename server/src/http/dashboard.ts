@@ -17,9 +17,9 @@ import { createRouter } from './router.ts'
 import { parseBody } from './validation.ts'
 
 /**
- * The API for signed-in users: the dashboard's own routes, then `operations`, which are those of /v1. It authenticates by a
- * cookie and a header together. Browsers send the cookie with requests of any site and to every port of the host, so the
- * cookie alone is worth nothing, and every change must come from the server's own origin.
+ * The API for signed-in users: the dashboard's own routes, then `operations`, the same as under /v1. It authenticates
+ * by a cookie and a header together. Browsers send the cookie with requests of any site and to every port of the host,
+ * so the cookie alone proves nothing, and every change must come from the server's own origin.
  */
 export function dashboardApi(options: {
   readonly dashboard: Dashboard
@@ -56,7 +56,7 @@ interface DashboardState {
   signedIn: SignedIn | undefined
 }
 
-/** A call without its type parameter, as in operations/handle.ts. */
+/** A call without its type parameter, as in `operations.ts`. */
 type AnyHandler = (call: { readonly [Part in keyof DashboardCall<'session.get'>]: unknown }) => Promise<unknown>
 
 /** Mounts the dashboard's own routes: setup, sign-in, password and sessions. */
@@ -104,7 +104,10 @@ function send(ctx: Pick<Context, 'status' | 'type' | 'body'>, operation: Dashboa
   if (operation.response !== undefined) answerJson(ctx, operation.response.parse(result))
 }
 
-/** The secrets that a request brings: the values of its session cookies, and that of the header `X-Fairlead-Session`. */
+/**
+ * The secrets that a request brings: the values of its session cookies, and the value of the header
+ * `X-Fairlead-Session`.
+ */
 export interface SessionTokens {
   readonly cookies: readonly string[]
   /** Empty when there is none. */
@@ -152,16 +155,18 @@ export interface Dashboard {
 /** The longest possible life of a session. The server ends sessions earlier. */
 const cookieSeconds = 30 * 24 * 60 * 60
 
-/** Limits what is looked up for one request that carries many cookies of the same name. */
+/** Limits the lookups for one request with many cookies of the same name. */
 const maxTokens = 5
 
 /**
- * The header with the second secret of a session. The page keeps that in the storage of its origin, which other ports do
- * not share, and its scripts alone can send it. A form, a link or a picture of another page cannot.
+ * The header with the second secret of a session. The page keeps the secret in the storage of its origin, which other
+ * ports do not share. Only its scripts can send the header: a form, a link or an image of another page cannot.
  */
 const secretHeader = 'X-Fairlead-Session'
 
-/** Returns the cookie's name. The prefix `__Host-` ties it to this host and HTTPS; browsers refuse it over plain HTTP. */
+/**
+ * Returns the cookie's name. The prefix `__Host-` ties it to this host and HTTPS; browsers refuse it over plain HTTP.
+ */
 function cookieName(secure: boolean): string {
   return secure ? '__Host-fairlead_session' : 'fairlead_session'
 }
@@ -192,8 +197,8 @@ function setCookie(ctx: Pick<Context, 'append'>, token: string | null, secure: b
 
 /**
  * Throws `forbidden` on requests from other origins (CSRF). Browsers send `Sec-Fetch-Site` over HTTPS and to localhost.
- * Over plain HTTP to another machine they do not, but they send `Origin` with every change. Another port of this host is
- * another origin.
+ * Over plain HTTP to another machine they do not, but they send `Origin` with every change. Another port of this host
+ * is another origin.
  */
 function refuseOtherOrigins(ctx: Pick<Context, 'get'>, host: string): void {
   const site = ctx.get('Sec-Fetch-Site')

@@ -6,24 +6,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileIdentity } from '../platform/machine/file-identity.ts'
 import { trustAsEdge } from './client-address.ts'
 
-/** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the one that leads. */
+/** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the leader. */
 export interface EdgeListener {
   /**
-   * Listens at the path, in the place of any other server. Keeps listening when the leadership is lost, until another server
-   * has taken the path: requests find an open socket all the time.
+   * Listens at the path, in place of any other server. After the leadership is lost, keeps listening until another
+   * server has taken the path, so that requests always find an open socket.
    *
-   * @param path in a folder that nobody but the server and the edge may enter
-   * @param gid the group that may connect besides the user of this process; `null` for nobody else
+   * @param path in a folder that only the server and the edge may enter
+   * @param gid the group that may connect besides the user of this process; `null` for no group
    */
   listen(path: string, gid: number | null): Promise<void>
-  /** Stops accepting when another server has taken the path, or after `withinMs`. Resolves when all has been finished. */
+  /**
+   * Stops accepting when another server has taken the path, or after `withinMs`. Resolves when everything accepted has
+   * finished.
+   */
   retire(withinMs: number): Promise<void>
-  /** Stops accepting at once. Resolves when all that was accepted has been finished. */
+  /** Stops accepting at once. Resolves when everything accepted has finished. */
   close(): Promise<void>
 }
 
 const lookEveryMs = 50
-/** The time to accept what waits at the socket when the path names another one, so that nothing more comes. */
+/** The time to accept waiting connections after the path leads to another socket, when no new connections arrive. */
 const queueMs = 250
 
 interface Listening {

@@ -22,7 +22,9 @@ export function takesIdempotencyKey(operation: Pick<Operation, 'method' | 'uploa
   return operation.method === 'POST' && !operation.upload && !operation.waits && !operation.text
 }
 
-/** Returns the claim of a request, or `undefined` without the header. Throws `invalid_request` on a malformed header. */
+/**
+ * Returns the claim of a request, or `undefined` without the header. Throws `invalid_request` on a malformed header.
+ */
 export function claimOf(
   operation: Operation,
   request: {
@@ -96,10 +98,9 @@ export function createIdempotency({ secrets }: { readonly secrets: SecretBox }):
   }
 }
 
-/** How long an answer is stored for repetitions of its request. */
+/** The time that an answer is stored for repetitions of its request. */
 const keptHours = 24
 
-/** Identifies a stored answer. */
 interface KeyId {
   readonly accountId: string
   readonly operation: string
@@ -148,7 +149,6 @@ async function storedAnswer(transaction: Transaction, id: KeyId): Promise<Buffer
   return answer
 }
 
-/** Removes expired keys. */
 export async function forgetIdempotencyKeys(database: Database): Promise<void> {
   // An hour later than they expire, so that a repetition in progress still finds its row.
   const hours = keptHours + 1

@@ -69,7 +69,9 @@ function answerWith(ctx: Context, error: ApiError): void {
   answerJson(ctx, error.toBody())
 }
 
-/** Headers of every answer. By default an answer is no page, must not be embedded by other sites, and is not cached. */
+/**
+ * Headers of every answer. By default, an answer is not a page, must not be embedded by other sites, and is not cached.
+ */
 export const apiHeaders = {
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
@@ -90,10 +92,10 @@ export function securityHeaders(isTrustedProxy: IsTrustedProxy): Middleware {
   }
 }
 
-/** Resolves to what is missing before requests can be served, or `undefined` when the server is ready. */
+/** Resolves to the reason why the server cannot serve requests yet, or `undefined` when it is ready. */
 export type ReadinessCheck = () => Promise<string | undefined>
 
-/** Returns what does not work while requests can be served, one sentence each. */
+/** Returns the problems of a server that can still serve requests, one sentence each. */
 export type KnownProblems = () => readonly string[]
 
 /** Answers `/healthz` (the process is alive) and `/readyz` (requests can be served). Both are open to everybody. */

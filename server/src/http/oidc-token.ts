@@ -15,7 +15,7 @@ interface From {
 
 /** Exchanges tokens of issuers that projects trust for keys. */
 export interface TokenExchange {
-  /** Throws `unauthorized` for a token that does not count, `forbidden` for one that the project does not trust. */
+  /** Throws `unauthorized` for an invalid token, `forbidden` for a token that the project does not trust. */
   exchange(
     given: z.output<typeof tokenRequest>,
     from: From,
@@ -24,7 +24,7 @@ export interface TokenExchange {
   end(principal: Principal, from: From): Promise<void>
 }
 
-/** Larger than any token of a run; it fits into a header of a request. */
+/** Larger than any token of a workflow run, and small enough for a header of a request. */
 const longestToken = 16_384
 
 const tokenRequest = z.object({
@@ -35,7 +35,7 @@ const tokenRequest = z.object({
 /** The path of the exchange. It is outside of /v1, where every request has a key. */
 export const tokenPath = '/oidc/token'
 
-/** `POST` exchanges a token for a key, `DELETE` ends that key. Requests that fail are limited by address. */
+/** `POST` exchanges a token for a key, `DELETE` ends that key. Failed requests are limited by address. */
 export function oidcToken(exchange: TokenExchange, keys: KeyAccess, failures: FailureLimiter): Middleware {
   const readBody = jsonBody()
 

@@ -77,7 +77,9 @@ interface RequestState {
 type AnyCall = { readonly [Part in keyof Call<'projects.get'>]: unknown }
 type AnyHandler = (call: AnyCall) => Promise<unknown>
 
-/** Answers a request to one operation whose permission was checked: validates it, calls the handler, sends the result. */
+/**
+ * Answers a request to one operation whose permission was checked: validates it, calls the handler, sends the result.
+ */
 async function handleOperation(
   ctx: RouterContext<RequestState>,
   operation: Operation,
@@ -93,7 +95,7 @@ async function handleOperation(
     path,
     body: input.body,
   })
-  // Deletions make room.
+  // Deletions stay possible, because they free space on the disk.
   if (operation.method === 'POST' || operation.method === 'PATCH') await assertWritable()
   const project = await projectOf(ctx, findProject)
   checkIds(ctx.params, operation)
@@ -172,12 +174,12 @@ function auditedRequest({ state }: { readonly state: RequestState }, { name }: O
   }
 }
 
-/** Returns the id of the changed resource: that of the answer, else the last one in the path. */
+/** Returns the id of the changed resource: the id in the answer, or else the last id in the path. */
 function resourceIdOf(params: Readonly<Record<string, string>>, result: unknown): string | null {
   return (result as { id?: string } | undefined)?.id ?? Object.values(params).at(-1) ?? null
 }
 
-/** True for operations that run in a transaction: all but reads, uploads and those that wait. */
+/** True for operations that run in a transaction: all except reads, uploads and operations that wait. */
 function isChange(operation: Operation): boolean {
   return operation.method !== 'GET' && operation.upload === undefined && !operation.waits
 }
@@ -202,7 +204,7 @@ function requestFacts(ctx: RouterContext<RequestState>, operation: Operation): R
         gone.abort()
       }
       ctx.res.once('close', leave)
-      // A client that ends its side while it follows a log has mostly gone. All other answers are sent.
+      // A client that ends its side while it follows a log is usually gone. All other answers are still sent.
       if (operation.text === true) socket.once('end', leave)
       if (operation.text === true && socket.readableEnded) leave()
       return gone.signal
@@ -236,12 +238,13 @@ export function createChanges({ transact, secrets }: ChangesDependencies): Chang
 }
 
 const foreignKeyViolation = '23503'
-/** PostgreSQL's own name of the constraint of a column that names a resource of the API. */
+/** PostgreSQL's default names for the constraints of columns that refer to a resource of the API. */
 const ofResource = /_(?:project|app|deployment|domain|database|snapshot|webhook)_id_fkey$/
 
 /**
- * True for the error of a row whose parent is deleted at the same time. Handlers hold the parents of what they create; this is for
- * a handler that does not. A deletion meets the same error when children are left, and that is a fault of the server.
+ * True for the error of a row whose parent is being deleted. Handlers hold the parents of the rows that they create;
+ * this check covers a handler that does not. A deletion gets the same error when children are left, which is a fault of
+ * the server.
  */
 export const isParentGone = (error: unknown): boolean =>
   error instanceof DatabaseError && error.code === foreignKeyViolation && ofResource.test(error.constraint ?? '')

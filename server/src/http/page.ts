@@ -25,7 +25,6 @@ const limit = z
 // Opaque to clients, which must take it from a Link header.
 const cursor = z.string().regex(/^[a-z]{1,10}_[0-7][0-9a-hjkmnp-tv-z]{25}$/, 'must come from a Link header')
 
-/** The query parameters of every list. */
 export const pageQuery = z.object({ limit: limit.optional(), cursor: cursor.optional() })
 
 /** Returns the page that parsed query parameters ask for. The default of `limit` is its maximum. */

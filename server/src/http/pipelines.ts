@@ -3,13 +3,15 @@ import type { Socket } from 'node:net'
 import { ignoreReceived } from '../platform/machine/http.ts'
 import { answerBroken } from './connections.ts'
 
-/** The requests of a connection that may wait for the answers before them. Node makes objects for each of them in one turn. */
+/**
+ * The most requests of a connection that may wait for earlier answers. Node makes objects for each of them in one turn.
+ */
 const mostWaiting = 100
 
 /**
- * Handles requests that a client sends before it has the answers to earlier ones (RFC 9112, section 9.3.2): one after the other, each in a
- * turn of its own, so that other connections are served in between. A connection with too many of them gets the answers to those before,
- * then 400, and ends.
+ * Handles requests that a client sends before it has the answers to earlier requests (RFC 9112, section 9.3.2). They
+ * run one after the other, each in a separate turn of the event loop, so that other connections are served in between.
+ * A connection with too many waiting requests gets the earlier answers, then 400, and ends.
  */
 export function oneByOne(handle: RequestListener): RequestListener {
   const waiting = new WeakMap<Socket, number>()

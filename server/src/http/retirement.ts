@@ -3,27 +3,28 @@ import type { Server, ServerResponse } from 'node:http'
 import { Server as NetServer } from 'node:net'
 import type { EdgeListener } from './edge-listener.ts'
 
-/** How a server ends: one that another server has replaced on its socket, and one that stops. */
+/** The end of a server: another server has replaced it on its socket, or it stops. */
 export interface Retirement {
   /** Aborts when the retirement begins. Answers without an end, such as followed logs, end then. */
   readonly signal: AbortSignal
   /**
-   * Stops accepting, and finishes what has been accepted: requests under way, uploads and downloads. Every further answer
-   * closes its connection. Resolves when the last connection has ended; those that are left at the deadline are closed.
+   * Stops accepting, and finishes what has been accepted: requests under way, uploads and downloads. Every further
+   * answer closes its connection. Resolves when the last connection has ended; closes the remaining connections at the
+   * deadline.
    */
   retire(deadlineMs: number): Promise<void>
   /**
-   * Closes the socket, and gives requests `requestsMs` to finish; uploads and downloads that make progress get `transfersMs`.
-   * Resolves when the last connection has ended. Does nothing for a server that does not listen.
+   * Closes the socket, and gives requests `requestsMs` to finish; uploads and downloads that make progress get
+   * `transfersMs`. Resolves when the last connection has ended. Does nothing for a server that does not listen.
    */
   finish(limits: { readonly requestsMs: number; readonly transfersMs: number }): Promise<void>
 }
 
-/** Another server that takes over listens for the edge, too, as soon as it leads. */
+/** A server that takes over also listens for the edge, as soon as it leads. */
 const edgeTakenMs = 30_000
 
 /**
- * @param server one that has had no request yet
+ * @param server a server that has had no request yet
  * @param edge the other socket on which it is reached
  */
 export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'retire' | 'close'>): Retirement {
@@ -50,7 +51,8 @@ export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'reti
       retiring.abort(new Error('another server has taken over'))
       answerLast()
       const { promise, resolve } = Promise.withResolvers<void>()
-      // That of http also closes connections that it takes for idle, whose next request may be in the socket's queue.
+      // `close` of http would also close connections that it takes for idle, whose next request may be in the socket's
+      // queue.
       NetServer.prototype.close.call(server, () => resolve())
       const cut = setTimeout(() => server.closeAllConnections(), deadlineMs)
       await Promise.all([promise, edge?.retire(Math.min(deadlineMs, edgeTakenMs))])
@@ -78,7 +80,7 @@ export function createRetirement(server: Server, edge?: Pick<EdgeListener, 'reti
 
 /** Uploads and downloads among the requests of a server that stops. */
 export interface Transfers {
-  /** Returns those of the unanswered requests that transfer a body and make progress. */
+  /** Returns the unanswered requests that transfer a body and make progress. */
   look(unanswered: Iterable<ServerResponse>): Set<ServerResponse>
 }
 
@@ -97,7 +99,7 @@ function createTransfers(): Transfers {
     if (before === undefined && !transfers(response)) return false
     const now = performance.now()
     const bytes = (response.req.socket.bytesRead ?? 0) + (response.req.socket.bytesWritten ?? 0)
-    // A file that has arrived is still written to the disk: then it is the server that has to go on.
+    // A received file is still being written to the disk: the server has to continue, not the client.
     const isServersTurn = response.req.complete && !response.headersSent
     if (isServersTurn || before?.bytes !== bytes) seen.set(response, { bytes, at: now })
     return now - (seen.get(response)?.at ?? now) < stalledMs
@@ -105,7 +107,7 @@ function createTransfers(): Transfers {
   return { look: (unanswered) => new Set([...unanswered].filter(moves)) }
 }
 
-/** True while a body of the request, or one of a known length in the answer, is under way. Followed logs have no length. */
+/** True while the server receives a body, or sends a body of known length. Followed logs have no length. */
 function transfers(response: ServerResponse): boolean {
   return !response.req.complete || (response.headersSent && response.hasHeader('Content-Length'))
 }

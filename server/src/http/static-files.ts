@@ -48,7 +48,7 @@ export async function dashboardFiles(directory: string): Promise<Middleware> {
   }
 }
 
-/** A worker has the policy of its own script, which is the same for all files. */
+/** A worker uses the policy of its script, which is the same for all files. */
 const workerPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'"
 
 /** Returns the sources of a content security policy that allow the scripts inside a page, by their hashes. */
@@ -91,7 +91,7 @@ async function readAll(directory: string): Promise<Map<string, StaticFile>> {
   return files
 }
 
-/** The build packs the command of users into this file. */
+/** The build packs the command-line program of users into this file. */
 const packed = builtFile('cli.tgz')
 
 interface Package {
@@ -112,7 +112,7 @@ export function commandPackage(): Middleware {
       reading = undefined
       if (error.code !== 'ENOENT') throw error
     })
-    // A checkout whose command is not built.
+    // In a checkout, the command may not be built.
     if (found === undefined) return next()
     ctx.set('Cache-Control', 'no-cache')
     ctx.set('ETag', found.etag)

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { type FieldProblem, invalidRequest } from '../contract/errors.ts'
 
-/** The most problems that one error names. */
 const maxProblems = 20
 
 /** Parses a request body. Throws an `invalid_request` that names every offending field by its path. */
@@ -31,7 +30,7 @@ function nulProblems(schema: z.ZodType, body: unknown): FieldProblem[] {
 
 const nulMessage = 'must not contain a NUL character'
 
-// The recursion is bounded: bodies that are nested too deeply were refused when they were read.
+// The recursion is bounded: the reader of the body refuses deep nesting.
 function fieldsWithNul(value: unknown, field: string): string[] {
   if (typeof value === 'string') return value.includes('\0') ? [field] : []
   if (typeof value !== 'object' || value === null) return []
@@ -44,8 +43,8 @@ function fieldsWithNul(value: unknown, field: string): string[] {
 type Query = Readonly<Record<string, string | string[]>>
 
 /**
- * Returns the parameters of a query by name, lists of those that are given several times. Koa's `ctx.query` is never used: it takes the
- * square of their number, seven seconds for those that fit into a request.
+ * Returns the parameters of a query by name; a repeated parameter has a list. Koa's `ctx.query` is never used: its time
+ * grows with the square of the number of parameters, to seven seconds for the most that fit into a request.
  */
 export function queryOf({ querystring }: { readonly querystring: string }): Query {
   const found = new Map<string, string | string[]>()
@@ -58,7 +57,7 @@ export function queryOf({ querystring }: { readonly querystring: string }): Quer
   return Object.fromEntries(found)
 }
 
-/** Parses query parameters, each of which may be given once. Throws `invalid_request`. */
+/** Parses query parameters; a repeated parameter is an error. Throws `invalid_request`. */
 export function parseQuery(schema: z.ZodObject, query: Query): unknown {
   const repeated = Object.keys(schema.shape).filter((name) => Array.isArray(query[name]))
   const [first, ...others] = repeated.map((field) => ({ field, message: 'must be given once' }))

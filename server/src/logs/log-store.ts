@@ -1,18 +1,19 @@
 import { type FileHandle, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { foldersIn, removeFolder } from '../platform/disk/folders.ts'
+import { readExtent } from './extent.ts'
 import type { Masker } from './masking.ts'
 import { findStart, type LogPart, openLog, readLines } from './reader.ts'
-import { createRecorder, type Recorder, readExtent } from './recorder.ts'
+import { createRecorder, type Recorder } from './recorder.ts'
 
 export type LogStream = 'build' | 'runtime'
 
-/** Names one log: the output of the build, or of one instance of the running app, of a deployment. */
+/** The name of a log: the output of a deployment's build, or of one instance of its running app. */
 export interface LogName {
   readonly appId: string
   readonly deploymentId: string
   readonly stream: LogStream
-  /** The instance that prints a log of the app, such as `worker.2`; that of `web.1` when it is absent. */
+  /** The instance that writes a log of the app, such as `worker.2`; by default `web.1`. */
   readonly process?: string | undefined
 }
 
@@ -20,53 +21,53 @@ export interface LogName {
 export const firstProcess = 'web.1'
 
 /**
- * The logs of all deployments, in files that builds and apps write to directly, so that they outlive the server. One
- * process records a log, with `record`, `flush` and `tail`; any number may use `find` and `read`, which change nothing.
+ * The logs of all deployments, in files that builds and apps write directly, so that they outlive the server. Only one
+ * process records a log, with `record`, `flush` and `tail`. Any number may use `find` and `read`, which change nothing.
  */
 export interface LogStore {
-  /** Opens a log for appending, to be handed to a process as its output. The caller closes it. */
+  /** Opens a log for appending, as the output of a process. The caller closes it. */
   open(log: LogName): Promise<FileHandle>
-  /** Notes the times of lines and keeps the log within its cap until `ended` settles. */
+  /** Notes the times of lines and keeps the log within its cap, until `ended` settles. */
   record(log: LogName, ended: Promise<unknown>): Promise<void>
-  /** Notes what was printed since the last look. Never rejects. */
+  /** Notes what was printed since the last check. Never rejects. */
   flush(log: LogName): Promise<void>
   /**
    * Returns the last lines, oldest first, with secrets masked.
    *
-   * @param options.from the position, in bytes, before which no line counts
+   * @param options.from the position, in bytes, at which the first line may begin
    */
   tail(
     log: LogName,
     options: { readonly lines: number; readonly masker: Masker; readonly from?: number },
   ): Promise<string[]>
   /**
-   * Finds where the last `lines` lines begin, of those written at `since` (milliseconds of Unix time) or later. A log may be
-   * found and read on another server than that which records it.
+   * Finds the position of the last `lines` lines that were written at `since` (milliseconds of Unix time) or later.
+   * Works on any server, not only on the server that records the log.
    */
   find(
     log: LogName,
     wanted: { readonly lines: number; readonly since?: number | undefined },
   ): Promise<{ position: number; lines: number; end: number }>
-  /** Reads some whole lines from a position on. `isFinal` includes an unfinished last line, for a log that has ended. */
+  /** Reads some whole lines from a position on. `isFinal` includes an unfinished last line of a log that has ended. */
   read(
     log: LogName,
     options: { readonly from: number; readonly masker: Masker; readonly isFinal: boolean },
   ): Promise<LogPart>
-  /** Ends all recording at once, because another server records from now on. */
+  /** Stops all recording at once, because another server records from now on. */
   release(): void
-  /** Lists the instances of a deployment that have a log, those of a type in the order of their numbers. */
+  /** Lists the instances of a deployment that have a log, in the order of their types and numbers. */
   processes(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<readonly string[]>
   remove(deployment: Pick<LogName, 'appId' | 'deploymentId'>): Promise<void>
   removeApp(appId: string): Promise<void>
   list(): Promise<readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[]>
 }
 
-/** The most that the log of a build may take on the disk, and as much again that of each instance of the app. */
+/** The most disk space for the log of a build, and for the log of each instance. */
 const mostLogBytes = 16 * 1024 * 1024
 
 /**
- * Keeps each log in a file `<directory>/<app>/<deployment>/<stream>.log`, with the times of its lines beside it. Instances other
- * than `web.1` have their names before the end: `runtime.worker.2.log`.
+ * Creates a log store. Each log is a file `<directory>/<app>/<deployment>/<stream>.log`, next to a file with the times
+ * of its lines. The logs of instances other than `web.1` contain the instance's name: `runtime.worker.2.log`.
  *
  * @param options.directory the folder of all logs; apps have no access to it
  */
@@ -101,7 +102,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
       for (;;) {
         const extent = await recorder.extent(path)
         const part = await readLines(path, extent, wanted)
-        // The process that records the log may have freed what was just read, which is zeros then.
+        // The process that records the log may have freed these bytes while they were read; they would be zeros.
         if ((await readExtent(path)).start <= extent.start) return part
       }
     },
@@ -127,7 +128,7 @@ export function createLogStore({ directory }: { readonly directory: string }): L
 const processPattern = /^[a-z][a-z0-9_-]{0,29}\.[1-9]\d{0,3}$/
 const filePattern = /^runtime(?:\.(.+))?\.log$/
 
-/** @throws Error for a name that no instance has: it becomes part of a path */
+/** @throws Error for an invalid instance name, because the name becomes part of a path */
 function fileOf({ stream, process = firstProcess }: LogName): string {
   if (process === firstProcess) return `${stream}.log`
   if (stream !== 'runtime' || !processPattern.test(process)) throw new Error(`no instance has the name ${process}`)
@@ -149,7 +150,7 @@ async function lastLines(
   const extent = await recorder.look(path)
   const { position } = await findStart(path, extent, { count: lines })
   const texts: string[] = []
-  // An app can truncate its log, so that all of it comes after.
+  // When an app has truncated its log, everything in it is new.
   for (let from = first > extent.end ? position : Math.max(position, first), before = -1; from !== before; ) {
     const part = await readLines(path, extent, { from, masker, isFinal: true })
     for (const { text } of part.lines) texts.push(text)

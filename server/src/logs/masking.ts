@@ -3,15 +3,19 @@ import { atOnce, type Finder, findersSteps, type Pattern, type Range } from './p
 
 /** Shorter values (`1`, `true`, `debug`) are not secret, and masking them would make any text unreadable. */
 const shortestSecret = 8
-/** A longer value is searched for in pieces of at least this many bytes: a piece of a secret is secret, too. */
+/** A longer value is searched in pieces of at least this many bytes, because a piece of a secret is secret, too. */
 const pieceLength = 64
 
 /**
- * Finds secrets in plain text, with the escapes of JSON and of programming languages, URL-encoded, or in base64, which may be
- * broken into lines, lie within a longer encoded text, and be escaped or URL-encoded itself. The white space around them may be missing.
+ * Finds secrets in plain text, with the escapes of JSON and programming languages, URL-encoded, or in base64. The
+ * base64 text may be wrapped into lines, be part of a longer encoded text, and be escaped or URL-encoded itself. White
+ * space around a secret may be missing.
  */
 export interface Masker {
-  /** The length of the longest form of a secret in bytes. To mask a part of a text, this much must be seen around it. */
+  /**
+   * The length of the longest form of a secret in bytes. To mask a part of a text, this many bytes around it must be
+   * searched.
+   */
   readonly reach: number
   /** Returns the positions of secrets, in order and without overlaps. */
   find(text: Buffer): readonly Range[]
@@ -21,7 +25,7 @@ export interface Masker {
 
 export const createMasker = (values: readonly string[]): Masker => atOnce(maskerSteps(values))
 
-/** Does as `createMasker`, in turns with others: a masker of many values takes a hundred milliseconds. */
+/** Like `createMasker`, but gives other work a turn: a masker of many values takes a hundred milliseconds. */
 export async function createMaskerInTurns(values: readonly string[]): Promise<Masker> {
   const steps = maskerSteps(values)
   for (;;) {
@@ -32,7 +36,7 @@ export async function createMaskerInTurns(values: readonly string[]): Promise<Ma
 }
 
 function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
-  // Programs trim what they read.
+  // Programs often trim the values that they read.
   const lines = values.flatMap((value) => [value, ...value.split(/\r\n|\r|\n/)])
   const secrets = [...new Set(lines.flatMap((line) => [line, line.trim()]))]
     .filter((value) => value.length >= shortestSecret)
@@ -45,7 +49,7 @@ function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
     ? yield* findersSteps(plainPatterns.map(({ text }) => exact(text.replaceAll('+', ' '))))
     : findPlain
   const findBase64 = yield* findersSteps(base64Patterns)
-  // A byte takes at most six as an escape. Base64 in lines has at most one line break for each character.
+  // An escaped byte takes at most six bytes. Base64 in lines has at most one line break for each character.
   const reach = Math.max(longest(plainPatterns), longest(base64Patterns)) * longestEscape
 
   const inEscapes = (text: Respelled, bytes: Buffer) => [
@@ -102,7 +106,9 @@ function piecesOf(secret: Buffer): Buffer[] {
   )
 }
 
-/** Returns the base64 characters that the secret alone determines, for each of the three offsets it can begin at. */
+/**
+ * Returns the base64 characters that the secret fully determines, for each of the three offsets at which it can begin.
+ */
 function inBase64(secret: Buffer): Pattern[] {
   return ([0, 1, 2] as const).map((shift) => {
     const encoded = Buffer.concat([Buffer.alloc(shift), secret])
@@ -114,7 +120,7 @@ function inBase64(secret: Buffer): Pattern[] {
   })
 }
 
-/** Finds patterns in a decoded text, and returns their positions in the original one. */
+/** Finds patterns in a decoded text, and returns their positions in the original text. */
 function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[] {
   const { bytes, starts, ends } = decoded
   const found = finder.all(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
@@ -122,14 +128,14 @@ function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[]
 }
 
 /**
- * Finds patterns that begin within what was decoded as an escape: in `%a7…` the percent sign and the `a` may be the end of other
- * text, and the 7 the first character of a secret.
+ * Finds patterns that begin inside a decoded escape: in `%a7…` the `%a` may be the end of other text, and the 7 the
+ * first character of a secret.
  */
 function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Respelled, original: Buffer): Range[] {
   const found: Range[] = []
   for (let at = 0; at < bytes.length; at += 1) {
     const [start = 0, end = 0] = [starts[at], ends[at]]
-    // The last byte of an escape, when that is a character of several bytes.
+    // Skip bytes outside escapes, and all but the last byte of a decoded character.
     if (end - start < 2 || starts[at + 1] === start) continue
     for (let from = start + 1; from < end; from += 1) {
       const length = finder.continuing(original.subarray(from, end), bytes, at + 1)
@@ -154,16 +160,16 @@ const exact = (text: string): Pattern => ({ text, before: 0, after: 0 })
 const longest = (patterns: readonly Pattern[]): number =>
   patterns.reduce((most, { text }) => Math.max(most, text.length), 0)
 
-// Decoded forms of a log's bytes, which are searched for the plain text of a secret.
+// Decoders of a log's bytes, whose results are searched for secrets in plain text.
 
-/** A decoded text, with the begin and the end of each of its characters in the original text. */
+/** A decoded text, with the start and the end of each of its bytes in the original text. */
 interface Respelled {
   readonly bytes: Buffer
   readonly starts: Uint32Array
   readonly ends: Uint32Array
 }
 
-/** Removes line breaks, and turns the URL-safe alphabet of base64 into the usual one (RFC 4648, sections 4 and 5). */
+/** Removes line breaks, and converts base64url to standard base64 (RFC 4648, sections 4 and 5). */
 function unwrapped(bytes: Buffer): Respelled {
   const spelled = emptyFor(bytes)
   let length = 0
@@ -181,7 +187,7 @@ function unwrapped(bytes: Buffer): Respelled {
 /**
  * Decodes `%41` as in a URL.
  *
- * @param plus the byte that every plus becomes, encoded or not: a space where a form is read
+ * @param plus the byte that replaces every plus, encoded or not: a space as in form data
  */
 function urlDecoded(bytes: Buffer, plus = 0x20): Respelled {
   const spelled = emptyFor(bytes)
@@ -210,14 +216,14 @@ function twice({ bytes, starts, ends }: Respelled, decode: (bytes: Buffer) => Re
 
 /** `\u0041` */
 const longestEscape = 6
-/** The characters of `\n` and the like by their letters. Any other letter is itself. */
+/** The characters of escapes such as `\n`, keyed by letter. Any other letter stands for itself. */
 const escapeLetters = new Map(
   Object.entries({ b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 }).map(([letter, byte]) => [letter.charCodeAt(0), byte]),
 )
 
 /**
- * Decodes `\"`, `\n`, `\x41` and `\u0041`, as JSON has them and as Node and Python print texts. Logs are full of them, so
- * the bytes are read one by one, without a regular expression.
+ * Decodes `\"`, `\n`, `\x41` and `\u0041`, as in JSON and in the output of Node and Python. Logs contain many escapes,
+ * so this reads byte by byte, without a regular expression.
  */
 function unescaped(bytes: Buffer): Respelled {
   const spelled = emptyFor(bytes)
@@ -245,7 +251,7 @@ function unescaped(bytes: Buffer): Respelled {
       continue
     }
     at += 2 + digits
-    // A character beyond the basic plane is written as two escapes.
+    // A character outside the Basic Multilingual Plane is written as two escapes.
     const isFirst = character >= 0xd800 && character < 0xdc00 && bytes[at] === 0x5c && bytes[at + 1] === 0x75
     const second = isFirst ? hexNumber(bytes, at + 2, 4) : Number.NaN
     if (second >= 0xdc00 && second < 0xe000) {
@@ -257,7 +263,7 @@ function unescaped(bytes: Buffer): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-/** Calls `put` with each byte of a character in UTF-8. */
+/** Calls `put` with each UTF-8 byte of a character. */
 function putCharacter(character: number, put: (byte: number) => void): void {
   if (character < 0x80) {
     put(character)
@@ -275,7 +281,7 @@ function putCharacter(character: number, put: (byte: number) => void): void {
   put(0x80 | (character & 0x3f))
 }
 
-/** Returns `NaN` when these are not hexadecimal digits. */
+/** Returns `NaN` for anything but hexadecimal digits. */
 function hexNumber(bytes: Buffer, from: number, digits: number): number {
   let value = 0
   for (let at = from; at < from + digits; at += 1) value = value * 16 + hexDigit(bytes[at])

@@ -1,38 +1,40 @@
 /** A text to find, in bytes as Latin-1. */
 export interface Pattern {
   readonly text: string
-  /** The number of neighbouring characters that belong to it, too. */
+  /** The number of neighbouring characters that also belong to the pattern. */
   readonly before: 0 | 1
   readonly after: 0 | 1
 }
 
-/** A part of a text in bytes, from the first one to the one after the last. */
+/** A part of a text in bytes; `to` is exclusive. */
 export interface Range {
   readonly from: number
   readonly to: number
 }
 
 export interface Finder {
-  /** Returns the parts of a text that patterns cover, in order and without overlaps. */
+  /** Returns the parts of a text that match patterns, in order and without overlaps. */
   all(bytes: Buffer): Range[]
-  /** Returns the length of the longest pattern that begins with `head`, and continues with the text from `at` on; 0 for none. */
+  /**
+   * Returns the length of the longest pattern that begins with `head` and continues with the text at `at`; 0 for none.
+   */
   continuing(head: Buffer, bytes: Buffer, at: number): number
 }
 
-/** Attackers choose patterns, but not which of them share places in the table. */
+/** Random, so that attackers who choose the patterns cannot provoke collisions in the hash table. */
 const multiplier = Math.floor(Math.random() * 0x7fff_ffff) | 1
 
 /**
- * Makes a finder, which goes over a text in one pass. An attacker may choose the text and the patterns: the work for a byte is the same
- * whatever they are (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the beginning of a pattern that the text
- * read so far ends with; state 0 is the empty one.
+ * Creates a finder, which searches a text in one pass. An attacker may choose the text and the patterns, so the work
+ * for each byte must not depend on them (A. Aho and M. Corasick, "Efficient String Matching", 1975). A state is the
+ * longest beginning of a pattern that ends at the current byte; state 0 is empty.
  */
 export const createFinder = (given: readonly Pattern[]): Finder => atOnce(findersSteps(given))
 
-/** The steps between two pauses, in states: some milliseconds. */
+/** The number of states between two pauses: some milliseconds. */
 const statesAtOnce = 10_000
 
-/** Makes a finder with pauses, in which others may have their turn: a large one takes a hundred milliseconds. */
+/** Creates a finder with pauses for other work: a large finder takes a hundred milliseconds. */
 export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder> {
   const known = new Map(given.map((pattern) => [pattern.text, pattern]))
   const patterns = [...known.values()]
@@ -42,7 +44,7 @@ export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder
   const bytesOf = new Uint8Array(most)
   const depths = new Uint16Array(most)
   const isPattern = new Uint8Array(most)
-  /** The bytes that a pattern covers before and after the end of a state; 0 where none ends. */
+  /** The number of bytes that a pattern covers before and after the end of a state; 0 where no pattern ends. */
   const back = new Uint16Array(most)
   const after = new Uint8Array(most)
   let count = 1
@@ -66,7 +68,7 @@ export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder
     after[state] = Math.max(after[state] ?? 0, pattern.after)
   }
 
-  /** For each state, the longest other one that it ends with. */
+  /** For each state, the longest other state that it ends with. */
   const shorter = new Int32Array(count)
   const step = (from: number, byte: number): number => {
     for (let state = from; ; state = shorter[state] ?? 0) {
@@ -111,7 +113,7 @@ export function* findersSteps(given: readonly Pattern[]): Generator<void, Finder
   }
 }
 
-/** Goes through all steps without a pause. */
+/** Runs all steps without a pause. */
 export function atOnce<Result>(steps: Generator<void, Result>): Result {
   for (;;) {
     const { done, value } = steps.next()
@@ -119,7 +121,7 @@ export function atOnce<Result>(steps: Generator<void, Result>): Result {
   }
 }
 
-/** Adds a range that ends behind all others, and may begin before some of them. */
+/** Adds a range that ends after all others, but may begin before some of them. */
 function addRange(ranges: Range[], { from, to }: Range): void {
   let begin = from
   for (let last = ranges.at(-1); last !== undefined && last.to >= from; last = ranges.at(-1)) {
@@ -129,7 +131,7 @@ function addRange(ranges: Range[], { from, to }: Range): void {
   ranges.push({ from: begin, to })
 }
 
-/** Returns all states but 0, the shortest ones first. */
+/** Returns all states except 0, sorted by length. */
 function byDepth(depths: Uint16Array): Int32Array {
   const deepest = depths.reduce((most, depth) => Math.max(most, depth), 0)
   const begins = new Int32Array(deepest + 2)
@@ -151,7 +153,7 @@ interface Edges {
   set(state: number, byte: number, to: number): void
 }
 
-/** A table of the states that bytes lead to, at most half full: a place is taken by the next free one after its hash. */
+/** A hash table of transitions, at most half full, with linear probing. */
 function createEdges(states: number): Edges {
   const bits = Math.ceil(Math.log2(states * 2)) + 1
   const mask = 2 ** bits - 1
@@ -162,7 +164,7 @@ function createEdges(states: number): Edges {
     while (keys[place] !== 0 && keys[place] !== key) place = (place + 1) & mask
     return place
   }
-  // A key is never 0, which says that a place is free.
+  // Keys are never 0, because 0 marks a free slot.
   const keyOf = (state: number, byte: number): number => state * 256 + byte + 1
   return {
     get: (state, byte) => targets[placeOf(keyOf(state, byte))] ?? 0,

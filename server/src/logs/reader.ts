@@ -1,23 +1,25 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { ownTurn } from '../platform/turns.ts'
+import type { LogExtent } from './extent.ts'
 import { type Masker, maskRanges } from './masking.ts'
 import type { Range } from './pattern-search.ts'
-import type { LogExtent } from './recorder.ts'
 import { marksBetween, positionSince, readEnds } from './times.ts'
 
 /** One line of a log, ready to be shown. */
 export interface LogLine {
-  /** The time of writing in milliseconds of Unix time; `null` where it is not known. */
+  /** The time of writing in milliseconds of Unix time; `null` when unknown. */
   readonly at: number | null
-  /** The time when the line was seen at the latest, in the same unit, which orders the lines of several logs; 0 where none was noted. */
+  /**
+   * The time by which the line had been seen, in the same unit, which orders the lines of several logs; 0 when no time
+   * was noted.
+   */
   readonly noted: number
   readonly text: string
-  /** The position where the next line begins, in bytes. */
+  /** The position of the next line, in bytes. */
   readonly end: number
 }
 
-/** Some lines of a log, and the position to continue at. */
 export interface LogPart {
   readonly lines: readonly LogLine[]
   readonly next: number
@@ -26,7 +28,7 @@ export interface LogPart {
 const chunk = 64 * 1024
 const lineFeed = 0x0a
 
-/** Finds where the last `count` lines that were written at `since` or later begin, and how many there are. */
+/** Finds the position of the last `count` lines that were written at `since` or later, and their number. */
 export async function findStart(
   path: string,
   extent: LogExtent,
@@ -34,10 +36,10 @@ export async function findStart(
 ): Promise<{ position: number; lines: number }> {
   const since = wanted.since === undefined ? extent.start : await startOfLinesSince(path, extent, wanted.since)
   return withLog(path, { position: extent.end, lines: 0 }, async (file) => {
-    // After its beginning was freed, the log may start mid-line; that fragment is dropped.
+    // After its beginning was freed, the log may start within a line; that fragment is dropped.
     const kept = { ...extent, startsLine: extent.start === 0 }
     if (since <= extent.start) return lastLines(file, kept, wanted.count)
-    // A line that was finished at that time may have begun before.
+    // A line that ends after `since` may begin before it.
     const { position } = await lastLines(file, { ...kept, end: since + 1 }, 1)
     return lastLines(file, { start: Math.min(position, extent.end), end: extent.end, startsLine: true }, wanted.count)
   })
@@ -50,9 +52,9 @@ async function startOfLinesSince(path: string, { end, unmarked }: LogExtent, sin
 }
 
 /**
- * Reads the whole lines from a position on, as many as 64 KB hold, each cut at 4 KB; none when there is nothing new. A
- * position within a line means that the beginning of the line was returned before: the rest of it is skipped, so that a
- * line of any length counts as one. Freed parts of the log are skipped, too.
+ * Reads the whole lines from a position on, at most 64 KB, each cut at 4 KB; none when there is nothing new. When the
+ * position is within a line, its beginning was returned before: the rest is skipped, so that a line of any length
+ * counts as one. Freed parts of the log are skipped, too.
  *
  * @param wanted.isFinal true when the log has ended, so that a last line without a line feed counts
  */
@@ -66,7 +68,7 @@ export function readLines(
   return withLog(path, { lines: [], next: from }, async (file) => {
     const to = Math.min(from + chunk, extent.end)
     if (to <= from) return { lines: [], next: from }
-    // Secrets may begin before the requested part, and end after it.
+    // Secrets may begin before the requested part and end after it.
     const windowFrom = Math.max(extent.start, from - Math.max(1, masker.reach))
     const window = await readAt(file, windowFrom, Math.min(to + masker.reach, extent.end))
     const [partFrom, partTo] = [from - windowFrom, Math.min(to - windowFrom, window.length)]
@@ -95,12 +97,12 @@ export function readLines(
 
 interface Line {
   readonly from: number
-  /** Without the line feed. */
+  /** The end of the text, without the line feed. */
   readonly to: number
   readonly end: number
 }
 
-/** Returns the lines of a part of a text, and the position of the first line after them. */
+/** Returns the lines of a part of a text, and the position of the next line. */
 function split(
   text: Buffer,
   from: number,
@@ -116,24 +118,24 @@ function split(
     start = at + 1
   }
   if (start === to) return { lines, next: start }
-  // The rest of a line whose beginning was returned before, or a line that fills the whole part.
+  // This is the rest of a line whose beginning was returned before, or a part of a line that is longer than this part.
   if (isRest) return { lines, next: to }
   if (!options.isFinal && !(options.isFull && lines.length === 0)) return { lines, next: start }
   return { lines: [...lines, { from: start, to, end: to }], next: to }
 }
 
-/** Longer lines are cut when they are read, in bytes. */
+/** Longer lines are cut when they are read. In bytes. */
 export const longestLine = 4 * 1024
 
 const carriageReturn = 0x0d
 
-/** Returns a line with its secrets masked, cut at 4 KB between characters, and harmless for a terminal. */
+/** Returns a line with its secrets masked, cut at 4 KB between characters, and with control characters replaced. */
 function lineText(bytes: Buffer, secrets: readonly Range[], line: Range): string {
   const { from } = line
   const to = line.to > from && bytes[line.to - 1] === carriageReturn ? line.to - 1 : line.to
   if (to - from <= longestLine) return escapeControls(maskRanges(bytes, secrets, { from, to }))
   let end = from + longestLine
-  // Never cut within a character: its further bytes begin with the bits 10.
+  // Never cut within a character: continuation bytes of UTF-8 begin with the bits 10.
   while (end > from + longestLine - 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   return `${escapeControls(maskRanges(bytes, secrets, { from, to: end }))}…`
 }
@@ -143,8 +145,8 @@ function lineText(bytes: Buffer, secrets: readonly Range[], line: Range): string
 const control = /\x1b\[[0-9;:]*m|[\x00-\x08\x0a-\x1f\x7f-\x9f]/g
 
 /**
- * Replaces every control character except colours by its symbol (`␛`), so that a log neither moves a terminal's cursor
- * nor sets its title or its clipboard, and still shows every character that was written.
+ * Replaces every control character except colours by its symbol (`␛`), so that a log cannot move a terminal's cursor or
+ * set its title or clipboard, and still shows every character.
  */
 export function escapeControls(text: string): string {
   return text.replace(control, (found) => {
@@ -157,10 +159,10 @@ export function escapeControls(text: string): string {
 }
 
 /**
- * Opens a log for appending, to be given to a process as its output, which it keeps when the server ends. Only the owner
- * may read the file. New output begins on a line of its own.
+ * Opens a log for appending, as the output of a process, which keeps it when the server ends. Only the owner can read
+ * the file. New output begins on a new line.
  *
- * @throws Error when the path is not a plain file (an app could have put a link to a file of the server there)
+ * @throws Error when the path is not a plain file (an app could have placed a link to a file of the server there)
  */
 export async function openLog(path: string): Promise<FileHandle> {
   const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
@@ -192,14 +194,14 @@ async function withLog<Result>(
   }
 }
 
-/** Reads the bytes of a file from one position to another, or as many of them as exist. */
+/** Reads the bytes from one position to another, or as many as exist. */
 async function readAt(file: FileHandle, from: number, to: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.max(0, to - from)), 0, Math.max(0, to - from), from)
   return buffer.subarray(0, bytesRead)
 }
 
 /**
- * Finds where the last `count` lines before `end` begin, and how many there are. Reads nothing before `start`.
+ * Finds the position of the last `count` lines before `end`, and their number. Reads nothing before `start`.
  *
  * @param part.startsLine true when a line begins at `start`
  */

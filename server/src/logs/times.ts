@@ -2,10 +2,10 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises'
 
 /*
- * The times of a log's lines. Beside `runtime.log` is `runtime.times`, a list of marks. A mark is two little-endian
- * doubles: the size of the log, and the time when it had grown to that size, in milliseconds of Unix time. The time is
- * negative when the log had that size at that time, but may have had it before. The first mark is where the readable part
- * of the log begins.
+ * The times of a log's lines. `runtime.log` has a file `runtime.times` next to it, a list of marks. A mark is two
+ * little-endian doubles: the size of the log, and the time when it had grown to that size, in milliseconds of Unix
+ * time. The time is negative when the log may have reached that size earlier. The first mark is the start of the
+ * readable part of the log.
  */
 
 export interface Mark {
@@ -19,7 +19,7 @@ const bufferedMarks = 256
 
 const timesOf = (logPath: string): string => logPath.replace(/\.log$/, '.times')
 
-/** Reads the first and the last mark, and counts them. Returns `null` when there are none. */
+/** Reads the first and the last mark, and their number. Returns `null` when there are none. */
 export function readEnds(logPath: string): Promise<{ first: Mark; last: Mark; count: number } | null> {
   return withTimes(logPath, null, async (file, count) => {
     const [first] = await readMarks(file, 0, 1)
@@ -46,7 +46,10 @@ export function marksBetween(logPath: string, from: number, to: number): Promise
   })
 }
 
-/** Finds the position after which all bytes were written at `since` (milliseconds) or later; `null` when there are none. */
+/**
+ * Finds the position after which all bytes were written at `since` (milliseconds) or later; `null` when there are no
+ * such bytes.
+ */
 export function positionSince(logPath: string, since: number): Promise<number | null> {
   return withTimes(logPath, null, async (file, count) => {
     // The first mark covers the part that was freed.
@@ -73,7 +76,6 @@ export async function appendMark(logPath: string, mark: Mark): Promise<void> {
   }
 }
 
-/** Replaces all marks. */
 export async function replaceMarks(logPath: string, marks: readonly Mark[]): Promise<void> {
   const path = timesOf(logPath)
   await writeFile(`${path}.new`, encode(marks), { mode: 0o600 })

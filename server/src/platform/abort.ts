@@ -33,8 +33,8 @@ export async function endedOrAborted(work: Promise<unknown>, signal: AbortSignal
 }
 
 /**
- * Returns a function that waits between looks at something that mostly happens soon: each pause is twice as long as the one
- * before, up to the longest. Its argument bounds one pause.
+ * Returns a function that pauses between checks of something that usually happens soon. Each pause is twice as long as
+ * the previous pause, at most `longestMs`. The argument limits a single pause, in milliseconds.
  */
 export function growingPause({
   firstMs,

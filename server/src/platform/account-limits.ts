@@ -3,29 +3,31 @@ import { takeWithin } from './attempts.ts'
 import { type Database, lockByName, shareByName, type Transaction } from './database.ts'
 import { type AccountLimits, accountLimits, type Plans, type Tier } from './plans.ts'
 
-/** Things that an account may have so many of at once, over all of its projects. */
+/** Limits on the number of things that an account has at a time, over all of its projects. */
 export type Counted = 'projects' | 'apps' | 'building' | 'api_keys' | 'runs' | 'schedules' | 'domains'
-/** Things that an account may do so many times in an hour. */
+/** Limits on how often an account does something within an hour. */
 export type Hourly = 'deployments_per_hour' | 'webhook_tests_per_hour'
 
-/** The limits of whole accounts, by their tiers. They hold for all servers together. */
+/** The limits of whole accounts, by their tiers. All servers share these limits. */
 export interface Totals {
-  /** Returns the limits of an account. */
   of(on: Database | Transaction, accountId: string): Promise<AccountLimits>
   /**
-   * False when the account has as many as it may. `count` counts what there is before the caller adds one. Near the limit it counts
-   * under a lock that holds until the transaction ends, so that no two transactions take the last place.
+   * Resolves to false when the account has reached its limit. `count` returns the current number, before the caller
+   * adds one. Near the limit, it counts under a lock until the transaction ends, so that two transactions cannot both
+   * take the last place.
    */
   hasRoom(transaction: Transaction, accountId: string, what: Counted, count: () => Promise<number>): Promise<boolean>
-  /** The same, and throws `invalid_request`. */
+  /** Throws `invalid_request` when `hasRoom` resolves to false. */
   assertRoom(transaction: Transaction, accountId: string, what: Counted, count: () => Promise<number>): Promise<void>
-  /** Counts one in the account's hour, unless the transaction is rolled back. Throws `invalid_request` beyond the limit. */
+  /**
+   * Counts one use in the account's hour, unless the transaction rolls back. Throws `invalid_request` beyond the limit.
+   */
   takeOne(transaction: Transaction, accountId: string, what: Hourly): Promise<void>
 }
 
 const hourMs = 3_600_000
 
-/** Twice as many transactions as can be open at once: others may commit between the count and the lock. */
+/** Twice the number of transactions that can be open at a time: others may commit between the count and the lock. */
 const farFromLimit = 1_000
 
 const remedies: Readonly<Record<Counted | Hourly, (most: number) => string>> = {
@@ -62,7 +64,7 @@ export function createTotals(dependencies: {
   const hasRoom: Totals['hasRoom'] = async (transaction, accountId, what, count) => {
     const { [what]: most } = await of(transaction, accountId)
     const name = `${what} of ${accountId}`
-    // One after the other, creations would take as long as the disk does for each.
+    // Under the exclusive lock, each creation would wait until the disk has stored the creation before it.
     if (most > farFromLimit && (await count()) < most - farFromLimit) {
       await shareByName(transaction, name)
       return true

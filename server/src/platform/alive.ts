@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The time without a word after which a step says that it goes on, and the time until it says so again, in milliseconds. */
+/** Milliseconds of silence before the first sign of life, and before each further sign of life. */
 const defaultPauses = { first: 15_000, next: 30_000 }
 
-/** True for a line by which a step says that it goes on. */
+/** True for a line that `sayAlive` prints as a sign of life. */
 export const isSignOfLife = (line: string): boolean => /^Still .* \(\d+ s\)\.$/.test(line)
 
 /**
- * Runs a long step, and says that it still goes on while it prints nothing itself.
+ * Runs a long step, and prints signs of life while the step itself prints nothing.
  *
- * @param step.what names it, after the word "still"
+ * @param step.what describes the step, after the word "Still"
  * @param step.say writes one line
- * @param step.printed returns something that changes when the step prints; for one that may
+ * @param step.printed returns a value that changes when the step prints; absent for a step that prints nothing
  */
 export async function sayAlive<T>(
   step: {
@@ -40,7 +40,7 @@ export async function sayAlive<T>(
       ;[before, silentSince] = [await printed(), now]
     }
   }
-  // A step does not depend on its signs of life.
+  // A failing sign of life does not fail the step.
   const watching = watch().catch(() => undefined)
   try {
     return await work()

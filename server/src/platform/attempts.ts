@@ -11,7 +11,10 @@ export interface AttemptLimiter {
 }
 
 export interface AttemptLimit {
-  /** Tells this limit's keys from those of others. Part of the stored rows, so it stays the same over versions. */
+  /**
+   * Separates the keys of this limit from the keys of other limits. Stored in rows, so it must not change between
+   * versions.
+   */
   readonly name: string
   readonly most: number
   readonly windowMs: number
@@ -19,7 +22,7 @@ export interface AttemptLimit {
 
 /** The state of a window after the attempts of one statement. */
 interface Window {
-  /** How many of them were allowed. */
+  /** The number of attempts of the statement that were allowed. */
   readonly granted: number
   readonly secondsLeft: number
 }
@@ -28,12 +31,12 @@ interface Window {
 const mostRemembered = 10_000
 
 /**
- * Allows `most` attempts in a window that begins with the first one. Refused attempts are not counted. The counts are rows,
- * and the clock is the database's, so it does not matter on which server an attempt arrives. Attempts that arrive while a
- * statement runs share the next one.
+ * Allows `most` attempts in a window that begins with the first one. Refused attempts are not counted. The counts are
+ * rows, and the clock is the database's, so it does not matter on which server an attempt arrives. Attempts that arrive
+ * while a statement runs share the next one.
  *
- * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of its
- * last fraction of a second are. `takeWithin` counts in a transaction of the caller instead.
+ * The statement commits asynchronously: if the server is killed, no count is lost; if PostgreSQL crashes, the counts of
+ * its last fraction of a second are. `takeWithin` counts in a transaction of the caller instead.
  */
 export function createAttemptLimiter(database: Database, limit: AttemptLimit): AttemptLimiter {
   const take = createBatcher(async (keys: readonly string[]) => {
@@ -59,8 +62,9 @@ export function createAttemptLimiter(database: Database, limit: AttemptLimit): A
 }
 
 /**
- * Answers keys that were refused from memory until their windows end, so that a client that goes on costs no statements.
- * Only for limits whose attempts are never given back: another server could make room that this one does not see.
+ * Answers keys that were refused from memory until their windows end, so that further attempts of a client cost no
+ * statements. Only for limits whose attempts are never given back: another server could give back an attempt, and this
+ * server would not see it.
  */
 export function rememberRefusals({ take }: Pick<AttemptLimiter, 'take'>): Pick<AttemptLimiter, 'take'> {
   const refused = new Map<string, number>()
@@ -80,8 +84,8 @@ export function rememberRefusals({ take }: Pick<AttemptLimiter, 'take'>): Pick<A
 }
 
 /**
- * Counts one attempt unless the transaction is rolled back; the row of the key stays locked until it ends. Resolves as `take`
- * of an `AttemptLimiter` does.
+ * Counts one attempt, unless the transaction rolls back. The row of the key stays locked until the transaction ends.
+ * Resolves as `AttemptLimiter.take` does.
  */
 export async function takeWithin(
   transaction: Transaction,
@@ -92,7 +96,7 @@ export async function takeWithin(
   return secondsToWait(windows.get(key), 1)
 }
 
-/** @param position of the attempt among those that were counted together, from 1 */
+/** @param position of the attempt among the attempts of one statement, from 1 */
 function secondsToWait(window: Window | undefined, position: number): number | undefined {
   if (window === undefined) throw new Error('the attempts of a key were not counted')
   return position <= window.granted ? undefined : Math.max(1, Math.ceil(window.secondsLeft))
@@ -101,7 +105,6 @@ function secondsToWait(window: Window | undefined, position: number): number | u
 /** A row that lets the transaction of its statement commit asynchronously. */
 const asynchronously = sql`(select set_config('synchronous_commit', 'off', true)) as asynchronous,`
 
-/** Removes windows that have ended. */
 export async function forgetAttempts(database: Database): Promise<void> {
   await sql`delete from attempts where ends_at <= now()`.execute(database)
 }
@@ -109,7 +112,7 @@ export async function forgetAttempts(database: Database): Promise<void> {
 /**
  * Adds to the windows of several keys. Ordered by key, so that two servers cannot deadlock.
  *
- * @param commit `asynchronously`, or nothing where the transaction has more to keep
+ * @param commit `asynchronously`, or empty when the transaction contains other changes
  */
 async function addAttempts(
   on: Database | Transaction,
@@ -118,8 +121,8 @@ async function addAttempts(
   commit: RawBuilder<unknown>,
 ): Promise<Map<string, Window>> {
   const length = sql`make_interval(secs => ${windowMs / 1000})`
-  // A window that ends later than it can was begun before the clock was set back. Concurrent statements differ by less than
-  // the minute.
+  // A window that ends too late began before the clock was set back. The minute allows for the difference between
+  // concurrent statements, which is smaller.
   const isOpen = sql`(known.ends_at > now() and known.ends_at <= now() + ${length} + interval '1 minute')`
   const used = sql`case when ${isOpen} then known.used else 0 end`
   const granted = sql`least(excluded.granted, ${most}::integer - ${used})`

@@ -27,8 +27,8 @@ import {
 import { unlessShort } from './processes/stat.ts'
 
 /*
- * Control groups of Linux, of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group of
- * processes, tell which processes belong to it whatever those did to hide, and end all of them reliably.
+ * Control groups of Linux, of both versions (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). They limit a group
+ * of processes, list its processes even when these try to hide, and end all of them reliably.
  */
 
 export type { Controller, Exceeded, GroupFolders, GroupLimits, Hierarchy, Unit, Yielding, YieldingPlace }
@@ -44,14 +44,14 @@ export {
   usableControllers,
 }
 
-/** The groups of one server, by names of its choice. Every function may be called for a group that does not exist. */
+/** The groups of one server, by name. Every function also accepts the name of a group that does not exist. */
 export interface Cgroups {
   readonly version: 1 | 2
-  /** The controllers that limit groups here. */
   readonly controllers: ReadonlySet<Controller>
-  /** The folders below which the groups lie. */
   readonly folders: GroupFolders
-  /** Makes an empty group with fresh counters. Returns the files to which a process writes its pid to join the group. */
+  /**
+   * Makes an empty group with fresh counters. Returns the files to which a process writes its pid to join the group.
+   */
   make(name: string, limits: GroupLimits): Promise<string[]>
   names(): Promise<string[]>
   processesOf(name: string): Promise<number[]>
@@ -65,10 +65,10 @@ export interface Cgroups {
 }
 
 /**
- * Opens the groups of a server. Returns `null` when there is no hierarchy, or none that can be written.
+ * Opens the groups of a server. Returns `null` without a hierarchy, or when this process cannot write to it.
  *
- * @param name of the server's folder; the same for the same server after a restart, and different for every other server
- * @param yielding the place of which the hierarchy is, for groups that give way to others
+ * @param name of the server's folder; stable over restarts, and unique to this server
+ * @param yielding the folder that contains the hierarchy, for groups that give way to others
  */
 export async function openCgroups(
   hierarchy: Hierarchy | null,
@@ -120,7 +120,7 @@ function createCgroups(layout: Layout, yielding: Yielding | null): Cgroups {
       for (const name of await names()) {
         if ((await processesOf(layout, name)).length === 0) await remove(name).catch(() => undefined)
       }
-      // Fails, as it should, while groups of running apps are left.
+      // Fails while groups of running apps exist, as intended.
       for (const base of bases) await rmdir(base).catch(() => undefined)
     },
   }

@@ -26,8 +26,8 @@ export interface ByteRange {
 export type Outcome = { readonly status: 200 | 304 | 412 | 416 } | { readonly status: 206; readonly range: ByteRange }
 
 /**
- * Decides the status of a GET or HEAD, and the range to send. Conditions are evaluated in the order of RFC 9110 §13.2.2.
- * A request for several ranges gets the whole file.
+ * Decides the status of a GET or HEAD, and the range to send. Conditions are evaluated in the order of RFC 9110
+ * §13.2.2. A request for several ranges gets the whole file.
  */
 export function outcome(method: string, given: Conditions, file: Representation): Outcome {
   const modified = Math.floor(file.lastModified.getTime() / 1000) * 1000

@@ -53,12 +53,13 @@ export interface Config {
   /** 32 bytes in base64; `undefined` for the key in the data directory. */
   readonly secretKey: string | undefined
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
-  /** True when the server listens on loopback alone and nothing public is configured, as on a laptop. */
+  /** True when the server listens only on loopback and nothing public is configured, as on a laptop. */
   readonly localMode: boolean
   readonly apps: AppsConfig
-  /** HTTPS under the operator's own domain, by a Caddy that this server runs; null where others provide TLS. */
+  /**
+   * HTTPS under the operator's domain, through a Caddy that this server runs; null when something else provides TLS.
+   */
   readonly edge: EdgeConfig | null
-  /** The number of processes of the gateway. */
   readonly gatewayWorkers: number
   /** The regions that projects may name; empty to allow any slug. */
   readonly regions: readonly string[]
@@ -71,35 +72,34 @@ export interface Config {
   }
   /** Addresses and networks (CIDR) whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** How long entries of the audit log are kept. */
   readonly auditRetentionDays: number
-  /** How long a key lives that was exchanged for a token of a workflow's run. */
+  /** The lifetime of a key that was exchanged for a token of a workflow run. */
   readonly workflowKeyLifeMs: number
   /** The bearer token for `/metrics`; `undefined` closes `/metrics`. */
   readonly metricsToken: string | undefined
   readonly publicAddress: PublicAddress
-  /** How long an upload may send nothing before it is aborted. */
+  /** The time without data after which an upload is aborted. */
   readonly uploadIdleTimeoutMs: number
   /**
    * Unprivileged uids for a server that runs as root: the first for its own PostgreSQL cluster, the last for the
    * clusters of users' databases, the others for apps.
    */
   readonly uids: Range
-  /** The extent of a stop by SIGTERM: everything, or the server alone. */
+  /** The extent of a stop by SIGTERM: everything, or only the server. */
   readonly onStop: 'all' | 'server'
-  /** The control groups of Linux that the server may use, see `parseHierarchy`; `null` to find them. */
+  /** The control groups of Linux that the server may use, see `parseHierarchy`; `null` to detect them. */
   readonly cgroups: CgroupPlace | null
   /** The addresses for networks of apps and builds; `null` to let them share the machine's network. */
   readonly appNetwork: AddressRange | null
-  /** For the networks of containers, one for each project. */
+  /** The addresses for the networks of containers, one network for each project. */
   readonly containerNetwork: AddressRange
   /** The engine that runs containers; null for a server that runs none. */
   readonly docker: DockerConfig | null
-  /** How a server is replaced by another one at the same address, in milliseconds. */
+  /** The limits for the replacement of a server by another server at the same address, in milliseconds. */
   readonly handover: {
-    /** How long the new server may take to become ready. */
+    /** The time for the new server to become ready. */
     readonly readyMs: number
-    /** How long the former server may take to finish uploads and other requests. */
+    /** The time for the old server to finish uploads and other requests. */
     readonly finishMs: number
   }
   readonly deploys: DeploysConfig
@@ -146,7 +146,7 @@ const variables = z.object(settings).superRefine((set, context) => {
 /**
  * Reads the configuration from the environment and the command line's flags.
  *
- * @throws ConfigError that names every wrong variable and says what it must be
+ * @throws ConfigError that names every wrong variable and states its valid values
  */
 export function loadConfig(flags: ConfigFlags = {}, environment: Environment = process.env): Config {
   const given = {
@@ -166,7 +166,6 @@ export function loadConfig(flags: ConfigFlags = {}, environment: Environment = p
   return assemble(parsed.data, environment)
 }
 
-/** Returns the names of all settings. */
 export function knownSettings(): string[] {
   return [...Object.keys({ ...settings, ...clientSettings }), ...tokenVariables]
 }
@@ -211,7 +210,9 @@ function assemble(set: z.output<typeof variables>, environment: Environment): Co
   }
 }
 
-/** Returns where others reach the server: the configured origin, or the public host with the port listened on. */
+/**
+ * Returns the public origin of the server: the configured origin, or the public host with the port that it listens on.
+ */
 export function publicOrigin({ publicAddress }: Pick<Config, 'publicAddress'>, port: number): string {
   if ('origin' in publicAddress) return publicAddress.origin
   const { host } = publicAddress
@@ -223,13 +224,12 @@ type PortsSet = Pick<DeploysSet, 'FAIRLEAD_RELEASE_PORTS'> &
   Pick<EdgeSet, 'FAIRLEAD_DOMAIN'> &
   Pick<DatabasesSet, 'FAIRLEAD_DATABASE_PORTS' | 'FAIRLEAD_DATABASES_URL'>
 
-/** A range of ports that overlaps another one. */
+/** A range of ports that overlaps with another range. */
 export interface PortOverlap {
   readonly variable: string
   readonly message: string
 }
 
-/** Finds the overlaps between the ranges of ports that this configuration uses. */
 function portOverlaps(set: PortsSet): PortOverlap[] {
   const used = (['FAIRLEAD_RELEASE_PORTS', 'FAIRLEAD_APP_PORTS', 'FAIRLEAD_DATABASE_PORTS'] as const).filter(
     (name) =>

@@ -1,13 +1,16 @@
 import { Cron } from 'croner'
 import { fiveFields } from './five-fields.ts'
 
-/** Times in five fields (minute, hour, day of the month, month, day of the week), as crontab(5) has them, in a time zone. */
+/**
+ * The times of a schedule with the five fields of crontab(5) (minute, hour, day of the month, month, day of the week),
+ * in a time zone.
+ */
 export interface CronTimes {
   readonly schedule: string
   readonly timezone: string
 }
 
-/** Returns the problem of five fields; `undefined` when they are well-formed and have a next time. */
+/** Returns the problem with a schedule; `undefined` when it is well-formed and has a next time. */
 export function problemOfSchedule(schedule: string): string | undefined {
   if (!fiveFields.test(schedule)) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week, such as "30 4 * * 1-5"'
@@ -30,8 +33,8 @@ export function isTimezone(name: string): boolean {
 }
 
 /**
- * Returns the first time after a date; null when none comes. A time that the clocks skip in spring comes when they have
- * gone on, and one that they show twice in autumn comes once.
+ * Returns the first time after a date; null when there is none. A time that clocks skip in spring occurs right after
+ * the skip. A time that clocks show twice in autumn occurs once.
  */
 export function nextTime({ schedule, timezone }: CronTimes, after: Date): Date | null {
   return new Cron(schedule, { timezone, paused: true, mode: '5-part' }).nextRun(after)

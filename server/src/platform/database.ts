@@ -4,7 +4,7 @@ import { Pool, type PoolConfig } from 'pg'
 import type { Logger } from './logger.ts'
 import { type Migrations, oldestServerAfter, pendingMigrations } from './migrations/schema.ts'
 
-/** The database without any table types. A feature gets those of its own tables by `db.withTables<ItsTables>()`. */
+/** The database without any table types. A feature adds the types of its tables with `db.withTables<ItsTables>()`. */
 // biome-ignore lint/complexity/noBannedTypes: Kysely's own notation for "no tables".
 export type Database = Kysely<{}>
 // biome-ignore lint/complexity/noBannedTypes: as above.
@@ -16,7 +16,7 @@ export interface DatabaseHandle {
   close(): Promise<void>
 }
 
-/** How to connect, and the most connections that are open at once. */
+/** The connection settings, and the most connections that are open at once. */
 export type PoolOptions = PoolConfig & { readonly max: number }
 
 /** Opens a pool; it connects at the first query. */
@@ -24,7 +24,7 @@ export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHand
   const pool = new Pool({ connectionTimeoutMillis: 10_000, application_name: 'fairlead', ...withoutName(options) })
   // Without a listener, the error of an idle connection that is lost would end the process. The pool replaces it.
   pool.on('error', (error) => logger.warn({ err: error }, 'a database connection was lost'))
-  // The same holds for a connection lost while it is checked out; a query on it rejects by itself.
+  // The same holds for a connection that is lost while it is checked out. Its query rejects.
   pool.on('connect', (client) => client.on('error', () => undefined))
   const db: Database = new Kysely({ dialect: new PostgresDialect({ pool }) })
   const close = async () => {
@@ -35,7 +35,10 @@ export function openDatabase(options: PoolOptions, logger: Logger): DatabaseHand
   return { db, pool, close }
 }
 
-/** Leaves out the name in an address, which would replace that of the pool: a new leader knows requests in progress by it. */
+/**
+ * Removes `application_name` from the connection string. It would replace the name of the pool, by which a new leader
+ * recognises requests in progress.
+ */
 function withoutName({ connectionString, ...options }: PoolOptions): PoolOptions {
   if (connectionString === undefined) return options
   const [address = '', query] = connectionString.split(/\?(.*)/s)
@@ -44,13 +47,13 @@ function withoutName({ connectionString, ...options }: PoolOptions): PoolOptions
   return { ...options, connectionString: parameters.size === 0 ? address : `${address}?${parameters}` }
 }
 
-/** The key of `settings` under which a database keeps the oldest servers that work on it. */
+/** The key in the table `settings` for the oldest servers that can work on the database. */
 export const oldestServerKey = 'oldest_server'
 
 /**
- * Brings the schema up to date. Many servers may do so at once: an advisory lock lets one through at a time. Who may work on
- * the new schema is recorded with each step. Rejects when the database has a migration that this version does not know;
- * `prepareSchema` is for databases that may.
+ * Migrates the schema. Many servers may do so at once: an advisory lock lets one through at a time. Each step records
+ * which servers can work on the new schema. Rejects when the database has a migration that this version does not know;
+ * `prepareSchema` accepts such databases.
  */
 export async function migrate(db: Database, migrations: Migrations): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => recording(migrations) } })
@@ -70,7 +73,7 @@ export async function migrate(db: Database, migrations: Migrations): Promise<voi
   pendingMigrations(migrations, { applied: [unknown], oldestServer: undefined })
 }
 
-/** Returns the same migrations; each also records the oldest servers that work after it. */
+/** Returns the same migrations; each also records the oldest servers that can work on its result. */
 function recording(migrations: Migrations): Record<string, Migration> {
   const entries = Object.entries(migrations).map(([name, { up }]): [string, Migration] => {
     const upTo = Object.fromEntries(Object.entries(migrations).filter(([each]) => each <= name))
@@ -87,21 +90,24 @@ function recording(migrations: Migrations): Record<string, Migration> {
 }
 
 /**
- * Takes an advisory lock that the transaction holds to its end; transactions that lock the same name wait for each other.
- * Meant for limits: a count made after this call stays valid until the row that it allows is committed.
+ * Takes an advisory lock that the transaction holds to its end; transactions that lock the same name wait for each
+ * other. Meant for limits: a count made after this call stays valid until the row that it allows is committed.
  */
 export async function lockByName(transaction: Transaction, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(transaction)
 }
 
-/** The same, but transactions that share the name go side by side; they and a transaction that locks it wait for each other. */
+/**
+ * Takes the lock of `lockByName` in shared mode. Transactions that share a name run side by side; they and a
+ * transaction that locks it wait for each other.
+ */
 export async function shareByName(transaction: Transaction, name: string): Promise<void> {
   await sql`select pg_advisory_xact_lock_shared(hashtextextended(${name}, 0))`.execute(transaction)
 }
 
 /**
- * Runs `work` while this process has an advisory lock, which ends with the connection that it takes. For work that needs further connections
- * and commits meanwhile, which a transaction could not wait for.
+ * Runs `work` under an advisory lock of a separate connection; the lock ends with the connection. For work that uses
+ * further connections and commits on them, which one transaction could not cover.
  */
 export function withLock<Result>(database: Database, name: string, work: () => Promise<Result>): Promise<Result> {
   const key = sql`hashtextextended(${name}, 0)`
@@ -115,10 +121,13 @@ export function withLock<Result>(database: Database, name: string, work: () => P
   })
 }
 
-/** A time from now by the clock of the database, for rows that the database compares with its clock: the server's may differ. */
+/**
+ * Returns a time `ms` from now by the clock of the database, for rows that the database compares with its clock. The
+ * clock of the server may differ.
+ */
 export const fromNow = (ms: number) => sql<Date>`now() + make_interval(secs => ${ms / 1000}::float8)`
 
-/** Returns the time of the database, for computations of times that it compares with its clock. */
+/** Returns the current time of the database, to compute times that the database compares with its clock. */
 export async function databaseNow(on: Database | Transaction): Promise<Date> {
   const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(on)
   return rows[0]?.now ?? new Date()

@@ -1,4 +1,4 @@
-/** Counts the connections of one group, such as those of a listening port or of a peer. */
+/** Counts the connections of one group, such as a listening port or a peer. */
 export interface Gate {
   /** Admits one more connection; false when it must be closed at once. */
   enter(): boolean
@@ -6,9 +6,9 @@ export interface Gate {
 }
 
 /**
- * Returns a function that makes a gate for each group of a process that can have `most` connections. A group may have as
- * many as are free: one that floods takes half of all, and leaves the others the rest. With `shared`, a group stands for
- * many others, as a proxy does for its clients, and may take all that are free.
+ * Returns a function that makes a gate for each group of a process that can have `most` connections. A group may have
+ * as many connections as are still free: a flood takes half of all connections, and leaves the rest to other groups. A
+ * `shared` group stands for many others, as a proxy does for its clients, and may take all free connections.
  */
 export function createGates(most: number): (group?: { readonly shared: boolean }) => Gate {
   let all = 0

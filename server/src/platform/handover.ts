@@ -12,11 +12,11 @@ export interface Successor {
 }
 
 export interface HandOverOptions {
-  /** The server whose socket is handed over; it goes on to accept until its owner retires it. */
+  /** The server whose socket is handed over; it keeps accepting until its owner retires it. */
   readonly listener: Server
   /** The program of the successor and its arguments, with `successorOption` among them. */
   readonly program: readonly [file: string, ...args: string[]]
-  /** How long the successor may take to become ready. */
+  /** The time for the successor to become ready. */
   readonly deadlineMs: number
   readonly logger: Pick<Logger, 'info'>
   /** Gives up, and ends the successor. */
@@ -30,19 +30,19 @@ export class HandoverError extends Error {
 
 const keptLines = 10
 /**
- * Once it has the socket, the successor may hold accepted connections, so it gets this much longer before it is ended. A
- * busy service manager may take ten seconds to read who the main process is.
+ * Extra time for a successor that has the socket, because it may hold accepted connections. A busy service manager may
+ * take ten seconds to read which process is the main process.
  */
 const listeningMs = 20_000
 
 /**
- * Starts a successor that outlives this process, and hands it the listening socket once it is prepared. Resolves when it
- * answers. Rejects with a `HandoverError` when it does not; the socket then belongs to this process alone, as before.
+ * Starts a successor that outlives this process, and hands it the listening socket once it is prepared. Resolves when
+ * it answers. Rejects with a `HandoverError` when it does not; the socket then belongs only to this process, as before.
  */
 export async function handOver(options: HandOverOptions): Promise<Successor> {
   const { program, logger } = options
   const [file, ...args] = program
-  // In the log of this server, because its log goes on to be the successor's.
+  // The successor inherits standard output and error, because it continues the log of this server.
   const child = startProcess(file, args, { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit').catch((error: unknown) => [error] as unknown[])
   try {
@@ -93,12 +93,12 @@ function converse(child: ChildProcess, { listener, deadlineMs, signal }: HandOve
   const abort = () => reject(signal.reason)
   const onMessage = (given: unknown) => {
     const { data } = fromSuccessor.safeParse(given)
-    // Of a type that this version does not know.
+    // Messages of a type that this version does not know are ignored.
     if (data !== undefined) (answers[data.type] as (message: FromSuccessor) => void)(data)
   }
   child.on('message', onMessage)
   child.on('error', (error) => fail(`cannot be started: ${error.message}`))
-  // After the last message, which may hold the reason.
+  // `close` comes after the last message, which may hold the reason.
   child.on('close', (code, ended) => fail(`ended before it was ready (${ended ?? `exit status ${code}`}).`))
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()
@@ -109,7 +109,7 @@ function converse(child: ChildProcess, { listener, deadlineMs, signal }: HandOve
   })
 }
 
-/** The side of a successor. */
+/** The handover from the side of the successor. */
 export interface Takeover {
   /** The address of the socket that it will get. */
   readonly host: string
@@ -118,9 +118,12 @@ export interface Takeover {
   log(line: string): void
   /** Asks for the listening socket, once everything behind it is prepared. It accepts from then on. */
   listener(): Promise<Server>
-  /** Says that this server answers, and that a service manager knows it; the other one stops accepting, and ends. */
+  /**
+   * Reports that this server answers, and that a service manager knows it. The other server then stops accepting and
+   * ends.
+   */
   ready(): Promise<void>
-  /** Says why this server cannot start. */
+  /** Reports why this server cannot start. */
   failed(error: unknown): Promise<void>
 }
 
@@ -148,7 +151,7 @@ export async function receiveTakeover(version: string): Promise<Takeover> {
   }
 }
 
-/** Resolves also when the other server has gone: this one then goes on without it. */
+/** Also resolves when the other server is gone: this server then continues without it. */
 function send(message: FromSuccessor): Promise<void> {
   if (!process.connected) return Promise.resolve()
   return new Promise((done) => process.send?.(message, undefined, undefined, () => done()))
@@ -156,12 +159,15 @@ function send(message: FromSuccessor): Promise<void> {
 
 type Of<Type extends ToSuccessor['type']> = Extract<ToSuccessor, { type: Type }>
 
-/** The other server answers at once. One that does not for so long hangs, and goes on without this one when it is back. */
+/**
+ * The other server normally answers at once. If it is silent for this long, it hangs; it continues without this server
+ * when it recovers.
+ */
 const answerMs = 60_000
 
 /**
- * Resolves with the next message of a type, and the socket that came with it. Rejects when the other server has gone, or does not
- * answer.
+ * Resolves with the next message of a type, and the socket that came with it. Rejects when the other server has gone,
+ * or does not answer.
  */
 async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<Type>, Server | undefined]> {
   const gone = new AbortController()
@@ -186,8 +192,8 @@ async function next<Type extends ToSuccessor['type']>(type: Type): Promise<[Of<T
 }
 
 /*
- * A server starts its successor with an IPC channel and hands it the socket that it listens on. Both accept for a moment,
- * so no connection is refused in between.
+ * A server starts its successor with an IPC channel and hands it the listening socket. Both accept for a moment, so no
+ * connection is refused in between.
  *
  *   successor                     server
  *   hello                  ─▶
@@ -205,7 +211,7 @@ export const successorOption = '--successor'
 
 const fromSuccessor = z.discriminatedUnion('type', [
   z.object({ type: z.literal('hello'), version: z.string() }),
-  /** A line of the log of the start; the last ones are the reason when it fails without saying why. */
+  /** A log line of the start. The last lines are the reason when the start fails without a reason. */
   z.object({ type: z.literal('log'), line: z.string() }),
   z.object({ type: z.literal('prepared') }),
   z.object({ type: z.literal('ready') }),

@@ -27,7 +27,7 @@ export interface NewJob {
   readonly runAt?: Date
 }
 
-/** A plugin that does nothing but carry the id of a request along with a transaction, which has no field for it. */
+/** Carries the id of a request with a transaction, which has no field for it. The plugin changes no query. */
 interface RequestId extends KyselyPlugin {
   readonly requestId: string
 }
@@ -47,12 +47,12 @@ function requestOf(db: Database | Transaction): string | undefined {
 }
 
 /**
- * The time of jobs that are due at once, which keeps their order. It lies so far back that they stay due when the clock is
- * set back.
+ * The time of jobs that are due now. It keeps their order, and lies so far in the past that they stay due when the
+ * clock is set back.
  */
 const dueAtOnce = sql`now() - interval '100 years'`
 
-/** Adds a job in the caller's transaction, so that the job exists exactly when the rows that it is about do. */
+/** Adds a job in the caller's transaction, so that the job exists exactly when its rows exist. */
 export async function enqueue(db: Database | Transaction, job: NewJob): Promise<void> {
   const requestId = requestOf(db)
   const waitMs = job.runAt === undefined ? 0 : job.runAt.getTime() - Date.now()
@@ -76,7 +76,7 @@ export async function keysWithoutJob(db: Database, keys: readonly string[]): Pro
 /** The name of the lock under which one server at a time creates or changes the tables of the queue. */
 const migrationLock = 'fairlead jobs'
 
-/** Creates the tables of the queue, or brings them up to date. Many servers may do so at once. */
+/** Creates or migrates the tables of the queue. Many servers may do so at once. */
 export async function prepareJobs(pool: Pool, logger: Logger): Promise<void> {
   const client = await pool.connect()
   try {
@@ -94,8 +94,8 @@ export async function prepareJobs(pool: Pool, logger: Logger): Promise<void> {
 }
 
 /**
- * Unlocks the jobs of dead workers. The caller is the one server that runs jobs, and has not begun, so every worker that
- * still locks a job is dead; the queue by itself would wait four hours for it.
+ * Unlocks the jobs of dead workers. The caller is the only server that runs jobs, and has not started any, so every
+ * worker that still locks a job is dead. Without this call, the queue would wait four hours for each job.
  */
 export async function unlockDeadJobs(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ id: string }>(
@@ -106,7 +106,7 @@ export async function unlockDeadJobs(pool: Pool): Promise<void> {
   if (ids.length > 0) await unlockJobs(pool, ids)
 }
 
-/** Makes jobs that wait for a later time, such as those that failed, due earlier: the clock was set back by `ms`. */
+/** Makes jobs that wait for a later time, such as retries, due earlier: the clock was set back by `ms`. */
 export async function bringJobsForward(db: Database | Transaction, ms: number): Promise<void> {
   await sql`update graphile_worker._private_jobs set run_at = run_at - make_interval(secs => ${ms / 1000}::float8)
     where locked_at is null and run_at > now()`.execute(db)
@@ -133,7 +133,9 @@ interface WorkersOptions {
   readonly signal?: AbortSignal
 }
 
-/** Starts workers for the jobs of all lanes. Workers that end because the database was unreachable are started again. */
+/**
+ * Starts workers for the jobs of all lanes. Workers that end because the database was unreachable are started again.
+ */
 export async function startWorkers({ pool, logger, lanes, pollMs = 1000, signal }: WorkersOptions): Promise<Workers> {
   const stopping = new AbortController()
   const options = { pool, logger, pollMs }
@@ -173,7 +175,7 @@ export interface LaneOptions {
 
 /** How long to wait before workers that ended are started again. */
 const restartMs = 1_000
-/** How often each idle worker polls by itself. The lane polls for all of them, and wakes those that are needed. */
+/** The interval at which each idle worker polls. The lane polls for all workers, and wakes as many as it needs. */
 const workerPollMs = 60_000
 
 /** Starts the workers of a lane, and starts them again whenever they end because the database was unreachable. */
@@ -239,7 +241,6 @@ function startRunner(
   })
 }
 
-/** Makes the jobs of workers that have ended available again. */
 async function unlockJobs(pool: Pool, workerIds: readonly string[]): Promise<void> {
   await pool.query('select graphile_worker.force_unlock_workers($1::text[])', [workerIds])
 }
@@ -264,17 +265,17 @@ function graphileLogger(logger: Logger): GraphileLogger {
 
 /** Milliseconds from one poll to the next, after a job was added or completed. The regular polls follow. */
 const pauses = [25, 50, 100, 200, 400]
-/** The most jobs that one poll counts. */
 const mostCounted = 100
 
 /**
  * Polls for the jobs of a lane, and wakes as many of its workers as there are jobs that can start now.
  *
- * Regular polls find jobs that have become due. Idle workers of graphile-worker would poll for them one by one, which costs tens of
- * queries a second.
+ * Regular polls find jobs that have become due. Idle workers of graphile-worker would poll for them one by one, which
+ * costs tens of queries a second.
  *
  * Further polls find jobs that the workers missed. A poll of graphile-worker locks every free queue for a moment and
- * skips rows that another poll has locked. When a job is added, all lanes poll at once, so the lane of the job may skip it.
+ * skips rows that another poll has locked. When a job is added, all lanes poll at once, so the lane of the job may skip
+ * it.
  *
  * @param pollMs milliseconds from one regular poll to the next
  */
@@ -291,15 +292,15 @@ function pollForJobs(events: WorkerEvents, pool: Pool, tasks: readonly string[],
         const available = await countAvailable(pool, tasks)
         if (available > 0 && workers === current) workers.nudge(available)
       } catch {
-        // The database is unreachable. The next poll may find it back.
+        // The database is unreachable. The next poll may reach it again.
       }
-      // Polls again soon, too: a queue becomes free a moment after its last job was completed.
+      // Polls again soon, because a queue becomes free a moment after its last job completes.
       if (workers === current && scheduled === undefined) pollAfter(longer, workers)
     }
     timer = setTimeout(poll, pause).unref()
   }
   const pollSoon = (workers: WorkerPool) => {
-    // A poll that is due already is not postponed, or a steady stream of jobs would postpone it for ever.
+    // A poll that is due already is not postponed, because a steady stream of jobs would postpone it forever.
     if (workers === current && scheduled !== pauses[0]) pollAfter(pauses, workers)
   }
   const end = ({ workerPool }: { workerPool: WorkerPool }) => {

@@ -4,10 +4,9 @@ import { type Logger, pino } from 'pino'
 
 export type { Logger } from 'pino'
 
-// A server writes JSON as a rule, and does without the memory of the formatter.
+// A server usually writes JSON, and saves the memory of the formatter.
 const prettyFactory = process.stdout.isTTY || process.stderr.isTTY ? (await import('pino-pretty')).prettyFactory : null
 
-/** The log of a program. */
 export interface Log {
   readonly logger: Logger
   /** Returns how many lines were lost so far, because the reader of the log did not take them. */
@@ -15,10 +14,10 @@ export interface Log {
 }
 
 /**
- * Opens a log that writes one JSON line an entry, or human-readable lines when the destination is a terminal. A reader that
- * stops reading stops nothing but the log.
+ * Opens a log that writes one JSON line per entry, or human-readable lines to a terminal. A reader that stops reading
+ * stops only the log.
  *
- * @param options.copy is called with each line as well
+ * @param options.copy also called with each line
  */
 export function openLog(options: {
   readonly level: string
@@ -60,15 +59,15 @@ export interface LineWriterOptions {
    * reader takes none now, and other errors when nothing can be written.
    */
   readonly writeNow: (bytes: Buffer) => number
-  /** Returns the line that says how many lines are missing where it stands. */
+  /** Returns the line that reports how many lines are missing at its position. */
   readonly lossLine: (lines: number) => string
-  /** How many bytes are kept for a reader that does not keep up. */
+  /** The bytes that are kept for a reader that does not keep up. */
   readonly maxBytes: number
 }
 
 interface Entry {
   readonly bytes: Buffer
-  /** The number of lost lines that it tells; 0 for a line of the log. */
+  /** The number of lost lines that this line reports; 0 for a line of the log. */
   readonly missing: number
 }
 
@@ -77,15 +76,14 @@ const lastRetryMs = 250
 const flushPauseMs = 5
 
 /**
- * Creates a writer that keeps at most `maxBytes`. When a line does not fit any more, it and all that follow are lost and
- * counted, until the reader has taken what is kept; then a line says how many were lost.
+ * Creates a writer that keeps at most `maxBytes`. A line that does not fit, and all lines after it, are lost and
+ * counted until the reader has taken the kept lines. Then a line reports how many were lost.
  */
 export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOptions): LineWriter {
   const backlog = createBacklog(lossLine, maxBytes)
   let retryMs = firstRetryMs
   let timer: NodeJS.Timeout | undefined
 
-  /** Writes what the reader takes now. */
   const push = () => {
     try {
       for (let first = backlog.first(); first !== undefined; first = backlog.first()) {
@@ -94,13 +92,13 @@ export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOpt
       }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return
-      // Nobody reads any more, or the disk is full. Later lines are tried again.
+      // The reader is gone, or the disk is full. Later lines try again.
       backlog.lose()
     }
   }
   const retryLater = () => {
     if (backlog.isEmpty() || timer !== undefined) return
-    // A process that has nothing else to do may end; it flushes at its exit.
+    // The timer does not keep the process alive, which flushes when it exits.
     timer = setTimeout(() => {
       timer = undefined
       push()
@@ -126,12 +124,12 @@ export function createLineWriter({ writeNow, lossLine, maxBytes }: LineWriterOpt
   }
 }
 
-/** Keeps lines in their order, and counts those that were lost; a line of its own says how many. */
+/** Keeps lines in their order, and counts lost lines; an extra line reports their number. */
 function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number) {
   let kept: Entry[] = []
   let keptBytes = 0
   let lost = 0
-  /** Lines that were lost since the last line that says so. */
+  /** Lost lines that no extra line has reported yet. */
   let unsaid = 0
 
   const keep = (line: string, missing = 0) => {
@@ -146,7 +144,6 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
   return {
     isEmpty: () => kept.length === 0,
     lost: () => lost,
-    /** Returns the bytes to write next. */
     first: () => kept[0]?.bytes,
     /** Returns false when the line does not fit, and is lost. */
     add(line: string): boolean {
@@ -168,7 +165,6 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
       else kept.shift()
       if (kept.length === 0) keepLoss()
     },
-    /** Gives up all lines. */
     lose(): void {
       for (const { missing } of kept) {
         if (missing === 0) lost += 1
@@ -180,16 +176,16 @@ function createBacklog(lossLine: LineWriterOptions['lossLine'], maxBytes: number
   }
 }
 
-/** Some 5,000 lines of requests. */
+/** About 5,000 lines of requests. */
 const maxBytes = 1024 * 1024
-/** At the end of the process, for a reader that is slow. */
+/** The time for a slow reader when the process exits. */
 const flushMs = 1_000
 const checkMs = 1_000
 const warn = 40
 
 /**
- * Returns a writer to standard output or standard error, which may be a pipe, a socket or a terminal whose reader stops: it
- * never waits for the reader, except that what is still kept is flushed when the process exits.
+ * Returns a writer to standard output or standard error. It never waits for the reader of the pipe, socket or terminal,
+ * except to flush the kept lines when the process exits.
  */
 function openOutput(stream: NodeJS.WriteStream & { fd: 1 | 2 }): LineWriter {
   const writer = createLineWriter({ writeNow: nonBlocking(stream), lossLine, maxBytes })
@@ -208,18 +204,19 @@ function nonBlocking({ fd }: NodeJS.WriteStream & { fd: 1 | 2 }): (bytes: Buffer
   const kind = fstatSync(fd)
   if (kind.isFile()) return (bytes) => writeSync(fd, bytes)
   try {
-    // A description of its own: other processes with the same pipe or terminal neither see its flag nor can change it.
+    // A separate open file description: other processes with the same pipe or terminal neither see nor change its flag.
     const own = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     return (bytes) => writeSync(own, bytes)
   } catch {
-    // A socket, such as that of systemd's journal, or a pipe that another user has made.
+    // A socket, such as the socket of systemd's journal, or a pipe that another user has made.
     return sharedNonBlocking(fd)
   }
 }
 
 /**
- * The flag belongs to all processes that have inherited the descriptor. A Node that exits puts back the flag that it found
- * at its start, such as a server that has handed over to this one; so it is looked at from time to time.
+ * All processes that have inherited the descriptor share the flag. A Node process that exits restores the flag that it
+ * found at its start, for example a server that has handed over to this server. So the flag is checked from time to
+ * time.
  */
 function sharedNonBlocking(fd: number): (bytes: Buffer) => number {
   const sockets: Socket[] = []
@@ -227,7 +224,7 @@ function sharedNonBlocking(fd: number): (bytes: Buffer) => number {
   return (bytes) => {
     if (performance.now() - checkedAt > checkMs) {
       checkedAt = performance.now()
-      // Opening it as a socket sets the flag. One that is collected would close the descriptor.
+      // Opening the descriptor as a socket sets the flag. A garbage-collected socket would close the descriptor.
       if (blocks(fd)) sockets.push(new Socket({ fd, readable: false, writable: true }))
     }
     return writeSync(fd, bytes)

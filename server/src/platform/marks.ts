@@ -1,19 +1,22 @@
 /*
- * Marks of work under way, in rows outside the job queue: "this certificate is being renewed", "this command runs". The leader is
- * the only process that sets them. The write that clears a mark can fail, so each kind of mark is swept: what is marked in the
- * database, and held by no work here, is released.
+ * Marks of work under way, in rows outside the job queue: "this certificate is being renewed", "this command runs". The
+ * leader is the only process that sets them. The write that clears a mark can fail, so each kind of mark is swept: the
+ * sweep releases every mark in the database that no work in this process holds.
  */
 
 declare const held: unique symbol
 
-/** Shows that work of this leader holds the mark of a row. Functions that set a mark ask for it, and only `during` makes it. */
+/**
+ * Proves that work of this leader holds the mark of a row. Functions that set a mark require it, and only `during`
+ * makes it.
+ */
 export interface Held {
   readonly id: string
   readonly [held]: true
 }
 
 export interface Marks {
-  /** Does work that sets the mark of a row, and clears it at its end. */
+  /** Runs work that sets the mark of a row, and clears it at its end. */
   during<Result>(id: string, work: (held: Held) => Promise<Result>): Promise<Result>
   /** Releases the marks that no work holds. Sweeps do not overlap. */
   sweep(): Promise<void>
@@ -28,7 +31,7 @@ export function createMarks(kind: {
   readonly release: (ids: readonly string[]) => Promise<void>
 }): Marks {
   const underWay = new Map<string, number>()
-  /** The rows that work has held at any time of the current search. */
+  /** The rows that work has held at any time since the current search began. */
   let seen: Set<string> | null = null
   let releasing: Promise<void> = Promise.resolve()
 
@@ -49,7 +52,7 @@ export function createMarks(kind: {
 
   return {
     async during(id, work) {
-      // A mark that is set now must not be the one that is released.
+      // A release in progress must not clear the mark that is set now.
       await releasing
       seen?.add(id)
       underWay.set(id, (underWay.get(id) ?? 0) + 1)

@@ -4,7 +4,7 @@ import type { Logger } from './logger.ts'
 export interface Metrics {
   /** Counts a request. `operation` is a name of the contract, or `none` when the request matched no operation. */
   observeRequest(request: { operation: string; status: number; seconds: number }): void
-  /** Registers a gauge with one label. It is read at each scrape, and left out of it when the read fails. */
+  /** Registers a gauge with one label. It is read at each scrape, and left out when the read fails. */
   gauge(gauge: {
     readonly name: string
     readonly help: string
@@ -19,10 +19,10 @@ export interface Metrics {
   readonly type: string
 }
 
-/** In seconds, from a read by id to a request that waits for others. */
+/** In seconds, from a read by id to a request that waits for other requests. */
 const buckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Creates metrics with a registry of their own, so that several servers in one process do not share numbers. */
+/** Creates metrics with a separate registry, so that several servers in one process do not share numbers. */
 export function createMetrics({ logger }: { readonly logger: Logger }): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })

@@ -5,13 +5,12 @@ import { BlockList, isIP } from 'node:net'
 /** Decides which addresses the server may connect to on a tenant's behalf. */
 export interface Outbound {
   readonly mode: 'public' | 'any'
-  /** True when the server may connect to this IP address. */
   allows(address: string): boolean
   /** True when a tenant may choose this port. */
   allowsPort(port: number): boolean
   /**
-   * Resolves a host name and checks every address. Meant as a connection's own lookup, so that the checked address is the
-   * one connected to. Rejects with `OutboundError`. IP literals are checked and returned as they are.
+   * Resolves a host name and checks every address. Intended as the lookup of a connection, so that it connects to a
+   * checked address. Rejects with `OutboundError`. IP literals are checked and returned as they are.
    */
   resolve(host: string): Promise<LookupAddress[]>
   /** `resolve` in the form of `dns.lookup`, for connectors. */
@@ -26,9 +25,9 @@ export class OutboundError extends Error {
   readonly code = 'address_refused'
 }
 
-// The entries of IANA's special-purpose registries for IPv4 and IPv6, the space outside IPv6's global unicast range, and
-// the prefixes that carry an IPv4 address inside an IPv6 one (IPv4-compatible, translated, NAT64, 6to4).
-// The IPv4-mapped ones (::ffff:0:0/96) are not listed: a block list compares them with its IPv4 entries by itself.
+// The entries of IANA's special-purpose registries for IPv4 and IPv6, the space outside IPv6's global unicast range,
+// and the prefixes that carry an IPv4 address inside an IPv6 one (IPv4-compatible, translated, NAT64, 6to4).
+// IPv4-mapped addresses (::ffff:0:0/96) are not listed: a `BlockList` compares them with its IPv4 entries.
 const special = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -66,7 +65,6 @@ function isSpecial(address: string, family: 'ipv4' | 'ipv6'): boolean {
   return specialList.check(address, family)
 }
 
-/** The IPv4 networks of the list. */
 export const specialIpv4: readonly string[] = special.filter((entry) => !entry.includes(':'))
 
 export interface OutboundOptions {
@@ -76,7 +74,7 @@ export interface OutboundOptions {
   readonly allow: readonly string[]
   /** Ports below 1024 that are allowed in addition to 80 and 443. */
   readonly ports: readonly number[]
-  /** By default the mode `public` resolves by DNS alone, so that tenants' names occupy no threads. */
+  /** By default the mode `public` resolves only by DNS, so that tenants' names occupy no threads. */
   readonly resolveName?: ResolveName
 }
 
@@ -88,7 +86,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const allows = (address: string): boolean => {
     if (options.mode === 'any') return true
     const family = familyOf(address)
-    // Only link-local addresses have a zone (fe80::1%eth0), and those are never public.
+    // Only link-local addresses have a zone (fe80::1%eth0), and they are never public.
     if (address.includes('%')) return false
     return family !== undefined && (allowed.check(address, family) || !isSpecial(address, family))
   }
@@ -98,7 +96,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
     const family = isIP(literal)
     const addresses = family === 0 ? await resolveName(host) : [{ address: literal, family }]
     const bad = addresses.find(({ address }) => !allows(address))
-    // The message does not name the address, because a tenant must not learn the operator's internal names and addresses.
+    // The message does not name the address, because a tenant must not learn the operator's internal names and
+    // addresses.
     if (bad !== undefined) throw new OutboundError(`${host} leads to an address that is not public.`)
     return [...addresses]
   }
@@ -138,7 +137,9 @@ export function blockList(entries: readonly string[]): BlockList {
   return list
 }
 
-/** Returns a function that is true for the addresses in a list of addresses and networks. Throws as `blockList` does. */
+/**
+ * Returns a function that is true for the addresses in a list of addresses and networks. Throws as `blockList` does.
+ */
 export function addressesIn(entries: readonly string[]): (address: string) => boolean {
   const list = blockList(entries)
   return (address) => list.check(address, address.includes(':') ? 'ipv6' : 'ipv4')
@@ -152,11 +153,14 @@ function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
 /** Resolves a host name to all of its addresses. Rejects when it has none. */
 type ResolveName = (host: string) => Promise<readonly LookupAddress[]>
 
-/** Resolves as other programs of this machine do: the hosts file, then DNS. Occupies a thread of the process while it waits. */
+/**
+ * Resolves as other programs of this machine do: the hosts file, then DNS. Occupies a thread of the process while it
+ * waits.
+ */
 const resolveAsSystem: ResolveName = (host) => lookup(host, { all: true })
 
 /**
- * Resolves by DNS alone and without a thread, so that a name whose server never answers does not delay others.
+ * Resolves only by DNS and without a thread, so that a name server that never answers does not delay other lookups.
  *
  * @param servers addresses (with ports) of name servers; the system's by default
  */

@@ -8,7 +8,9 @@ export interface PeriodicOptions {
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** Runs `work` at once and then `everyMs` after each run has ended. A failed run is logged; the next one tries again. */
+/**
+ * Runs `work` at once and then `everyMs` after each run has ended. A failed run is logged; the next one tries again.
+ */
 export function startPeriodic({ name, everyMs, work, logger }: PeriodicOptions): { stop(): Promise<void> } {
   const stopping = new AbortController()
   const { signal } = stopping
@@ -28,18 +30,18 @@ export function startPeriodic({ name, everyMs, work, logger }: PeriodicOptions):
   }
 }
 
-/** Work that is repeated when it is time, and at once when something has changed. */
+/** Work that runs at intervals, and at once after a change. */
 export interface Repeated {
-  /** Lets the work run again at once; when it runs, once more after that. */
+  /** Runs the work at once; if it is already running, runs it once more afterwards. */
   wake(): void
   stop(): Promise<void>
 }
 
 /**
- * Runs `work` again and again: after the milliseconds with which it resolves, or sooner when it is woken.
+ * Runs `work` repeatedly. `work` resolves to the milliseconds until its next run, which `wake` can bring forward.
  *
  * @param firstWaitMs 0 to begin at once
- * @param onError returns the milliseconds until the next run after one that has rejected; not called once it is stopped
+ * @param onError returns the milliseconds until the next run after a rejection; not called after `stop`
  */
 export function startRepeated(
   work: () => Promise<number>,
@@ -53,7 +55,7 @@ export function startRepeated(
     for (let waitMs = firstWaitMs; ; ) {
       if (waitMs > 0) await sleepUntilAborted(waitMs, AbortSignal.any([stopping.signal, woken.signal]))
       if (stopping.signal.aborted) return
-      // Before the work: a change that is told from here on is seen by the next run.
+      // Reset before the work, so that a change during the work leads to another run.
       if (woken.signal.aborted) woken = new AbortController()
       waitMs = await work().catch((error: unknown) => (stopping.signal.aborted ? 0 : onError(error)))
     }

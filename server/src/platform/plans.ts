@@ -23,26 +23,26 @@ const account = z.strictObject({
   /** Uploaded sources that are kept, and their size. */
   sources: count,
   sources_gb: z.number().positive(),
-  /** Keys that are valid. */
+  /** Only valid keys count. */
   api_keys: count,
   /** Tests, redeliveries and recoveries of webhooks within an hour, and the deliveries that are kept. */
   webhook_tests_per_hour: count,
   deliveries: count,
   /** Logs that are followed at once, on each server. */
   log_followers: count,
-  /** Commands of apps at once, one-off ones and those of schedules, and how long each may take. */
+  /** Tasks of apps at once, one-off and scheduled, and the minutes that each may take. */
   runs: count,
   run_minutes: count.min(1),
   schedules: count,
   domains: count,
-  /** Entries of the audit log that are kept. */
+  /** The entries of the audit log that are kept. */
   audit_entries: count,
   webhooks: count,
   /** The databases, the sum of the connections that each may have, and the snapshots. */
   databases: count,
   database_connections: count,
   snapshots: count,
-  /** The requests of the dashboard, counted apart from those of keys. */
+  /** The requests of the dashboard, which are counted apart from requests with keys. */
   session_requests_per_hour: count.min(1),
   /** The sessions of each user; beyond them, the oldest one ends. */
   sessions: count.min(1),
@@ -61,21 +61,19 @@ const givenPlan = z.strictObject({
   instances: count.min(1).default(1),
   /** The most that one app has on the disk: its release, its own folders and its volumes. */
   app_gb: z.number().positive().max(1_000_000).optional(),
-  /** The most domains of one app. */
   domains: count.default(10),
   /** The most apps and databases of a project. */
   apps: count,
   databases: count,
-  /** The size of one database. */
   database_gb: z.number().positive(),
   /** The connections of one database; derived from its size unless given. */
   database_connections: count.min(1).optional(),
   /** The size of all files of a project, and of a single file. */
   storage_gb: z.number().positive(),
   file_mb: z.number().positive(),
-  /** The limit of an account whose tier has the name of this plan, unless the account has a limit of its own. */
+  /** The limit of an account whose tier has the name of this plan, unless the account has a different limit. */
   requests_per_hour: count.min(1).optional(),
-  /** The limits of such an account; those of the shipped plan of this name where it leaves one out. */
+  /** The limits of such an account. A missing limit comes from the shipped plan of this name. */
   account: account.partial().optional(),
 })
 
@@ -235,8 +233,8 @@ export const shippedPlans = {
 /**
  * Returns plans as they apply on this server.
  *
- * @param disk.defaultBytes the most that an app has on the disk by a plan that does not say so
- * @param disk.mostBytes the most that an app may have by any plan; `null` for no such limit
+ * @param disk.defaultBytes the disk space of an app by a plan without `app_gb`
+ * @param disk.mostBytes the largest disk space of an app by any plan; `null` for no limit
  */
 export function effectivePlans(
   given: Readonly<Record<string, GivenPlan>>,
@@ -259,12 +257,10 @@ export function planNamed(plans: Plans, name: string): Plan {
   return found
 }
 
-/** Returns the requests an hour of an account of this tier. */
 export function requestsPerHour(plans: Plans, tier: Tier): number {
   return plans[tier]?.requests_per_hour ?? 1_000
 }
 
-/** Returns the limits of a whole account of this tier. */
 export function accountLimits(plans: Plans, tier: Tier): AccountLimits {
   const given = Object.entries(plans[tier]?.account ?? {}).filter(([, most]) => most !== undefined)
   return { ...shippedAccountLimits[tier], ...Object.fromEntries(given) }

@@ -7,7 +7,7 @@ import { readOptional, syncDirectory } from './files.ts'
 /** Encrypts secrets that must be readable again. The context (such as a row's id) binds a ciphertext to that row. */
 export interface SecretBox {
   encrypt(plaintext: string, context: string): Buffer
-  /** Throws when the key or the context is another one, or the ciphertext was changed. */
+  /** Throws for another key, another context, or a changed ciphertext. */
   decrypt(sealed: Buffer, context: string): string
 }
 
@@ -45,9 +45,9 @@ const checkName = 'secret_key_check'
 const checkText = 'fairlead'
 
 /**
- * Opens the box for stored secrets. Its key is the operator's (`given`) or the one in `file`, which the first start makes.
- * Servers that start for the first time at once agree on one key. Rejects when the key does not decrypt the secrets of the
- * database: continuing with it would lose all of them.
+ * Opens the box for stored secrets. Its key comes from the operator (`given`) or from `file`, which the first start
+ * creates. Servers that start for the first time at the same moment agree on one key. Rejects when the key does not
+ * decrypt the secrets of the database: continuing with it would lose all of them.
  */
 export async function openSecretBox(options: {
   database: Database
@@ -55,7 +55,8 @@ export async function openSecretBox(options: {
   file: string
 }): Promise<SecretBox> {
   const { database, given, file } = options
-  // Read before the file: whoever writes it does so after the file, so a key that is missing then is lost.
+  // Read before the file. A server writes the check after the file, so a check without a file means that the key is
+  // lost.
   const check = await readCheck(database)
   const stored = given ?? (await readOptional(file)) ?? (check === undefined ? await makeKey(file) : undefined)
   const box = stored === undefined ? undefined : createSecretBox(parseKey(stored, file))
@@ -70,7 +71,7 @@ async function readCheck(database: Database): Promise<Buffer | undefined> {
   return row?.value
 }
 
-/** Writes the check of the box's key, unless another server was faster, and returns the one that holds. */
+/** Writes the check of the box's key, unless another server was faster, and returns the stored check. */
 async function agreeOnCheck(database: Database, box: SecretBox): Promise<Buffer | undefined> {
   await database
     .withTables<SettingsTables>()
@@ -103,7 +104,10 @@ function wrongKey(options: { given: string | undefined; file: string }): Error {
   )
 }
 
-/** Makes the file with a new key, complete or not at all, and returns its text, or that of a server that was faster. */
+/**
+ * Creates the file with a new key, complete or not at all, and returns its text. If another server was faster, returns
+ * the text of its file.
+ */
 async function makeKey(file: string): Promise<string> {
   const temporary = `${file}.${randomBytes(6).toString('hex')}.new`
   try {

@@ -6,8 +6,8 @@ export interface Slots<Owner> {
   /**
    * Runs `work` in a slot, waiting for one if necessary. Rejects with the signal's reason when it aborts first.
    *
-   * @param onWait called with the number of others that have to end before `work` begins, when it waits and whenever that
-   * changes; it must not throw
+   * @param onWait called with the number of requests that have to end before `work` begins, at the start of the wait
+   * and at each change; it must not throw
    */
   use<T>(
     owner: Owner,
@@ -16,8 +16,8 @@ export interface Slots<Owner> {
     onWait?: (before: number) => void,
   ): Promise<T>
   /**
-   * Takes a slot when one is free, for callers that cannot await one; `release` gives it back. Otherwise returns `false`
-   * and queues the owner, once: `retry` is called when a slot has become free, and may take it or leave it.
+   * Takes a slot when one is free, for callers that cannot await a slot; `release` gives it back. Otherwise returns
+   * `false` and queues the owner, once. When a slot has become free, `retry` is called, and may take it.
    */
   take(owner: Owner, retry: () => void): boolean
   release(): void
@@ -95,13 +95,13 @@ export function createSlots<Owner = string>(count: number): Slots<Owner> {
   }
 }
 
-/** Tells those that wait how many come before them. */
+/** Tells each waiting item how many items come before it. */
 function createWaiting<Item>(order: () => readonly Item[]) {
   const waiting = new Map<Item, { readonly onWait: (before: number) => void; told?: number }>()
   return {
     add: (item: Item, onWait: (before: number) => void): void => void waiting.set(item, { onWait }),
     remove: (item: Item): void => void waiting.delete(item),
-    /** Tells each whose number has changed. The first begins as soon as one of those ends that have a slot. */
+    /** Tells each item whose number has changed. The first item begins as soon as any holder of a slot ends. */
     tell(): void {
       if (waiting.size === 0) return
       for (const [ahead, item] of order().entries()) {

@@ -1,4 +1,4 @@
-/** The operating-system user that a child process runs as. Elsewhere `null` stands for the user of the server. */
+/** The operating-system user that a child process runs as. Where `null` is allowed, it means the user of the server. */
 export interface OsUser {
   readonly uid: number
   readonly gid: number

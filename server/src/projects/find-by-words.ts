@@ -12,12 +12,11 @@ interface InProject extends Named {
 type Answer = ResponseBody<'account.search'>
 type Found = Answer['found'][number]
 
-/** The most of each kind that are found. */
 const most = 50
 
 /**
- * Finds what has each word of a text in its name, or in that of its project. Keeps the order of each kind, but for those that
- * have all words in their own name: they come first.
+ * Finds items that have each word of a text in their name or in the name of their project. Keeps the order of each
+ * kind, except that items with all words in their own name come first.
  */
 export function findByWords(
   text: string,

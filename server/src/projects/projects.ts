@@ -15,13 +15,15 @@ export interface ProjectsDependencies extends ChoiceDependencies {
   readonly counts: ResourceCounts
   readonly defaultRegion: string
   readonly totals: Pick<Totals, 'assertRoom'>
-  /** Reads the requests to a project's apps in the last day. */
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
 }
 
 export interface Projects {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
-  /** Throws `invalid_request` on a region or plan that the account may not use, and when it has as many projects as it may. */
+  /**
+   * Throws `invalid_request` on a region or plan that the account may not use, and when it has reached its limit of
+   * projects.
+   */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -36,16 +38,16 @@ export interface Projects {
     changes: BodyOutput<'projects.update'>,
   ): Promise<ResponseBody<'projects.update'>>
   /**
-   * Marks a project as deleting: from then on it is not found, and a job removes its resources. Throws `invalid_request`
-   * while it has databases or files.
+   * Marks a project as deleting: it is no longer found, and a job removes its resources. Throws `invalid_request` while
+   * it has databases or files.
    */
   delete(transaction: Transaction, project: TenantProject): Promise<void>
-  /** The resources of each project of a page. */
+  /** Returns the resources of each project on a page. */
   usage(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.usage'>>>
   traffic(project: TenantProject): Promise<ResponseBody<'projects.traffic'>>
 }
 
-/** Every tier may use it. */
+/** The plan that every tier may use. */
 const defaultPlan = 'free'
 
 export function createProjects(dependencies: ProjectsDependencies): Projects {
@@ -86,7 +88,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
         changes.plan === undefined
           ? undefined
           : await checkPlan(dependencies, transaction, principal.accountId, changes.plan)
-      // Only what is named: a change of the other field may be under way.
+      // Changes only the given fields, because another request may be changing the other field.
       const changed = await transaction
         .withTables<ProjectsTables>()
         .updateTable('projects')
@@ -128,14 +130,13 @@ async function usageOf(
   page: PageRequest,
 ): Promise<Page<ResponseBody<'projects.usage'>>> {
   const { rows, next } = await readPage(visibleTo(dependencies.database, principal).select('id'), page, 'id')
-  // The counts of all projects share a query for each kind of resource.
+  // The counts of all projects share one query for each kind of resource.
   const usage = await Promise.all(
     rows.map(async ({ id }) => ({ id, resources: await resourcesOf(dependencies.counts, id) })),
   )
   return { body: { usage }, next }
 }
 
-/** The projects that a principal may see. */
 function visibleTo(database: Database, { accountId, projectIds }: Principal) {
   const own = database.withTables<ProjectsTables>().selectFrom('projects').where('account_id', '=', accountId)
   return projectIds === null ? own : own.where('id', 'in', [...projectIds])
@@ -154,7 +155,9 @@ async function listProjects(
   return { body: { projects, total }, next }
 }
 
-/** Counts the projects that a principal may see. An account's total is maintained by triggers: counting rows is slow. */
+/**
+ * Counts the projects that a principal may see. Triggers maintain an account's total, because counting rows is slow.
+ */
 async function countVisible(database: Database, { accountId, projectIds }: Principal): Promise<number> {
   const db = database.withTables<ProjectsTables>()
   const { total } =
@@ -182,7 +185,7 @@ async function deleteProject(counts: ResourceCounts, transaction: Transaction, p
     .where('status', '=', 'active')
     .executeTakeFirst()
   if (numUpdatedRows === 0n) throw notFound()
-  // Counted after the status has changed: from here on nobody can add resources.
+  // Counted after the status has changed: from now on nobody can add resources.
   const resources = await resourcesOf(counts, projectId, transaction)
   if (resources.databases > 0 || resources.storage_gb > 0) {
     throw new ApiError(
@@ -194,7 +197,7 @@ async function deleteProject(counts: ResourceCounts, transaction: Transaction, p
   await enqueue(transaction, { task: removeProjectTask, payload: { project_id: projectId } })
 }
 
-/** Those that are being deleted count too: they have resources until they are gone. */
+/** Includes projects that are being deleted, because they still have resources. */
 async function countProjects(transaction: Transaction, accountId: string): Promise<number> {
   const { count } = await transaction
     .withTables<ProjectsTables>()
@@ -206,14 +209,13 @@ async function countProjects(transaction: Transaction, accountId: string): Promi
 }
 
 interface ChoiceDependencies {
-  /** The configured regions; empty when any region may be named. */
+  /** The configured regions; empty when any region is allowed. */
   readonly regions: readonly string[]
   readonly plans: Plans
-  /** Reads the tier of an account inside the transaction. */
   readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
 }
 
-/** Returns the plan if the account's tier may use it. Throws `invalid_request`. */
+/** Returns the plan if the tier of the account may use it. Throws `invalid_request`. */
 async function checkPlan(
   { plans, tierOf }: Pick<ChoiceDependencies, 'plans' | 'tierOf'>,
   transaction: Transaction,
@@ -227,7 +229,7 @@ async function checkPlan(
   return plan
 }
 
-/** Returns the region if it is one of the configured ones. Throws `invalid_request`. */
+/** Returns the region if it is configured. Throws `invalid_request`. */
 function checkRegion({ regions }: Pick<ChoiceDependencies, 'regions'>, region: string): string {
   if (regions.length > 0 && !regions.includes(region)) {
     throw invalidRequest({ field: 'region', message: `must be one of: ${regions.join(', ')}` })
@@ -238,7 +240,7 @@ function checkRegion({ regions }: Pick<ChoiceDependencies, 'regions'>, region: s
 export interface ResourceCounts {
   readonly countDeployments: BatchedRead<string, number>
   readonly countDatabases: BatchedRead<string, number>
-  /** The size of all files of a project in bytes. */
+  /** The total size of a project's files in bytes. */
   readonly storedBytes: BatchedRead<string, number>
 }
 
@@ -261,14 +263,19 @@ export const removeProjectTask = 'projects.remove'
 
 export interface RemovalDependencies {
   readonly database: Database
-  /** One function for each feature, which removes its resources of a project. Safe to repeat after an interruption. */
+  /**
+   * One function for each feature, which removes the feature's resources in a project. It may be repeated after an
+   * interruption.
+   */
   readonly removers: readonly ((projectId: string) => Promise<void>)[]
 }
 
-/** Removes all resources of a project, feature by feature, and then the project. Safe to repeat after an interruption. */
+/**
+ * Removes all resources of a project, feature by feature, and then the project. May be repeated after an interruption.
+ */
 export async function removeProject({ database, removers }: RemovalDependencies, projectId: string): Promise<void> {
   for (const remove of removers) await remove(projectId)
-  // Fails when a resource was created meanwhile and refers to the project. The job's next attempt removes it.
+  // Fails when a new resource refers to the project. The job's next attempt removes that resource.
   await database
     .withTables<ProjectsTables>()
     .deleteFrom('projects')

@@ -1,6 +1,5 @@
 import type { Generated } from 'kysely'
 
-/** The tables of this feature. */
 export type ProjectsTables = {
   projects: {
     id: string
@@ -11,7 +10,7 @@ export type ProjectsTables = {
     status: 'active' | 'deleting'
     created_at: Generated<Date>
   }
-  /** The number of an account's active projects, as the sum over its slots. Triggers in the database maintain it. */
+  /** The number of an account's active projects, as the sum over its slots. Database triggers maintain it. */
   project_counts: {
     account_id: string
     slot: number

@@ -5,29 +5,29 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
 
-/** Looks up projects within their accounts: the one place that separates tenants. */
+/** Looks up projects within their accounts: the only place that separates tenants. */
 export interface Tenancy {
   /**
-   * Returns the project if it belongs to this account. Returns `undefined` for projects of other accounts alike. Within a transaction give it
-   * as `on`.
+   * Returns the project if it belongs to this account; otherwise `undefined`, even if another account has it. Inside a
+   * transaction, pass the transaction as `on`.
    */
   find(accountId: string, projectId: string, on?: Transaction): Promise<TenantProject | undefined>
   /** Keeps an active project from being deleted until the transaction ends. Returns false when it is not active. */
   hold(transaction: Transaction, projectId: string): Promise<boolean>
   /**
-   * Returns the account of a project, for jobs, never for a request. Reads it on the caller's connection: a job that asked
-   * the pool for a second one would wait for ever when every connection is held by a job that does the same.
+   * Returns the account of a project, for jobs, never for a request. Uses the caller's connection: a job that took a
+   * second connection from the pool would wait for ever if jobs like it held all connections.
    */
   accountOf(transaction: Transaction, projectId: string): Promise<string>
-  /** Returns the accounts of the active ones of some projects, by the ids of the projects. For the leader, never for a request. */
+  /** Returns the accounts of the active projects among these, by project id. For the leader, never for a request. */
   accountsOf(projectIds: readonly string[]): Promise<ReadonlyMap<string, string>>
-  /** Returns the ids of all projects of an account, those that are being deleted included. */
+  /** Returns the ids of all projects of an account, including projects that are being deleted. */
   projectsOf(on: Database | Transaction, accountId: string): Promise<string[]>
   /** Returns the ids and names of the active projects of an account, newest first. */
   namesOf(accountId: string): Promise<{ id: string; name: string }[]>
   /** Returns the name of a project's plan. For jobs, never for a request. */
   planOf(projectId: string): Promise<string>
-  /** Returns the names of the plans of all projects with apps, by the ids of the projects. For jobs. */
+  /** Returns the plan names of all projects with apps, by project id. For jobs. */
   plans(): Promise<ReadonlyMap<string, string>>
 }
 
@@ -37,12 +37,12 @@ interface TenantKey {
 }
 
 export function createTenancy({ database }: { database: Database }): Tenancy {
-  // Nearly every request needs its project: concurrent ones share a query.
+  // Nearly every request needs its project, so concurrent requests share a query.
   const findBatch = createBatcher((keys: readonly TenantKey[]) => findProjects(database, keys))
 
   return {
     async find(accountId, projectId, on) {
-      // PostgreSQL rejects some strings, so it is not queried with malformed ids.
+      // PostgreSQL rejects some strings, so malformed ids are not queried.
       if (!isId('project', projectId)) return undefined
       if (on === undefined) return findBatch({ accountId, projectId })
       const [found] = await findProjects(on, [{ accountId, projectId }])
@@ -80,7 +80,7 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
       return (await project.executeTakeFirstOrThrow()).plan
     },
     async plans() {
-      // It is read every few seconds, and there may be many more projects without apps.
+      // This query runs every few seconds, and many projects may have no apps.
       const withApps = sql<boolean>`exists (select from apps where project_id = projects.id)`
       const projects = await projectsIn(database).select(['id', 'plan']).where(withApps).execute()
       return new Map(projects.map(({ id, plan }) => [id, plan]))
@@ -90,7 +90,7 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
 
 const projectsIn = (on: Database | Transaction) => on.withTables<ProjectsTables>().selectFrom('projects')
 
-/** Returns the active project of each key, in their order; `undefined` where the account has none of that id. */
+/** Returns the active project of each key, in the same order; `undefined` when the account has no such project. */
 async function findProjects(
   on: Database | Transaction,
   keys: readonly TenantKey[],

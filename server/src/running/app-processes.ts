@@ -8,12 +8,13 @@ import { removeNetworks } from '../runtimes/process/network/namespaces.ts'
 import { removePastaNetworks } from '../runtimes/process/network/pasta-networks.ts'
 import { listApps, ownerOf, pathsOf } from '../runtimes/process/release-folders.ts'
 
-/** The pids of the processes of each release, by the id of its deployment. */
+/** The pids of each release, by deployment id. */
 export type AppProcesses = ReadonlyMap<string, readonly number[]>
 
 /**
- * Finds the processes of builds and apps that provably belong to this data directory: by the mark in their environment,
- * which names a release of the directory whose user they have, or by the control group, whose name comes from the directory's path.
+ * Finds the processes of builds and apps that provably belong to this data directory. The proof is either a mark in the
+ * environment, which names a release of the directory that has the same user, or the control group, whose name comes
+ * from the path of the directory.
  */
 export async function findAppProcesses({
   root,
@@ -29,7 +30,6 @@ export async function findAppProcesses({
   })
 }
 
-/** Returns the uids of the users that the releases run as. */
 async function ownersOfReleases(apps: string): Promise<Map<string, number | undefined>> {
   const listed = await Promise.all(
     (await listApps(apps)).map(async ({ id, releases }) => {
@@ -41,7 +41,7 @@ async function ownersOfReleases(apps: string): Promise<Map<string, number | unde
 }
 
 /**
- * Ends these processes and all that belong to them: SIGTERM, and SIGKILL after `graceMs`. Removes their networks. Returns
+ * Ends these processes and their descendants: SIGTERM, then SIGKILL after `graceMs`. Removes their networks. Returns
  * the releases.
  */
 export async function endAppProcesses(

@@ -6,7 +6,7 @@ import { isServed } from '../runtimes/process/site-record.ts'
 import type { AppProcesses } from './app-processes.ts'
 import type { StoredDeployment } from './stored-state.ts'
 
-/** A release with its processes; without the database, only what the processes say. */
+/** A release with its processes. Without the database, only data of the processes is present. */
 export interface AppStatus {
   readonly project_id: string | null
   readonly project: string | null
@@ -14,18 +14,19 @@ export interface AppStatus {
   readonly name: string | null
   readonly deployment_id: string
   readonly status: DeploymentStatus | null
-  /** Its first process; null while none runs. */
+  /** The first process of the release; null while none runs. */
   readonly pid: number | null
   readonly since: string | null
-  /** Of all its processes, without what they share. */
+  /** Of all processes of the release, without shared memory. */
   readonly memory_bytes: number | null
-  /** True for a static site that is served: the gateway answers from its folder, and no process of its own runs. */
+  /** True for a static site that is served: the gateway answers from its folder, without a process. */
   readonly site: boolean
 }
 
 /**
- * Matches the processes with the rows, which are `null` when the database could not be read.
+ * Matches processes with rows of deployments.
  *
+ * @param stored `null` when the database could not be read
  * @param sites the ids of the releases that are served as static sites
  */
 export function appStatuses(
@@ -33,7 +34,7 @@ export function appStatuses(
   stored: readonly StoredDeployment[] | null,
   sites: ReadonlySet<string>,
 ): readonly AppStatus[] {
-  // Other runtimes are not asked here: their apps would seem to be down.
+  // Only the process runtime: apps of other runtimes have no processes here and would seem to be down.
   const rows = (stored ?? []).filter(({ runtime }) => runtime === runtimeName)
   const known = new Set(rows.map(({ id }) => id))
   return [

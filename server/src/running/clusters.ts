@@ -5,17 +5,16 @@ import type { PostmasterLock } from '../platform/postgres/lock-file.ts'
 import { findPostmaster } from '../platform/postgres/running.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
-/** A cluster of the data directory, running or not. */
+/** A cluster in the data directory, running or not. */
 export interface FoundCluster {
-  /** Holds the state of the servers, or users' databases. */
+  /** The cluster holds the state of the servers, or users' databases. */
   readonly purpose: 'state' | 'users'
   readonly directory: string
-  /** The major version of PostgreSQL. */
   readonly version: string
   readonly postmaster: PostmasterLock | null
 }
 
-/** Finds the clusters that were created in the data directory, that of the state first. */
+/** Finds the clusters in the data directory. The cluster of the state comes first. */
 export async function findClusters({
   cluster,
   databases,
@@ -32,7 +31,7 @@ async function find(purpose: FoundCluster['purpose'], directory: string): Promis
     : { purpose, directory, version: version ?? 'unknown', postmaster }
 }
 
-/** Returns `undefined` for a folder without a cluster. The folder of a cluster is closed to all users but its own and root. */
+/** Returns `undefined` for a folder without a cluster. Only the user of a cluster and root can read its folder. */
 async function majorVersion(directory: string): Promise<string | undefined> {
   return (await readOptional(join(directory, 'PG_VERSION')))?.trim()
 }

@@ -13,19 +13,21 @@ import { removeHostNetwork } from '../runtimes/docker/network/host-network.ts'
 import { sweepNetworks } from '../runtimes/docker/network/networks.ts'
 import { findNetworkTools } from '../runtimes/process/confinement/capabilities.ts'
 
-/** The file that names the engine which has the containers of a data directory, also for those who do not know its settings. */
+/**
+ * The file that names the engine with the containers of a data directory, for commands that do not know the settings.
+ */
 const engineFile = (root: string): string => join(root, 'docker-engine')
 
-/** Notes the socket of the engine that this data directory uses from now on. */
+/** Stores the socket of the engine that this data directory uses from now on. */
 export async function noteEngine({ root }: Pick<DataDirectory, 'root'>, socket: string): Promise<void> {
   await writeFile(engineFile(root), `${socket}\n`, { mode: 0o600 })
 }
 
 /**
- * Ends the containers of a data directory, and removes their networks. The containers are kept, since a later server reads their
- * last output. Returns the releases of those that ran.
+ * Ends the containers of a data directory, and removes their networks. Keeps the containers, because a later server
+ * reads their last output. Returns the releases whose containers ran.
  *
- * @throws Error when the engine does not answer: its containers may still run
+ * @throws Error when the engine does not answer, because its containers may still run
  */
 export async function endContainers(
   { root }: Pick<DataDirectory, 'root'>,

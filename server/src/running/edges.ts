@@ -2,10 +2,10 @@ import { type EdgeProcess, edgeProcesses } from '../edge/edge.ts'
 import { killAll } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
-/** Finds the Caddys of a data directory: those that run, and one that is recorded and does not run any more. */
+/** Finds the Caddy processes of a data directory, including a recorded process that no longer runs. */
 export const findEdges = ({ root }: Pick<DataDirectory, 'root'>): Promise<readonly EdgeProcess[]> => edgeProcesses(root)
 
-/** Ends the Caddys, which finish their requests within `graceMs`. Returns those that ran. */
+/** Ends the Caddy processes, which finish their requests within `graceMs`. Returns the processes that ran. */
 export async function endEdges(
   directory: Pick<DataDirectory, 'root'>,
   { graceMs }: { readonly graceMs: number },

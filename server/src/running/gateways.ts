@@ -5,7 +5,7 @@ import { type GatewayRecord, readGatewayRecord } from '../gateway/record.ts'
 import { killAll, unlessShort } from '../platform/processes.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
-/** Reads the records of the gateways. While one is replaced by a newer version there are two. */
+/** Reads the records of the gateways. There are two while a newer version replaces a gateway. */
 export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promise<readonly GatewayRecord[]> {
   const { folder } = gatewayHome(root)
   const owner = (await stat(folder).catch(() => null))?.uid
@@ -14,7 +14,7 @@ export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promi
   return found.filter((each) => each !== null)
 }
 
-/** Ends the gateways, which finish their requests within `graceMs`. Returns those that ran. */
+/** Ends the gateways, which finish their requests within `graceMs`. Returns the gateways that ran. */
 export async function endGateways(
   directory: Pick<DataDirectory, 'root'>,
   { graceMs }: { readonly graceMs: number },

@@ -7,12 +7,12 @@ import { findClusters } from './clusters.ts'
 import { endEdges } from './edges.ts'
 import { endGateways } from './gateways.ts'
 
-/** The time that edge, gateways and apps have to end by themselves. */
+/** The time for edge, gateways and apps to end before SIGKILL, in milliseconds. */
 export const graceMs = 10_000
 
 /**
- * Ends what still runs of a data directory when its last server has stopped its own parts: a server that did not lead has
- * none of the apps. Clusters that other processes use are left to them.
+ * Ends the remaining parts of a data directory after its last server has stopped: a server that did not lead owns no
+ * apps. Leaves clusters running that other processes use.
  */
 export async function endLeftovers({
   directory,

@@ -11,7 +11,7 @@ import { findEdges } from './edges.ts'
 import { findGateways } from './gateways.ts'
 import { readStoredState, type StoredState } from './stored-state.ts'
 
-/** A part that may run; `pid` and `since` are null while it does not. */
+/** A part of the server; `pid` and `since` are null while it does not run. */
 interface Part {
   readonly pid: number | null
   /** RFC 3339. */
@@ -21,9 +21,9 @@ interface Part {
 export interface ServerStatusLine extends Part {
   readonly id: string
   readonly version: string
-  /** `unresponsive` when its process lives and its socket does not answer. */
+  /** `unresponsive` when the process is alive but its socket does not answer. */
   readonly state: 'starting' | 'ready' | 'stopping' | 'unresponsive'
-  /** `null` when it does not answer. */
+  /** `null` when the server does not answer. */
   readonly leading: boolean | null
   readonly url: string | null
 }
@@ -34,7 +34,7 @@ export interface GatewayStatus extends Part {
 
 /** A Caddy that serves HTTPS. */
 export interface EdgeStatus extends Part {
-  /** `null` when it is not known. */
+  /** `null` when the version is unknown. */
   readonly version: string | null
 }
 
@@ -50,7 +50,7 @@ export interface BuildStatus extends Part {
   readonly deployment_id: string
 }
 
-/** All that runs, or should run, of one data directory. */
+/** All parts of one data directory that run or should run. */
 export interface Status {
   readonly data_directory: string
   readonly servers: readonly ServerStatusLine[]
@@ -59,13 +59,13 @@ export interface Status {
   readonly clusters: readonly ClusterStatus[]
   readonly builds: readonly BuildStatus[]
   readonly apps: readonly AppStatus[]
-  /** The reason why names and desired states are missing; `null` when the database was read. */
+  /** The reason why names and desired states are missing; `null` after the database was read. */
   readonly unread: string | null
-  /** One sentence for each part that should run and does not. */
+  /** One sentence for each part that should run but does not. */
   readonly problems: readonly string[]
 }
 
-/** Finds out what runs of a data directory, with a server or without one. Starts nothing. */
+/** Reports which parts of a data directory run, with or without a running server. Starts nothing. */
 export async function statusOf(config: Config, logger: Logger): Promise<Status> {
   const directory = dataDirectoryAt(config.dataDirectory)
   const [servers, clusters, edges, gateways, builds] = await Promise.all([
@@ -143,7 +143,7 @@ async function edgeStatuses(directory: Pick<DataDirectory, 'root'>): Promise<Edg
   return found.map(({ pid, version, isRunning }) => ({ version, ...partOf(isRunning ? pid : null) }))
 }
 
-/** Without a server, an edge that does not run is missed where it ran before. */
+/** Returns a problem for an edge that does not run. Without a server, only an edge that ran before should run. */
 function edgeProblems({ edge }: Pick<Config, 'edge'>, edges: readonly EdgeStatus[], hasServer: boolean): string[] {
   const isMissed = edge !== null && (hasServer || edges.length > 0)
   return isMissed && edges.every(({ pid }) => pid === null) ? ['the edge does not run: there is no HTTPS'] : []

@@ -12,17 +12,17 @@ import { endEdges } from './edges.ts'
 import { endGateways } from './gateways.ts'
 
 const pollMs = 50
-/** The time between SIGTERM and SIGKILL of a server that does not answer, within the whole timeout. */
+/** The time between SIGTERM and SIGKILL for a server that does not answer. Part of the whole timeout. */
 const unresponsiveMs = 5_000
-/** A killed process is gone at once, unless the kernel waits for a disk. */
+/** How long a killed process may take to disappear: usually none, but the kernel may wait for a disk. */
 const killedMs = 5_000
 
 /**
- * Stops all that runs of a data directory: the servers, each of which finishes its requests, then edge, gateway, apps and
+ * Stops all parts of a data directory: the servers, each of which finishes its requests, then edge, gateway, apps and
  * clusters. Ends only processes that provably belong to the directory. May be repeated; resolves when nothing is left.
  *
- * @param options.timeoutMs how long servers may take to stop; then they are ended by force. Edge, gateway and apps, too, are
- *   ended by force when they have not ended in this time, and at most ten seconds
+ * @param options.timeoutMs how long servers may take to stop; then they are ended by force. Edge, gateway and apps,
+ *   too, are ended by force when they have not ended in this time, and at most ten seconds
  * @param options.report called with one line for each part that was stopped
  * @throws Error when something could not be stopped
  */
@@ -41,7 +41,7 @@ export async function stopEverything(options: {
     throw new Error(`A server was started meanwhile (pid ${pids}); apps and databases are left to it. Stop it again.`)
   }
   const graceMs = Math.min(timeoutMs, 10_000)
-  // Before the gateway, so that requests which have arrived are answered.
+  // The edge stops before the gateway, so that accepted requests are answered.
   for (const { pid, version } of await endEdges(directory, { graceMs })) {
     report(`stopped the edge${version === null ? '' : `, Caddy ${version}`} (pid ${pid})`)
   }
@@ -54,20 +54,20 @@ export async function stopEverything(options: {
   const releases = await endAppProcesses(directory, { graceMs })
   if (releases.length > 0)
     report(`stopped ${releases.length === 1 ? 'one app' : `${releases.length} apps`}: ${releases.join(', ')}`)
-  // An engine that is away must not keep the rest running: its error is told at the end.
+  // An unreachable engine must not prevent the stop of the other parts: its error is thrown at the end.
   const [contained] = await Promise.allSettled([endContainers(directory, { graceMs })])
   if (contained.status === 'fulfilled' && contained.value.length > 0)
     report(`stopped the containers of ${contained.value.join(', ')}`)
-  // A server that was killed has left its git; it runs with a configuration in the data directory.
+  // A killed server may leave git processes. They are recognised by their configuration in the data directory.
   const git = { name: 'GIT_CONFIG_GLOBAL', value: join(directory.git, 'config') }
   await killAll({ marker: git }, { graceMs: 0 })
   await stopClusters(directory, report)
-  // Removes the files of servers that were ended by force.
+  // Removes the control files of servers that were ended by force.
   await controlsOf(directory.run)
   if (contained.status === 'rejected') throw contained.reason
 }
 
-/** Stops a server, by force after `timeoutMs`. It may end by itself at any moment, also before a signal reaches it. */
+/** Stops a server, by force after `timeoutMs`. The server may end at any moment, even before a signal reaches it. */
 export async function stopServer(
   server: Pick<ServerControl, 'stop' | 'isRunning'> & { readonly record: Pick<ServerRecord, 'pid' | 'version'> },
   timeoutMs: number,

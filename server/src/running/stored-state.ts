@@ -12,7 +12,7 @@ import type { FoundCluster } from './clusters.ts'
 
 const deadlineMs = 5_000
 
-/** A deployment that is building or running, or the latest of its app. */
+/** A deployment that is building or running, or the latest deployment of an app. */
 export interface StoredDeployment {
   readonly id: string
   readonly status: DeploymentStatus
@@ -24,14 +24,16 @@ export interface StoredDeployment {
   readonly project_name: string
 }
 
-/** The parts that should run, by the database. */
+/** The parts that should run according to the database. */
 export interface StoredState {
   readonly deployments: readonly StoredDeployment[]
   /** The versions of the embedded clusters that hold databases in use. */
   readonly clusterVersions: readonly string[]
 }
 
-/** Reads the state from the database, if it answers; otherwise returns the reason. Starts nothing and changes nothing. */
+/**
+ * Reads the state from the database, or returns the reason why the database cannot be read. Starts and changes nothing.
+ */
 export async function readStoredState(
   { databaseUrl }: Pick<Config, 'databaseUrl'>,
   clusters: readonly FoundCluster[],
@@ -47,7 +49,7 @@ export async function readStoredState(
   try {
     return { deployments: await readDeployments(handle.db), clusterVersions: await readClusterVersions(handle.db) }
   } catch (error) {
-    // Nothing of the address, which may hold a password.
+    // Only the code: the message may contain the address with a password.
     const { code } = error as { readonly code?: string }
     return { unread: `the database cannot be read${code === undefined ? '' : ` (${code})`}` }
   } finally {
@@ -55,7 +57,7 @@ export async function readStoredState(
   }
 }
 
-/** The settings to connect to the server's own cluster through its socket; `null` when it takes no connections. */
+/** Returns the settings to connect to the server's own cluster by its socket; `null` when it accepts no connections. */
 function ownConnection(clusters: readonly FoundCluster[]): PoolConfig | null {
   const postmaster = clusters.find(({ purpose }) => purpose === 'state')?.postmaster ?? null
   if (postmaster === null || postmaster.status !== 'ready') return null

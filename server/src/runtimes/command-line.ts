@@ -1,6 +1,6 @@
 import { folderRunnerName, phpServerName, pythonLockName } from '../platform/toolchain.ts'
 
-/** Returns a command of a build plan as its owner would write it, without the programs that Fairlead puts before it. */
+/** Returns a command of a build plan as its owner would write it, without the wrapper programs from Fairlead. */
 export function commandLine(argv: readonly string[]): string {
   const [program = '', ...rest] = argv
   if (program === folderRunnerName) {

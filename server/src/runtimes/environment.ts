@@ -3,9 +3,9 @@ import { volumeVariable } from '../contract/volume-rules.ts'
 import type { Command } from '../platform/command.ts'
 import { SYSTEM_FOLDERS } from '../platform/disk/folders.ts'
 
-/** The folders of a release as its commands know them. All paths are absolute. */
+/** The folders of a release as its commands see them. All paths are absolute. */
 export interface CommandPaths {
-  /** The sources, and what the build has made of them. The working directory of every command. */
+  /** The sources, and the output of the build. The working directory of every command. */
   readonly source: string
   /** `HOME` */
   readonly home: string
@@ -18,19 +18,19 @@ export interface CommandPaths {
 /** Tells an app the id of its release. */
 export const RELEASE_MARKER = 'FAIRLEAD_DEPLOYMENT_ID'
 
-/** Tells the package managers of the toolchain where the build's cache is. */
+/** Tells the package managers of the toolchain the folder of the build cache. */
 export const CACHE_VARIABLE = 'FAIRLEAD_CACHE'
 
-/** The purpose of a command, which decides what it sees. */
+/** The purpose of a command. It decides what the command sees. */
 export type CommandScope =
-  /** A build: it has a cache and the operator's variables, such as a registry, and no `PORT`. */
+  /** A build: it has a cache and the variables of the operator, such as a registry, and no `PORT`. */
   | { readonly kind: 'build'; readonly operator: Readonly<Record<string, string>> }
-  /** Without a port for a command that takes no connections. */
+  /** `port` is null for a command without incoming connections. */
   | { readonly kind: 'app'; readonly port: number | null }
 
 /**
- * Returns the folders that commands are looked up in. The server's own come before the app's, so that `npm` and `node`
- * are the server's.
+ * Returns the folders in which commands are looked up. The folder of the server comes before the folders of the app, so
+ * `npm` and `node` are the programs of the server.
  *
  * @param bin the folder that `prepareBin` has filled
  */
@@ -39,23 +39,24 @@ export const searchPath = ({ source }: Pick<CommandPaths, 'source'>, bin: string
   join(source, 'node_modules', '.bin'),
   join(source, '.venv', 'bin'),
   ...SYSTEM_FOLDERS,
-  // The programs that a build in Go makes. They come last: Rails has programs of its own there.
+  // Go builds put their programs here. The folder comes last, because Rails has its own programs in it.
   join(source, 'bin'),
 ]
 
 /**
- * Returns the whole environment of a command, built from nothing: the server's own variables never reach an app. The
- * app's variables win over defaults and over the operator's; variables that the platform depends on win over the app's.
+ * Returns the whole environment of a command, built from nothing: an app never sees the variables of the server.
+ * Variables of the app override defaults and variables of the operator; variables that the platform depends on override
+ * variables of the app.
  *
  * @param place.bin the folder that `prepareBin` has filled
- * @param place.memoryBytes all that the command may use
+ * @param place.memoryBytes the memory limit of the command
  */
 export function commandEnvironment(
   release: {
     readonly id: string
     readonly paths: CommandPaths
     readonly variables: Readonly<Record<string, string>>
-    /** The folders of its volumes as its commands know them, by the names of the volumes. */
+    /** The folders of the volumes as commands see them, by volume name. */
     readonly volumeFolders?: Readonly<Record<string, string>> | undefined
   },
   command: Pick<Command, 'env' | 'nodeOptions' | 'caches' | 'settings'>,
@@ -86,12 +87,13 @@ export function commandEnvironment(
   }
 }
 
-/** A Node with a full heap of this size needs some 110 MB besides, and npm beside it 20. */
+/** In addition to a full heap of this size, Node needs some 110 MB, and npm beside it 20 MB. */
 const shareOfHeap = 2 / 3
 
 /**
- * Returns the option that limits the heap of each Node. Node sizes it by the memory of the machine, or takes half of a
- * control group's, and collects no garbage until then: it would be ended while most of its memory could be freed.
+ * Returns the option that limits the heap of each Node process. By default Node sizes the heap by the memory of the
+ * machine, or takes half of a control group, and collects no garbage until then: it would be killed while it could free
+ * most of its memory.
  */
 const heapOption = (memoryBytes: number): string =>
   `--max-old-space-size=${Math.floor((memoryBytes * shareOfHeap) / 2 ** 20)}`
@@ -100,7 +102,7 @@ function cacheFolders({ caches = {} }: Pick<Command, 'caches'>, { cache }: Pick<
   return Object.fromEntries(Object.entries(caches).map(([name, folder]) => [name, join(cache, folder)]))
 }
 
-/** Returns the variables that tell a command where its volumes are. */
+/** Returns the variables with the folders of volumes. */
 export function variablesOfVolumes(folders: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(folders).map(([name, folder]) => [volumeVariable(name), folder]))
 }

@@ -1,32 +1,31 @@
 import type { Plan } from '../platform/plans.ts'
 
-/** The resources that a build or an app may use, by the plan of its project. */
+/** The resource limits of a build or an app, from the plan of its project. */
 export interface Limits {
   readonly memoryBytes: number
   readonly cpus: number
-  /** The most that an app has on the disk: its release, its own folders and its volumes. */
+  /** The most disk space of an app: its release, its other folders and its volumes. */
   readonly diskBytes: number
 }
 
-/** Returns the limits of a project's plan. */
 export function limitsOf({ memory_mb, cpus, app_gb }: Pick<Plan, 'memory_mb' | 'cpus' | 'app_gb'>): Limits {
   return { memoryBytes: memory_mb * 1_000_000, cpus, diskBytes: Math.round(app_gb * 1e9) }
 }
 
-/** Threads count: a Node has eleven, and `npm` with a bundler's workers on many cores has some hundreds. */
+/** Threads count: Node has eleven, and `npm` with the workers of a bundler on many cores has some hundreds. */
 export const mostProcesses = 512
-/** Covers the sockets of a busy app and its upstreams; Linux's default of 1,024 is few for a server. */
+/** Enough for the sockets of a busy app and its upstreams; the default of Linux, 1,024, is low for a server. */
 export const mostOpenFiles = 8_192
-/** With less than one CPU a build of a minute takes two; builds yield to the apps anyway. */
+/** With less than one CPU, a build of one minute takes two. Builds yield to apps in any case. */
 export const leastBuildCpus = 1
 
 /**
- * The server, its database and the gateway have 0. A machine that runs out of memory loses a build before an app, and an app before
- * any of these. Git, which reads what others have written, counts as a build.
+ * The server, its database and the gateway have the score 0. A machine without free memory loses a build before an app,
+ * and an app before these programs. Git reads untrusted files, so it counts as a build.
  */
 export const outOfMemoryScores = { build: 600, app: 500 } as const
 
-/** The limits that processes can run into, as in a deployment's `failure.code`. */
+/** The limits that processes can exceed, as in `failure.code` of a deployment. */
 export const limitCodes = ['out_of_memory', 'too_many_processes'] as const
 export type LimitCode = (typeof limitCodes)[number]
 
@@ -34,6 +33,6 @@ export type LimitCode = (typeof limitCodes)[number]
 export interface ExceededLimit {
   readonly code: LimitCode
   readonly allowed: number
-  /** The most that was seen; `null` where that is not known. */
+  /** The highest observed value; `null` when unknown. */
   readonly used: number | null
 }

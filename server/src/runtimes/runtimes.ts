@@ -4,24 +4,23 @@ import type { CommandPaths } from './environment.ts'
 import type { Release, Runtime } from './runtime.ts'
 
 /**
- * Makes a release of another runtime of one that the builder of the preferred runtime has built. The first one is kept.
+ * Makes a release for another runtime from a release that the preferred runtime has built. The original stays.
  *
  * @param options.output receives the progress; stays open
- * @throws RuntimeError of the codes `too_large` and `no_space`, and those of `Images.pull` for the base of images
+ * @throws RuntimeError `too_large` or `no_space`, or the codes of `Images.pull` for the base image
  */
 export type PackRelease = (
   release: Release,
   options: { readonly output: FileHandle; readonly signal: AbortSignal },
 ) => Promise<void>
 
-/** The runtimes of this server. */
 export interface Runtimes {
-  /** Builds new releases of sources, and runs them unless there is `packs`. */
+  /** Builds new releases from sources. Runs them unless `packs` exists. */
   readonly preferred: Runtime
-  /** The runtime that runs the programs of what the preferred one has built, where no program may run in that one. */
+  /** The runtime for programs that the preferred runtime has built, when the preferred runtime may run no program. */
   readonly packs: { readonly runtime: Runtime; readonly pack: PackRelease } | null
   readonly all: readonly Runtime[]
-  /** Returns the runtime that keeps a release or a handle. Throws when this server does not have it. */
+  /** Returns the runtime of a release or a handle. Throws when this server does not have it. */
   named(name: string): Runtime
 }
 
@@ -44,22 +43,22 @@ export function createRuntimes(
   }
 }
 
-/** The places of a release that was built in folders of this machine, which it has in its image as well: what a build makes may name them. */
+/** The folders of a release at build time. Its image has the same paths, because build output may contain them. */
 export interface ReleasePlace extends Omit<CommandPaths, 'cache'> {
-  /** The folder of programs that comes first on PATH. */
+  /** The folder that comes first on PATH. */
   readonly bin: string
 }
 
-/** A release that was built in folders of this machine, as the parts of an image. All paths are absolute. */
+/** A release from folders of this machine, as the parts of an image. All paths are absolute. */
 export interface BuiltRelease {
   readonly place: ReleasePlace
-  /** The owner of its files, that its commands run as. */
+  /** The owner of its files, and the user of its commands. */
   readonly user: OsUser
-  /** Files and folders of the programs that it runs with, besides the system's. */
+  /** Files and folders of the programs of the release, in addition to the system files. */
   readonly programs: readonly string[]
-  /** The files that it has as `/etc/passwd` and `/etc/group`; null where it runs as the user of the server. */
+  /** The files for `/etc/passwd` and `/etc/group`; null when the release runs as the user of the server. */
   readonly accounts: { readonly passwd: string; readonly group: string } | null
 }
 
-/** Finds what an image of a release is made of, once its build has ended. */
+/** Finds the content for an image of a release after its build. */
 export type FindBuilt = (release: Release) => Promise<BuiltRelease>

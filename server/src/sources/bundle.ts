@@ -3,11 +3,11 @@ import type { ObjectFormat } from './git-cache.ts'
 import { branchProblem } from './git-url.ts'
 
 /*
- * A bundle (gitformat-bundle(5)) is a short header, with the names of its heads, in front of a pack (gitformat-pack(5)).
- * The header is read here and never by git, which accepts any number of heads and commits that a bundle lacks.
+ * A bundle (gitformat-bundle(5)) is a pack (gitformat-pack(5)) behind a short header with the names of its heads. Git
+ * never reads the header, because git accepts any number of heads, and commits that a bundle lacks; it is parsed here.
  */
 
-/** A bundle that is refused. The message is a clause without a subject that says what to do. */
+/** The error for a refused bundle. The message is a clause without a subject that says what to do. */
 export class BundleError extends Error {
   override readonly name = 'BundleError'
 }
@@ -19,22 +19,22 @@ export interface Bundle {
 }
 
 export interface BundleReader {
-  /** Takes the next bytes, and returns those of the pack among them. Throws a `BundleError`. */
+  /** Takes the next bytes, and returns the pack's bytes among them. Throws a `BundleError`. */
   read(chunk: Buffer): Buffer
   /** Throws a `BundleError` when the pack is not complete. */
   end(): Bundle
 }
 
-/** A header has one head, whose name git limits to about this size. */
+/** A header has one head, and git limits its name to about this size. */
 const longestHeader = 8_192
-/** Git holds some bytes of memory for each object. */
+/** Git needs some bytes of memory for each object. */
 const mostObjects = 2_000_000
 const packHeadBytes = 12
 const hashBytes: Readonly<Record<ObjectFormat, number>> = { sha1: 20, sha256: 32 }
 
 const createAdvice = 'Make it with git bundle create app.bundle BRANCH'
 
-/** Reads a bundle as it arrives, and checks that its pack is whole. */
+/** Reads a bundle as it arrives, and checks that its pack is complete. */
 export function createBundleReader(): BundleReader {
   let head = Buffer.alloc(0)
   let header: Header | undefined
@@ -44,7 +44,7 @@ export function createBundleReader(): BundleReader {
       if (pack !== undefined) return pack.read(chunk)
       head = Buffer.concat([head, chunk])
       const end = head.indexOf('\n\n')
-      // Checked before the end is there: a header may name any number of heads.
+      // Checked before the end arrives, because a header may name any number of heads.
       if (end === -1 && head.length <= longestHeader) return Buffer.alloc(0)
       header = parseHeader(head.toString('latin1', 0, end === -1 ? longestHeader : end))
       if (end === -1) throw new BundleError('has a header that is too long')
@@ -78,7 +78,6 @@ function parseHeader(text: string): Header {
   return { format, commit, branch: branchOf(ref) }
 }
 
-/** Reads the capabilities of version 3. */
 function formatOf(lines: readonly string[]): ObjectFormat {
   const capabilities = lines.filter((line) => line.startsWith('@'))
   const unknown = capabilities.find((line) => !/^@object-format=sha(1|256)$/.test(line))
@@ -96,7 +95,7 @@ function branchOf(ref: string): string | null {
   return branch
 }
 
-/** Checks the first bytes of a pack, and the hash of all others that its last ones hold. */
+/** Checks the first bytes of a pack, and the hash at its end, which covers all other bytes. */
 function createPackReader(format: ObjectFormat): { read(chunk: Buffer): Buffer; end(): void } {
   const hash = createHash(format)
   const trailerBytes = hashBytes[format]

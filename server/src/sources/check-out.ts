@@ -14,13 +14,12 @@ export interface PinnedSubmodule extends Submodule {
 }
 
 export interface CheckOutOptions {
-  /** The user that git runs as; `null` for the server's own. */
+  /** The user that git runs as; `null` for the server's user. */
   readonly user: OsUser | null
-  /** The most that the files of a commit may take on the disk. */
+  /** The most bytes that a commit's files may take on the disk. */
   readonly mostBytes: number
 }
 
-/** A commit whose files were written. */
 interface CheckedOut {
   readonly submodules: readonly PinnedSubmodule[]
   /** Null when it could not be read. */
@@ -28,9 +27,9 @@ interface CheckedOut {
 }
 
 /**
- * Lists the files of a commit, with an empty entry after the last one, then tells what the commit says, and writes the files
- * only when it is told to, because the list may be too long. Its arguments are the repository, the folder, the commit and
- * the format of what the commit says. Without an index git writes every file.
+ * Lists the files of a commit, with an empty entry after the last, then prints the commit's information. Writes the
+ * files only when told to, because the list may be too long. The arguments are the repository, the folder, the commit
+ * and the format of the information. Without an index git writes every file.
  */
 const script = `git --git-dir="$1" ls-tree -r -t -l -z --full-tree "$3" && printf '\\0' || exit
 git --git-dir="$1" log -1 --encoding=UTF-8 --no-show-signature --format="$4" "$3" --
@@ -60,8 +59,8 @@ export async function checkOut(
 }
 
 /**
- * Returns a reader of entries that end with a zero byte. What comes up to the first empty one goes to `before`, and what
- * comes after it to `after`.
+ * Returns a reader of entries that end with a zero byte. Bytes up to the first empty entry go to `before`, and all
+ * later bytes to `after`.
  */
 function splitAtEmpty(
   before: (chunk: Buffer) => void,
@@ -69,7 +68,7 @@ function splitAtEmpty(
   onEmpty: () => void,
 ): (chunk: Buffer) => void {
   let isAfter = false
-  /** Nothing before the first entry counts as an end. */
+  /** The beginning counts as the end of an entry. */
   let last = 0
   return (chunk) => {
     if (isAfter) return after(chunk)
@@ -87,7 +86,7 @@ function splitAtEmpty(
 
 type Read = (args: readonly string[], onOutput: (chunk: Buffer) => void) => ReturnType<Git['run']>
 
-/** The most of a `.gitmodules`: a repository may have a hundred submodules. */
+/** The size limit of a `.gitmodules`: a repository may have a hundred submodules. */
 const mostGitmodulesBytes = 1_000_000
 
 async function submodulesOf(
@@ -105,7 +104,7 @@ async function submodulesOf(
   })
   return (code === 0 ? parseGitmodules(Buffer.concat(chunks).toString()) : []).flatMap((submodule) => {
     const hash = submodules.get(submodule.path)
-    // One that only the file names is no submodule.
+    // An entry that is only in the file is no submodule.
     return hash === undefined ? [] : [{ ...submodule, hash }]
   })
 }
@@ -115,23 +114,22 @@ const tooLong = new SourceError(
   'The file .gitmodules is larger than 1 MB. Remove the entries of submodules that no longer exist.',
 )
 
-/** True for the empty folder that git makes in place of a submodule; anything else there is an attack. */
+/** True for the empty folder that git creates for a submodule; anything else there is an attack. */
 export async function isEmptyFolderIn(root: string, path: string): Promise<boolean> {
   const stats = await lstat(path).catch(() => undefined)
   if (stats?.isDirectory() !== true || !(await realpath(path)).startsWith((await realpath(root)) + sep)) return false
   return (await readdir(path)).length === 0
 }
 
-/** The objects of an uploaded source: those of one commit, with its history or without. */
+/** The objects of an uploaded source: one commit, with or without its history. */
 export interface UploadedPack {
-  /** The path of the pack. */
   readonly path: string
   readonly commit: string
 }
 
 /**
- * Checks the objects of an upload as a fetch does, writes the files of its commit into a folder, and returns the submodules
- * that the commit has, and what it says. Nothing stays in the cache of the project but the last upload. Rejects with a `SourceError`.
+ * Checks the objects of an upload like a fetch, writes the files of its commit into a folder, and returns the commit's
+ * submodules and information. The project's cache keeps only the last upload. Rejects with a `SourceError`.
  */
 export async function checkOutUploaded(
   given: { readonly git: Git; readonly cache: GitCache; readonly checkOut: CheckOutOptions },
@@ -166,23 +164,22 @@ const damaged = (): SourceError =>
       'if it is a shallow clone, then make and upload the bundle again.',
   )
 
-/** The message, the author and the time of a commit. */
 export interface CommitInfo {
   /** The beginning of the message, with any characters. */
   readonly message: string
   /** The name of the author, with any characters. */
   readonly author: string
-  /** The time at which it was made, in ISO 8601 with its time zone. */
+  /** The time of the commit, in ISO 8601 with its time zone. */
   readonly at: string
 }
 
-/** A message can have any length. */
+/** A limit, because a message can have any length. */
 const mostBytes = 8 * 1024
 
-/** The format in which `git log` tells what `CommitInfo` holds. */
+/** The `git log` format with the contents of `CommitInfo`. */
 const commitFormat = '%an%x00%cI%x00%B'
 
-/** Reads a commit in that format as it comes. `info` is `null` when it did not come whole: nothing depends on it. */
+/** Reads a commit in that format as it arrives. `info` returns `null` when it is incomplete; nothing depends on it. */
 function createCommitReader(): { read(chunk: Buffer): void; info(): CommitInfo | null } {
   const chunks: Buffer[] = []
   let bytes = 0

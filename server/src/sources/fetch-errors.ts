@@ -3,8 +3,8 @@ import type { GitSource } from './git-url.ts'
 import { SourceError } from './source-error.ts'
 
 /*
- * Git's messages are read here and never passed on: they quote files that it could not read as what they should be,
- * and what the other side sends. Owners see sentences of this file alone.
+ * This file reads git's messages but never passes them on: they quote unreadable files and whatever the other side
+ * sends. Owners see only the sentences in this file.
  */
 
 const missing = /couldn't find remote ref|not our ref|unadvertised object|no such remote ref/i
@@ -13,7 +13,7 @@ const redirected = /redirect|error: 30\d/i
 
 const otherHostKey = /Host key verification failed|HOST IDENTIFICATION HAS CHANGED/i
 
-/** The reasons that keep git from a repository, each with a clause that says so. The first that fits counts. */
+/** The reasons why git cannot reach a repository, each with a clause for the message. The first match counts. */
 const obstacles: readonly (readonly [RegExp, string])[] = [
   [
     /Could not resolve host(name)?|Name or service not known|Temporary failure in name resolution/i,
@@ -37,18 +37,18 @@ const obstacles: readonly (readonly [RegExp, string])[] = [
   [/Failed to connect|Couldn't connect|unable to access|Could not read from remote/i, 'its host cannot be reached'],
 ]
 
-/** Faults of what was received; what the objects say is never quoted. */
+/** Faults in received data; the content of objects is never quoted. */
 const broken =
   /missing|corrupt|bad (tree|object|config|signature|ref|pack)|fsck|index-pack failed|invalid (object|index-pack|path|sha1)|did not receive expected|unresolved deltas|inflate|nonexistent|broken|unable to read|protocol error|bad line length/i
-/** Git's own words for its limits: see `GitOptions`. */
+/** Git's messages when it exceeds its limits: see `GitOptions`. */
 const tooLarge = /Out of memory|malloc|mmap|cannot allocate|File too large|file size limit|fork.*unavailable/i
 const full = /No space left on device|Disk quota exceeded/i
 
-/** Returns the error for a reference or a commit's hash, `what`, that could not be fetched. */
+/** Returns the error for `what`, a reference or a commit's hash, that could not be fetched. */
 export function fetchError(result: GitResult, source: GitSource, what: string): SourceError {
   const { stderr } = result
   const error = (...words: ConstructorParameters<typeof SourceError>) => new SourceError(...words)
-  // First, because git's words about an object quote the object, which may say anything.
+  // First, because git's message about an object quotes the object, which may contain anything.
   const objection = refusedObject(result)
   if (objection !== null) return objection
   if (isTooLarge(result)) return largeError()
@@ -56,7 +56,7 @@ export function fetchError(result: GitResult, source: GitSource, what: string): 
   if (missing.test(stderr)) {
     const branch = /^refs\/heads\/(.+)$/.exec(what)?.[1]
     const isTip = branch !== undefined || what === 'HEAD'
-    // The remote has named the tip, but not given out the commit that it told itself.
+    // The remote has named the tip, but does not return the commit that it named.
     if (source.protocol === 'file' && isTip && /not our ref/i.test(stderr)) {
       return unreadableOrDamaged(source)
     }
@@ -73,7 +73,8 @@ export function fetchError(result: GitResult, source: GitSource, what: string): 
   const obstacle = obstacles.find(([pattern]) => pattern.test(stderr))?.[1]
   if (source.protocol === 'file') {
     if (/dubious ownership/i.test(stderr)) return unreadable(source)
-    // The repository was found before. Git says the same of files that it may not read and of files that are damaged.
+    // The repository was found before. Git prints the same message for files that it may not read and for damaged
+    // files.
     if (/not appear to be a git repository/i.test(stderr)) return unreadableOrDamaged(source)
     return error('repository_unreachable', `${source.url} cannot be fetched: ${damaged}`)
   }
@@ -114,7 +115,7 @@ const unreadableOrDamaged = ({ url }: GitSource): SourceError =>
       'them: run chmod -R go+rX in its git folder. Otherwise they are damaged: run git fsck in it.',
   )
 
-/** The faults for which git-fsck(1) refuses objects, by their names there. */
+/** The faults for which git-fsck(1) refuses objects, by their names in git-fsck(1). */
 const faults: Readonly<Record<string, string>> = {
   hasDot: 'a file or folder named “.”',
   hasDotdot: 'a file or folder named “..”',
@@ -145,8 +146,8 @@ const faults: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the error for an object that git's own check refuses; null when it refuses none. The name of the fault is git's, and the
- * content of the object is not quoted.
+ * Returns the error for an object that git's own check refuses; null when it refuses none. The error has git's name of
+ * the fault, and does not quote the object.
  */
 export function refusedObject({ stderr }: GitResult): SourceError | null {
   const [, object = '', fault] = /^error: object ([0-9a-f]{40}(?:[0-9a-f]{24})?): (\w{1,60}): /m.exec(stderr) ?? []
@@ -170,13 +171,13 @@ export function isTooLarge({ exceeded, code, stderr }: GitResult): boolean {
   return exceeded || (code !== 0 && tooLarge.test(stderr))
 }
 
-/** Returns the error for a hash that is no commit's; `commit` is the commit that it stands for, or empty. */
+/** Returns the error for a hash that belongs to no commit; `commit` is the commit that a tag stands for, or empty. */
 export function notCommit(source: GitSource, hash: string, commit: string): SourceError {
   const advice = /^[0-9a-f]+$/.test(commit) ? `is a tag of the commit ${commit}. Give that one.` : 'is no commit.'
   return new SourceError('unknown_commit', `In ${source.url} ${hash} ${advice}`)
 }
 
-/** Resolves with the result; rejects with a `SourceError` when git failed on this machine's files. */
+/** Resolves with the result; rejects with a `SourceError` when git failed on local files. */
 export async function succeed(running: Promise<GitResult>): Promise<GitResult> {
   const result = await running
   if (result.code === 0) return result

@@ -6,17 +6,19 @@ import type { OsUser } from '../platform/users.ts'
 
 /**
  * Bare repositories, one for each project and address, so that a second fetch downloads only new objects. The remote is
- * asked all the same: a commit that it does not give now is not taken from the cache.
+ * always asked: a commit that it no longer returns is not taken from the cache.
  */
 export interface GitCache {
-  /** Runs `work` with the folder of the repository, which nobody else uses meanwhile. */
+  /** Runs `work` with the folder of the repository, under an exclusive lock. */
   use<T>(
     projectId: string,
     remote: CachedRemote,
     signal: AbortSignal,
     work: (folder: CacheFolder) => Promise<T>,
   ): Promise<T>
-  /** Returns the bytes of all repositories of a project; some number above `enough` as soon as there are more. */
+  /**
+   * Returns the bytes of all repositories of a project. Stops counting above `enough` and returns the number so far.
+   */
   size(projectId: string, enough?: number): Promise<number>
   removeProject(projectId: string): Promise<void>
 }
@@ -29,32 +31,30 @@ export interface CachedRemote {
 
 export type ObjectFormat = 'sha1' | 'sha256'
 
-/** The objects of one commit. */
 export interface PackContent {
-  /** The path of a pack, which is copied. */
+  /** The path of the pack, which is copied. */
   readonly pack: string
   /** The commit, whose parents need not be in the pack. */
   readonly commit: string
 }
 
-/** The path of the pack in a repository that was filled. */
 export const packIn = ({ path }: Pick<CacheFolder, 'path'>): string => join(path, 'objects', 'pack', 'pack-source.pack')
 
 /** A bare repository. */
 export interface CacheFolder {
   readonly path: string
-  /** True when something was fetched into it before. */
+  /** True when an earlier fetch has used it. */
   readonly used: boolean
-  /** Makes it an empty repository. */
+  /** Replaces it with an empty repository. */
   clear(): Promise<void>
-  /** Makes it a repository with this content alone. */
+  /** Replaces it with a repository that has only this content. */
   fill(content: PackContent): Promise<void>
 }
 
-/** Every fetch leaves a pack. A repository with more of them is emptied, which also drops objects that are not needed. */
+/** Every fetch leaves a pack. A repository with more packs is emptied, which also drops unneeded objects. */
 const mostPacks = 50
 
-/** @param options.user the user that git runs as; `null` for the server's own */
+/** @param options.user the user that git runs as; `null` for the server's user */
 export function createGitCache(options: {
   readonly directory: string
   readonly user: OsUser | null
@@ -78,7 +78,7 @@ export function createGitCache(options: {
         try {
           return await work({ path, used, clear, fill })
         } finally {
-          // An incomplete pack can be very large. Where it cannot be removed now, the next use does it.
+          // An incomplete pack can be very large. If it cannot be removed now, the next use removes it.
           if ((await packsOf(path)).some(isUnfinished)) await clear().catch(() => undefined)
         }
       })
@@ -88,7 +88,7 @@ export function createGitCache(options: {
   }
 }
 
-/** Lists the folders of all repositories: each is in `<directory>/<project>/`. */
+/** Lists the folders of all repositories; each is in `<directory>/<project>/`. */
 export async function gitCacheFolders(directory: string): Promise<string[]> {
   const inside = async (folder: string): Promise<string[]> =>
     (await readdir(folder).catch(() => [])).map((name) => join(folder, name))
@@ -96,8 +96,8 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
 }
 
 /**
- * False for one that is missing, was made by another user, as older versions did as root, has too many packs, or half a pack of a
- * server that was killed.
+ * False for a repository that is missing, was made by another user (older versions used root), has too many packs, or
+ * has half a pack from a killed server.
  */
 async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
   const head = await lstat(join(path, 'HEAD')).catch(() => null)
@@ -108,10 +108,12 @@ async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
 
 const packsOf = (path: string): Promise<string[]> => readdir(join(path, 'objects', 'pack')).catch(() => [])
 
-/** Git renames its files when they are whole. */
+/** True for an unfinished file: git renames its files when they are complete. */
 const isUnfinished = (file: string): boolean => file.startsWith('tmp_')
 
-/** Makes a bare repository (gitrepository-layout(5)), by default an empty one, in place of whatever is there. */
+/**
+ * Creates a bare repository (gitrepository-layout(5)), by default an empty one, in place of anything that exists there.
+ */
 async function makeRepository(
   path: string,
   format: ObjectFormat,
@@ -132,13 +134,13 @@ async function makeRepository(
   const pack = packIn({ path })
   if (content !== undefined) await copyFile(content.pack, pack, constants.COPYFILE_FICLONE)
   if (user === null) return
-  // The folder itself comes last: until then git's user can change nothing in it.
+  // Changes the owner of the folder last: until then git's user can change nothing in it.
   const names = Object.keys(files).map((name) => join(path, name))
   const made = [...(content === undefined ? [] : [pack]), ...names, ...folders.toReversed()]
   for (const each of made) await chown(each, user.uid, user.gid)
 }
 
-/** Makes folders that git's own user passes through, and cannot list. */
+/** Creates folders that git's user can pass through but cannot list. */
 async function passThrough(folders: readonly string[], user: OsUser | null): Promise<void> {
   for (const folder of folders) {
     await mkdir(folder, { recursive: true, mode: 0o700 })

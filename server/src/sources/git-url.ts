@@ -1,8 +1,7 @@
 import type { FieldProblem } from '../contract/errors.ts'
 
-/** A git address that was parsed and accepted. */
 export interface GitSource {
-  /** As handed to git. */
+  /** The address that git receives. */
   readonly url: string
   readonly protocol: 'https' | 'http' | 'ssh' | 'file'
   /** The host that the outbound rule checks; null for a local repository. */
@@ -15,13 +14,13 @@ const hostForm = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+
 const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
 
 /**
- * Parses a git address: `https`, `http`, `ssh`, the scp form, and `file:///absolute/path` where it is allowed.
- * Everything else is refused, git's helpers (`ext::…`) and what looks like an option included.
+ * Parses a git address: `https`, `http`, `ssh`, the scp form, and, if allowed, `file:///absolute/path`. Refuses
+ * everything else, including git's helpers (`ext::…`) and texts that look like an option.
  */
 export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSource | FieldProblem {
-  // Printable ASCII only: git passes the address on, and nothing on its way may read it as two things.
+  // Printable ASCII only: git passes the address on, and no two programs may read it differently.
   if (!/^[\x21-\x7e]+$/.test(url)) return problem('must be an address without spaces or control characters')
-  // A backslash is a slash to some readers of addresses and a plain character to others.
+  // Some parsers of addresses treat a backslash as a slash, others as a plain character.
   if (url.includes('\\')) return problem('must not contain a backslash')
   if (!/^[a-z]+:\/\//i.test(url)) {
     const scp = scpForm.exec(url)
@@ -41,11 +40,11 @@ export function parseGitUrl(url: string, options: { allowFile: boolean }): GitSo
   if (parsed.pathname === '/' || parsed.pathname === '') return problem('names a host, but no repository')
   if (/^\/(-|%2d)/i.test(parsed.pathname) || parsed.hash !== '') return problem(accepted(options))
   const port = parsed.port === '' ? defaultPorts[protocol] : Number(parsed.port)
-  // The normalised form, so that git sees the very host that was checked.
+  // The normalised form, so that git uses exactly the host that was checked.
   return { url: parsed.href, protocol, host: parsed.hostname, port }
 }
 
-/** True when two addresses name the same repository. An ending in `.git` makes no difference, as hosts see it. */
+/** True when two addresses name the same repository. A final `.git` makes no difference, as on the hosts. */
 export function sameRepository(one: string, other: string): boolean {
   const [first, second] = [one, other].map((url) => {
     const source = parseGitUrl(url, { allowFile: true })
@@ -54,7 +53,10 @@ export function sameRepository(one: string, other: string): boolean {
   return first != null && first === second
 }
 
-/** Returns the address for ssh of a repository that has one for https, as the usual hosts name it; null for others. */
+/**
+ * Returns the ssh address of a repository with an https address, in the form of the usual hosts; null for other
+ * addresses.
+ */
 export function sshUrlOf(url: string): string | null {
   const source = parseGitUrl(url, { allowFile: false })
   if ('field' in source || source.protocol !== 'https' || source.port !== defaultPorts.https) return null
@@ -81,7 +83,7 @@ export function branchProblem(branch: string): string | undefined {
     branch.includes('..') ||
     branch.includes('//') ||
     branch.includes('@{') ||
-    // Control characters, space and the characters that git gives a meaning to.
+    // Control characters, spaces and characters with a meaning in git.
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds control characters.
     /[\x00-\x20\x7f~^:?*[\\]/.test(branch) ||
     !branch.isWellFormed() ||

@@ -9,61 +9,63 @@ import { type DeployKey, type HostKeys, hostAlias, openSshAccess, type SshAccess
 
 export type GitResult = ConfinedExit
 
-/** Runs git with an argument array, confined, without the server's environment and without password prompts. */
+/** Runs git in a sandbox, with an argument array, and without the server's environment and password prompts. */
 export interface Git {
   run(args: readonly string[], options: GitRun): Promise<GitResult>
   /**
-   * Runs a shell script that uses git several times on files of this machine: making a sandbox takes longer than git does in
-   * it. The script is constant text; its arguments, and what it reads, are its only input.
+   * Runs a shell script that uses git several times on local files, because starting a sandbox takes longer than git
+   * itself. The script is constant text; its only input is its arguments and what it reads.
    */
   script(script: string, args: readonly string[], options: Omit<GitRun, 'remote'>): Promise<GitResult>
-  /** The address at which git finds a repository of this machine. */
+  /** Returns the address at which git finds a repository on this machine. */
   urlOf(opened: OpenedRepository): string
-  /** True when git sees nothing of the machine besides the repository. */
+  /** True when git sees nothing of the machine except the repository. */
   readonly isSandboxed: boolean
 }
 
 export interface GitRun {
   readonly signal: AbortSignal
-  /** Folders that git may write; nothing else is kept. */
+  /** The folders that git may write to; nothing else is kept. */
   readonly writable: readonly string[]
-  /** A repository to reach; none for work on files of this machine. */
+  /** The repository to reach; absent for work on local files. */
   readonly remote?: RemoteAccess
-  /** Receives standard output in place of the result; ends git when it throws. */
+  /** Receives standard output instead of the result; git ends when it throws. */
   readonly onOutput?: (chunk: Buffer) => void
-  /** Written to standard input once it is there. */
+  /** The text for standard input, written once it is available. */
   readonly input?: Promise<string>
 }
 
 export interface RemoteAccess {
   readonly pin: Pin | undefined
   readonly credentials: Credentials | undefined
-  /** Set for a repository of this machine, which is reached without a network. */
+  /** Set for a repository on this machine, which needs no network. */
   readonly opened: OpenedRepository | null
-  /** Set for a repository that is reached by ssh. */
+  /** Set for a repository reached by ssh. */
   readonly ssh: SshRemote | null
 }
 
-/** How ssh reaches a repository. */
 export interface SshRemote {
-  /** With the port, such as `example.com:22`. */
+  /** The host with its port, such as `example.com:22`. */
   readonly host: string
-  /** The key of the app for this host; null without one. */
+  /** The app's key for this host; null when there is none. */
   readonly key: DeployKey | null
-  /** True when ssh may use the keys in the agent of the user who runs the server. */
+  /** True when ssh may use the agent of the user who runs the server. */
   readonly useAgent: boolean
   readonly hostKeys: HostKeys
 }
 
-/** The credentials of a private repository, for one origin alone. */
+/** The credentials of a private repository, for a single origin. */
 export interface Credentials {
-  /** Such as `https://example.com`. */
+  /** The origin, such as `https://example.com`. */
   readonly origin: string
   /** A token, or `user:password`. */
   readonly token: string
 }
 
-/** The addresses that a host name resolved to when it was checked; git connects to these and to no others. Of ssh it is one. */
+/**
+ * The addresses that a host name resolved to when it was checked; git connects only to these. For ssh it is one
+ * address.
+ */
 export interface Pin {
   readonly host: string
   readonly port: number
@@ -71,21 +73,21 @@ export interface Pin {
 }
 
 export interface GitOptions {
-  /** A folder of git's own, for its configuration and the hosts it knows. */
+  /** A folder for git's configuration and home. */
   readonly directory: string
   readonly confined: Confined
   /** The operator's variables, such as a proxy or a certificate bundle. */
   readonly environment: Readonly<Record<string, string>>
   /** The socket of the operator's ssh agent, if there is one. */
   readonly sshAgent: string | null
-  /** The largest file that git may write, in bytes. */
+  /** The size limit of files that git writes, in bytes. */
   readonly mostFileBytes: number
 }
 
-/** The place of a repository of this machine in the sandbox. */
+/** The path of a local repository inside the sandbox. */
 const repositoryPath = '/repository'
 
-/** Faults of objects that are let pass (git-fsck(1)). */
+/** The faults of objects that are allowed (git-fsck(1)). */
 export const harmlessFaults = [
   'zeroPaddedFilemode',
   'badTimezone',
@@ -100,10 +102,10 @@ export const harmlessFaults = [
   'gitmodulesParse',
 ]
 
-// Git uses no hook, no helper and no protocol besides those named in the environment. A redirect could lead to a host that
-// was not checked, with credentials that are meant for another. Objects are checked as they arrive, except for harmless
-// faults of old programs, and for .gitmodules, whose addresses are checked before they are used. Large files pass through
-// without being held in memory, and one thread works at a time.
+// Git uses no hooks, no helpers and only the protocols in the environment. Redirects are off: they could lead to an
+// unchecked host, with credentials for another host. Objects are checked as they arrive, except for harmless faults
+// from old programs, and for .gitmodules, whose addresses are checked before they are used. Large files are streamed
+// instead of held in memory, and one thread works at a time.
 const configuration = `[core]
 	hooksPath = /dev/null
 	bigFileThreshold = 16m
@@ -188,18 +190,18 @@ export async function createGit(options: GitOptions): Promise<Git> {
 
 type Argv = readonly [string, ...string[]]
 
-/** Files that git reads; it writes only to `home`. */
+/** The files that git reads; it writes only to `home`. */
 interface Files {
   readonly home: string
   readonly configuration: string
-  /** Names git's user, because ssh refuses to work for a user without a name. */
+  /** Names git's user, because ssh does not work for a user without a name. */
   readonly passwd: string
   readonly user: Confined['user']
 }
 
 async function prepareFiles(directory: string, { user, isSandboxed }: Confined): Promise<Files> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  // A user of git's own passes through it.
+  // A separate user for git must be able to pass through the folder.
   if (user !== null) await chmod(directory, 0o711)
   const files = {
     home: join(directory, 'home'),
@@ -208,9 +210,9 @@ async function prepareFiles(directory: string, { user, isSandboxed }: Confined):
     user,
   }
   await ensurePrivateFolder(files.home, user)
-  // Older versions knew hosts for all apps together.
+  // Older versions kept the known hosts of all apps together.
   for (const folder of [directory, files.home]) await rm(join(folder, 'known_hosts'), { force: true })
-  // Git reads a repository of another user only when it is named here; without a sandbox its path is known too late.
+  // Git reads another user's repository only if it is named here. Without a sandbox the path is known too late.
   const safe = `[safe]\n\tdirectory = ${isSandboxed ? repositoryPath : '*'}\n`
   const ids = user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
   await writeReadable(files.configuration, `${configuration}${safe}`)
@@ -218,19 +220,20 @@ async function prepareFiles(directory: string, { user, isSandboxed }: Confined):
   return files
 }
 
-/** Writes a file that holds no secret. */
+/** Writes a file without secrets. */
 async function writeReadable(path: string, content: string): Promise<void> {
   await writeFile(path, content, { mode: 0o644 })
-  // The mode above counts for a new file alone.
+  // The mode above applies only to a new file.
   await chmod(path, 0o644)
 }
 
-/** The path of the file behind the inherited descriptor, in git and in every process that it starts. */
+/** The path of the inherited descriptor's file, in git and in every process that git starts. */
 const secretPath = `/proc/self/fd/${inheritedDescriptor}`
 
 /**
- * Writes the header with the credentials as git's configuration into a file without a name: only processes that inherit
- * its descriptor can read it, no process list and no environment shows it, and nothing is left when the server is killed.
+ * Writes the header with the credentials, as git configuration, into an unnamed file. Only processes that inherit its
+ * descriptor can read it, it appears in no process list and no environment, and nothing is left when the server is
+ * killed.
  */
 async function writeSecret(directory: string, { origin, token }: Credentials): Promise<FileHandle> {
   const path = join(directory, `secret-${randomUUID()}`)
@@ -240,7 +243,7 @@ async function writeSecret(directory: string, { origin, token }: Credentials): P
     const pair = token.includes(':') ? token : `${tokenUser}:${token}`
     const header = `Authorization: Basic ${Buffer.from(pair).toString('base64')}`
     await file.writeFile(`[http "${origin}/"]\n\textraHeader = "${header}"\n`)
-    // Git opens it by the descriptor, as another user where it has one.
+    // Git opens the file by its descriptor, and may run as another user.
     await file.chmod(0o644)
     return file
   } catch (error) {
@@ -249,7 +252,7 @@ async function writeSecret(directory: string, { origin, token }: Credentials): P
   }
 }
 
-/** The user name that hosts expect beside a token, or that they do not look at. */
+/** The user name that hosts expect with a token, or ignore. */
 const tokenUser = 'x-access-token'
 
 function settingsOf(remote: RemoteAccess | undefined, secret: FileHandle | null): string[] {
@@ -281,7 +284,7 @@ function environmentOf(
   }
 }
 
-// git splits this by the shell's rules, so the one path in it is quoted by them.
+// Git splits this text by the shell's rules, so the path in it is quoted by these rules.
 function sshCommand({ knownHosts, agent }: SshAccess, remote: RemoteAccess | undefined): string {
   const words = [
     'ssh -F none -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=accept-new -o UpdateHostKeys=no',
@@ -294,7 +297,7 @@ function sshCommand({ knownHosts, agent }: SshAccess, remote: RemoteAccess | und
   return words.join(' ')
 }
 
-/** Prepares ssh for one run: with the key of the app, or else with the operator's agent where that may be used. */
+/** Prepares ssh for one run: with the app's key, or else with the operator's agent if it may be used. */
 async function openSsh(
   { key, useAgent, host, hostKeys }: SshRemote,
   { sshAgent }: GitOptions,
@@ -303,7 +306,7 @@ async function openSsh(
   return openSshAccess({ agent: key ?? (useAgent ? sshAgent : null), hostKey: await hostKeys.keyOf(host) }, files)
 }
 
-/** Keeps the key of a host that was met. Rejects with a `SourceError` when it has shown two keys at the same time. */
+/** Stores the key of a new host. Rejects with a `SourceError` when the host has shown two keys at the same time. */
 async function keepHostKey({ host, hostKeys }: SshRemote, ssh: SshAccess): Promise<void> {
   const met = await ssh.metKey()
   if (met === null || (await hostKeys.keep(host, met))) return
@@ -314,7 +317,7 @@ async function keepHostKey({ host, hostKeys }: SshRemote, ssh: SshAccess): Promi
   )
 }
 
-/** The operator's variables may name files with certificates, which git and its libraries read. */
+/** Returns the certificate files named in the operator's variables, which git and its libraries read. */
 const certificates = (environment: Readonly<Record<string, string>>): string[] =>
   Object.entries(environment).flatMap(([name, value]) =>
     /^(GIT_SSL|SSL_CERT|CURL_CA)_/.test(name) && value.startsWith('/') ? [value] : [],

@@ -4,29 +4,29 @@ import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { GitSource } from './git-url.ts'
 
-/** Says which repositories of this machine a deployment may read. */
+/** The rule for which repositories on this machine a deployment may read. */
 export interface FileRule {
-  /** True for the operator's account in local mode: everything outside the data directory. */
+  /** True for the operator's account in local mode: it may read everything outside the data directory. */
   readonly everywhere: boolean
-  /** Folders whose repositories every account may deploy. */
+  /** The folders whose repositories every account may deploy. */
   readonly below: readonly string[]
-  /** Nothing in it is ever read, by whatever path. */
+  /** Nothing in this folder is ever read, by any path. */
   readonly dataDirectory: string
 }
 
-/** A repository of this machine that was opened and then checked, so that nobody can exchange it in between. */
+/** A repository on this machine that was opened before it was checked, so that nobody can exchange it in between. */
 export interface OpenedRepository {
   readonly folder: FileHandle
-  /** Without symbolic links. */
+  /** The path without symbolic links. */
   readonly realPath: string
 }
 
-/** True when some repository of this machine may be read. */
+/** True when the rule allows any repository on this machine. */
 export const allowsFiles = ({ everywhere, below }: FileRule): boolean => everywhere || below.length > 0
 
 /**
- * Opens the repository that a `file:` address leads to, bare or not: the folder with git's own files alone. The caller
- * closes it. Returns why it cannot be read, as a clause without a subject.
+ * Opens the folder with git's own files in the repository of a `file:` address, bare or not. The caller closes it.
+ * Returns why it cannot be read, as a clause without a subject.
  */
 export async function openRepository(source: GitSource, rule: FileRule): Promise<OpenedRepository | string> {
   const missing = 'leads to no git repository'
@@ -35,7 +35,7 @@ export async function openRepository(source: GitSource, rule: FileRule): Promise
     for (const candidate of [join(path, '.git'), path]) {
       const opened = await openFolder(candidate)
       if (opened === null) continue
-      // A folder that an account may not read is as good as not there: nobody can ask for the files of the machine.
+      // A folder that an account may not read looks missing, so that nobody can find out which files the machine has.
       const refusal = rule.everywhere ? insideMessage : missing
       const problem = (await isAllowed(opened.realPath, rule)) ? await gitFolderProblem(opened, missing) : refusal
       if (problem === null) return opened
@@ -48,7 +48,7 @@ export async function openRepository(source: GitSource, rule: FileRule): Promise
   }
 }
 
-/** Returns why a repository cannot be read, as a clause without a subject; null when it can. */
+/** Returns the reason why a repository cannot be read, as a clause without a subject; null when it can. */
 export async function fileProblem(source: GitSource, rule: FileRule): Promise<string | null> {
   const opened = await openRepository(source, rule)
   if (typeof opened === 'string') return opened
@@ -77,7 +77,7 @@ async function isAllowed(path: string, { everywhere, below, dataDirectory }: Fil
   return folders.some((folder) => folder !== null && isIn(path, folder))
 }
 
-/** True when a path is a folder or lies in it. Both without symbolic links. */
+/** True when a path equals a folder or is inside it. Both must have no symbolic links. */
 const isIn = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 
@@ -87,7 +87,7 @@ async function gitFolderProblem({ folder }: OpenedRepository, missing: string): 
     ['HEAD', 'objects', 'objects/info/alternates'].map((name) => stat(join(at, name)).catch(() => null)),
   )
   if (head?.isFile() !== true || objects?.isDirectory() !== true) return missing
-  // Git sees this repository alone.
+  // Git sees only this repository.
   if (alternates)
     return 'leads to a repository that borrows objects of another. Run git repack -ad in it, and delete objects/info/alternates'
   return null

@@ -8,29 +8,26 @@ import { allowsFiles, type FileRule, openRepository } from './local-repository.t
 import { SourceError } from './source-error.ts'
 import type { DeployKey, HostKeys } from './ssh.ts'
 
-/** A remote repository, with the address that its host resolved to and the credentials for it. */
+/** A remote repository, with the resolved address of its host and the credentials for it. */
 export interface Remote {
   readonly source: GitSource
-  /** The address for git. */
   readonly url: string
-  /** Runs git with the connection's settings and folders that it may write, and `onOutput` as in `GitRun`. */
+  /** Runs git with the connection's settings and writable folders; `onOutput` as in `GitRun`. */
   git(args: readonly string[], writable: readonly string[], onOutput?: (chunk: Buffer) => void): Promise<GitResult>
-  /** Returns the name of the default branch, and the commit at its tip. */
+  /** Returns the name of the default branch and the commit at its tip. */
   defaultBranch(): Promise<{ readonly name: string; readonly commit: string }>
-  /** Returns the commit that a reference of the remote names; null when it has no such reference. */
+  /** Returns the commit that a remote reference names; null when there is no such reference. */
   tipOf(ref: string): Promise<string | null>
-  /** True when the remote lists a reference. This does not read the cache. */
+  /** True when the remote lists a reference. Does not use the cache. */
   answers(): Promise<boolean>
-  /** Returns the credentials for addresses of the very same origin, and none for others. */
+  /** Returns the credentials for an address with the same origin, and none for other addresses. */
   credentialsFor(url: string): RepositoryCredentials
   close(): Promise<void>
 }
 
-/** Credentials that open a private repository. */
 export interface RepositoryCredentials {
   /** A token, or `user:password`, for https. */
   readonly token: string | null
-  /** A key for ssh. */
   readonly sshKey: DeployKey | null
 }
 
@@ -45,15 +42,15 @@ export interface RemoteRequest {
   readonly gitUrl: string
   readonly credentials: RepositoryCredentials
   readonly hostKeys: HostKeys
-  /** The repositories of this machine that may be read. */
+  /** The rule for repositories on this machine. */
   readonly files: FileRule
   /** True when ssh may use the operator's keys. */
   readonly useAgent: boolean
-  /** The path of the submodule that the repository is fetched for. */
+  /** The path of the submodule, when the repository is fetched for one. */
   readonly submodule?: string
 }
 
-/** Reads the address and checks the host or the folder that it leads to. Rejects with a `SourceError`. */
+/** Parses the address and checks its host or folder. Rejects with a `SourceError`. */
 export async function connect(
   dependencies: RemoteDependencies,
   request: RemoteRequest,
@@ -70,7 +67,7 @@ export async function connect(
   const git: Remote['git'] = (args, writable, onOutput) =>
     dependencies.git.run(args, { writable, signal, remote: access, ...(onOutput !== undefined && { onOutput }) })
   const url = opened === null ? source.url : dependencies.git.urlOf(opened)
-  /** Returns what the remote says of a reference alone: git lists all whose names end as this one. */
+  /** Returns the remote's answer for one exact reference: git lists all references that end like it. */
   const list = async (ref: string, ...options: string[]) => {
     const lines = createLineFilter(Buffer.from(`\t${ref}`).toString('latin1'))
     const { code, ...result } = await git(['ls-remote', ...options, '--', url, ref], [], lines.read)
@@ -116,12 +113,12 @@ export async function connect(
   }
 }
 
-/** Longer than any line that is of interest. */
+/** Longer than any relevant line. */
 const mostLine = 10_000
-/** The remote says two things of a reference at most. */
+/** The remote reports at most two lines about a reference. */
 const mostLines = 2
 
-/** Keeps the first lines with this end of an output that may be of any length. A character stands for a byte. */
+/** Keeps the first lines with this ending, from an output of any length. Each character stands for a byte. */
 function createLineFilter(end: string) {
   const kept: string[] = []
   let rest = ''
@@ -142,7 +139,7 @@ function refused({ submodule }: RemoteRequest, problem: string): SourceError {
   return new SourceError('submodule_refused', `The address of the submodule ${submodule} ${problem}.`)
 }
 
-/** True when a token can be sent with an address: over https, and in local mode over http, too. */
+/** True when a token can be sent to an address: over https, and in local mode also over http. */
 export function takesToken(source: GitSource, options: { readonly allowHttp: boolean }): boolean {
   return source.protocol === 'https' || (source.protocol === 'http' && options.allowHttp)
 }
@@ -158,7 +155,7 @@ function originOf(source: GitSource): string | null {
   return protocol === 'file' ? null : new URL(url).origin
 }
 
-/** Returns the host of an address with its port. */
+/** Returns the host of an address, with its port. */
 const sshHost = ({ host, port }: Pick<GitSource, 'host' | 'port'>): string => `${host?.toLowerCase()}:${port}`
 
 function sshOf(source: GitSource, { credentials, useAgent, hostKeys }: RemoteRequest): SshRemote | null {
@@ -166,7 +163,7 @@ function sshOf(source: GitSource, { credentials, useAgent, hostKeys }: RemoteReq
   return { host: sshHost(source), key: credentials.sshKey, useAgent, hostKeys }
 }
 
-/** More than any host needs. */
+/** More addresses than any host needs. */
 const mostAddresses = 8
 const answerMs = 5_000
 
@@ -178,7 +175,7 @@ async function pinnedAddresses(
   if (host === null || port === null || outbound.mode === 'any') return undefined
   const [first, ...more] = await resolved(outbound, host)
   if (protocol !== 'ssh' || more.length === 0) return { host, port, addresses: [first, ...more] }
-  // Git tries each address by itself, as curl does. Ssh takes one, and does not tell why a connection failed.
+  // Git tries each address in turn, as curl does. Ssh takes one address, and does not report why a connection failed.
   for (const address of [first, ...more]) {
     if (await accepts(address, port, signal)) return { host, port, addresses: [address] }
   }

@@ -1,4 +1,4 @@
-/** A source that cannot be fetched. The message tells the owner what to do. */
+/** The error for a source that cannot be fetched. The message tells the owner what to do. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
   /** Stable and machine-readable, such as `unknown_branch`. */
@@ -13,10 +13,10 @@ export class SourceError extends Error {
   }
 }
 
-/** The failures whose words fit a submodule as they are. */
+/** The failures whose messages also fit a submodule. */
 const named = new Set(['submodule_refused', 'host_key_changed', 'too_many_hosts'])
 
-/** The advice for a submodule, by the code of its failure. A submodule has its address and its commit from its parent. */
+/** The advice for a submodule, by error code. A submodule gets its address and its commit from its parent. */
 const advice: Readonly<Record<string, string>> = {
   repository_refused:
     'Check its address in .gitmodules. git_token and stored credentials are for the host of git_url alone: elsewhere it must be ' +
@@ -26,8 +26,8 @@ const advice: Readonly<Record<string, string>> = {
 }
 
 /**
- * Rethrows a failure in the words of the parent's owner, who has given neither the address of a submodule nor its commit;
- * any other one as it is.
+ * Rethrows a submodule's failure with advice for the owner of the parent, who has set neither the submodule's address
+ * nor its commit. Rethrows other errors unchanged.
  *
  * @param path of the submodule; `null` for the repository itself
  */

@@ -25,21 +25,19 @@ export { sameRepository } from './git-url.ts'
 export type { FileRule } from './local-repository.ts'
 export { SourceError } from './source-error.ts'
 
-/** How git reaches a repository. */
 export type GitAccess = Pick<FetchRequest, 'credentials' | 'hostKeys'>
 
-/** Fetches commits from git repositories, through caches that give no commit that the remote would refuse. */
+/** Fetches commits from git repositories, through caches that return no commit that the remote would refuse. */
 export interface Sources {
   /**
-   * Fetches one commit into the request's directory, submodules included, without its history. Rejects with a
-   * `SourceError` that says what the repository lacks, or with the signal's reason.
+   * Fetches one commit into the request's directory, with submodules but without history. Rejects with a `SourceError`
+   * that says what is wrong with the repository, or with the signal's reason.
    */
   fetch(request: FetchRequest, signal: AbortSignal): Promise<FetchedSource>
-  /** Writes the files of an uploaded source into the request's directory, in the same way. */
+  /** Writes the files of an uploaded source into the request's directory, like `fetch`. */
   fetchUploaded(request: UploadRequest, signal: AbortSignal): Promise<CommitInfo | null>
-  /** Returns the bytes of a project's caches; some number above `enough` as soon as there are more. */
+  /** Returns the bytes of a project's caches. Stops counting above `enough` and returns the number so far. */
   cacheSize(projectId: string, enough?: number): Promise<number>
-  /** Removes the caches of a project. */
   removeProject(projectId: string): Promise<void>
 }
 
@@ -68,11 +66,10 @@ export interface FetchRequest {
   readonly commit: string | null
   readonly credentials: RepositoryCredentials
   readonly hostKeys: HostKeys
-  /** The repositories of this machine that may be read. */
+  /** The rule for repositories on this machine. */
   readonly files: FileRule
   /** True when ssh may use the operator's keys. */
   readonly useAgent: boolean
-  /** The folder that the files are written to. */
   readonly directory: string
 }
 
@@ -88,13 +85,13 @@ export interface FetchedSource {
   readonly info: CommitInfo | null
 }
 
-/** Limits on submodules: more is a mistake, or meant to keep the server busy. */
+/** Limits on submodules: a repository with more is a mistake or an attack. */
 const deepest = 8
 const mostSubmodules = 100
 
 /**
- * Fetches one commit of a repository into the request's directory, submodules included, without its history. Rejects
- * with a `SourceError` that says what the repository lacks.
+ * Fetches one commit of a repository into the request's directory, with submodules but without history. Rejects with a
+ * `SourceError` that says what is wrong with the repository.
  */
 export async function fetchSource(
   dependencies: FetchDependencies,
@@ -125,8 +122,8 @@ export async function fetchSource(
 }
 
 /**
- * Writes the files of an uploaded source into the request's directory, submodules included, and returns what its commit says.
- * Rejects with a `SourceError`.
+ * Writes the files of an uploaded source into the request's directory, with submodules, and returns the information in
+ * its commit. Rejects with a `SourceError`.
  */
 async function fetchUploaded(
   dependencies: FetchDependencies,
@@ -142,8 +139,8 @@ async function fetchUploaded(
 }
 
 /**
- * Finds the reference whose tip is the desired commit, if there is one. The remote is asked in any case: a commit that is
- * in the cache and no longer at the remote must not be found.
+ * Returns the reference whose tip is the requested commit, if there is one. Always asks the remote: a commit that is
+ * still in the cache but no longer at the remote must not be found.
  */
 async function findRef(remote: Remote, branch: string | null, commit: string | null): Promise<string | null> {
   const tip = branch === null ? 'HEAD' : headOf(branch)
@@ -153,22 +150,22 @@ async function findRef(remote: Remote, branch: string | null, commit: string | n
 const headOf = (branch: string): string => `refs/heads/${branch}`
 
 interface FetchContext extends FetchDependencies, Pick<FetchRequest, 'projectId' | 'files' | 'useAgent' | 'hostKeys'> {
-  /** Counts down over all submodules of the repository. */
+  /** Counts down across all submodules of the repository. */
   readonly budget: { submodules: number }
   readonly signal: AbortSignal
 }
 
-/** A revision of a repository, to be checked out into a folder; the default branch where it names nothing. */
+/** A revision to check out into a folder; the default branch if it names nothing. */
 interface Tree extends Revision {
   readonly directory: string
   readonly depth: number
-  /** Its path in its parent; `null` for the repository itself. */
+  /** The path of the submodule in its parent; `null` for the repository itself. */
   readonly submodule: string | null
 }
 
 /**
- * Fetches and checks out a tree with its submodules. Returns its commit, its branch where that is the default one, and what
- * the commit says, for the repository itself.
+ * Fetches and checks out a tree with its submodules. Returns its commit and, for the repository itself, the information
+ * in the commit; also the branch, if it is the default branch.
  */
 async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Promise<FetchedSource> {
   const { git, cache, projectId, signal } = context
@@ -192,8 +189,8 @@ async function fetchTree(context: FetchContext, remote: Remote, tree: Tree): Pro
 }
 
 /**
- * Does work with a cache, and once more with an empty one when the used one may be damaged. Git prints
- * the same message for a damaged cache and a damaged remote. If the remote still answers, the cache is taken for damaged.
+ * Works with a cache, and repeats the work with an empty cache if the first may be damaged. Git prints the same message
+ * for a damaged cache and a damaged remote. If the remote still answers, the cache counts as damaged.
  */
 async function withEmptyAfterDamage<T>(
   folder: CacheFolder,
@@ -210,30 +207,29 @@ async function withEmptyAfterDamage<T>(
   }
 }
 
-/** The failures that a damaged cache causes, too. */
+/** The failures that a damaged cache can also cause. */
 const ofEitherSide = new Set(['repository_unreachable', 'repository_refused', 'checkout_failed'])
 
-/** Fetches the tip of the default branch while the remote is asked for its name. */
+/** Fetches the tip of the default branch and asks for the branch's name at the same time. */
 async function fetchDefaultBranch(
   remote: Remote,
   into: (revision: Revision) => Promise<string>,
 ): Promise<{ branch: string; commit: string }> {
   const [asked, fetched] = await Promise.allSettled([remote.defaultBranch(), into({ ref: 'HEAD', hash: null })])
-  // The answer tells more about a repository that cannot be fetched.
+  // If both fail, the error from the branch query explains more.
   if (asked.status === 'rejected') throw asked.reason
   if (fetched.status === 'rejected') throw fetched.reason
   const { name: branch, commit } = asked.value
   if (fetched.value === commit) return { branch, commit }
-  // A push, or another default branch, came in between.
+  // A push or a change of the default branch happened in between.
   return { branch, commit: await into({ ref: headOf(branch), hash: null }) }
 }
 
-/** A repository of the network names none of this machine as its submodule. */
+/** A remote repository must not name a repository on this machine as its submodule. */
 const noFiles = (files: FileRule): FileRule => ({ ...files, everywhere: false, below: [] })
 
-/** The repository that a submodule belongs to. */
 interface Parent extends Pick<Remote, 'credentialsFor'> {
-  /** Null when it has no address, as that of an uploaded source. */
+  /** Null when the parent has no address, as for an uploaded source. */
   readonly url: string | null
 }
 
@@ -276,16 +272,15 @@ async function fetchSubmodule(
   }
 }
 
-/** A commit to fetch: by a reference of the remote, by its hash, or both. */
+/** A commit to fetch: by a reference of the remote, its hash, or both. */
 interface Revision {
   readonly ref: string | null
   readonly hash: string | null
 }
 
-/** The reference in a cache that keeps the last fetched commit, which the next fetch can build on. */
+/** The reference in a cache to the last fetched commit, which the next fetch can build on. */
 const kept = 'refs/fairlead/last'
 
-/** Fetches a commit into a cache and returns its hash. */
 async function fetchInto(
   git: Git,
   cache: CacheFolder,
@@ -299,22 +294,22 @@ async function fetchInto(
   const parse = [`--git-dir=${cache.path}`, 'rev-parse', `${kept}^{commit}`]
   const parsed = () => git.run(parse, { writable: [cache.path], signal })
   if (ref === null && hash !== null) {
-    // The hash may be that of a tag, which stands for a commit, or of files.
+    // The hash may belong to a tag, which stands for a commit, or to files.
     const { stdout } = await parsed()
     if (stdout.trim() !== hash) throw notCommit(remote.source, hash, stdout.trim())
     return hash
   }
-  // A branch names a commit, which the file of the reference tells without another process.
+  // A branch names a commit. The reference's file contains its hash, so no further process is needed.
   const commit = (await hashIn(join(cache.path, kept))) ?? (await succeed(parsed())).stdout.trim()
   if (hash !== null && commit !== hash) {
-    // The branch moved between the question and the fetch.
+    // The branch moved between the query and the fetch.
     return fetchInto(git, cache, remote, { ref: null, hash }, signal)
   }
   return commit
 }
 
 function fetchOnce(cache: CacheFolder, remote: Remote, { ref, hash }: Revision): Promise<GitResult> {
-  // Git skips objects that it has, so a commit requested by its hash needs `--refetch` to make git ask the remote.
+  // Git skips objects that it has. For a commit requested by its hash, `--refetch` makes git ask the remote.
   const how = ref === null ? ['--refetch'] : []
   const what = ref ?? hash ?? ''
   const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', ...how, '--', remote.url, `+${what}:${kept}`]
@@ -322,8 +317,8 @@ function fetchOnce(cache: CacheFolder, remote: Remote, { ref, hash }: Revision):
 }
 
 /**
- * Returns the hash in the file of a reference (gitrepository-layout(5)); `null` when it has something else. Git's own user
- * could have put anything there: a link is not followed, and a pipe is not waited for.
+ * Returns the hash in a reference's file (gitrepository-layout(5)); `null` when the file contains something else. Git's
+ * user could have put anything there, so this follows no link and waits for no pipe.
  */
 async function hashIn(path: string): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
@@ -338,5 +333,5 @@ async function hashIn(path: string): Promise<string | null> {
   }
 }
 
-/** Of SHA-256 in hexadecimal digits. */
+/** The length of a SHA-256 hash in hexadecimal digits. */
 const longestHash = 64

@@ -6,46 +6,45 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OsUser } from '../platform/users.ts'
 
-/** The keys of ssh hosts that an app has met. A host is named with its port, such as `example.com:22`. */
+/** The known keys of ssh hosts for one app. A host is named with its port, such as `example.com:22`. */
 export interface HostKeys {
-  /** Resolves to the type and the key in base64; null for a host that was not met. */
+  /** Resolves to the key's type and its base64 text; null for an unknown host. */
   keyOf(host: string): Promise<string | null>
   /**
-   * Keeps the key of a host that was met for the first time. Resolves to false when another key was kept meanwhile, and rejects
-   * with a `SourceError` when the app knows too many.
+   * Stores the key of a new host. Resolves to false when another key was stored in between, and rejects with a
+   * `SourceError` when the app knows too many hosts.
    */
   keep(host: string, key: string): Promise<boolean>
 }
 
-/** The agent and the known host of ssh for one run of git. */
+/** The agent and the known host key of ssh for one run of git. */
 export interface SshAccess {
-  /** Holds the socket and the known key of the host, and nothing else. */
+  /** The folder with only the socket and the known key of the host. */
   readonly folder: string
-  /** The path of the socket of an agent; null without one. */
+  /** The path of the agent's socket; null without an agent. */
   readonly agent: string | null
-  /** The path of the file with the key of the host. */
   readonly knownHosts: string
-  /** Returns the key that ssh has met; null when it has met none. */
+  /** Returns the host key in `knownHosts`, where ssh stores the key of a new host; null when there is none. */
   metKey(): Promise<string | null>
   close(): Promise<void>
 }
 
-/** The name of the host in `knownHosts`: each file has one alone. */
+/** The host's name in `knownHosts`; each file has one host. */
 export const hostAlias = 'repository'
 
 /**
- * Makes a folder for one run of git. It has a socket of its own in front of an agent: that of the operator, which answers its
- * own user alone, while git may be another, or one in this process, which has a deploy key. When git has ended, nothing leads
- * to the agent any more.
+ * Creates a folder for one run of git, with a separate socket in front of an agent. The agent is the operator's, which
+ * serves only its own user while git may run as another, or an agent in this process with a deploy key. After git has
+ * ended, nothing leads to the agent any more.
  *
  * @param given.agent the path of the operator's agent (`SSH_AUTH_SOCK`), a deploy key, or null for none
- * @param given.hostKey the known key of the host; null for one that was not met
+ * @param given.hostKey the known key of the host; null for an unknown host
  */
 export async function openSshAccess(
   given: { readonly agent: string | DeployKey | null; readonly hostKey: string | null },
   { user }: { readonly user: OsUser | null },
 ): Promise<SshAccess> {
-  // A path of a socket may have 107 bytes alone, which a data directory can exceed.
+  // The path of a socket may have only 107 bytes, which a data directory can exceed.
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-ssh-'))
   const { agent, hostKey } = given
   const path = join(folder, 'agent')
@@ -88,11 +87,13 @@ function serve(client: Socket, agent: string | DeployKey): void {
   }
 }
 
-/** More than a host's key takes. */
+/** More than any host key takes. */
 const mostKeyBytes = 8 * 1024
 const keyLine = new RegExp(`^${hostAlias} ((?:ssh|ecdsa)-[a-z0-9-]{1,40} [A-Za-z0-9+/]{1,4000}={0,2})$`, 'm')
 
-/** Reads the key in the file. Git's own user could have put anything there: a link is not followed, nor a pipe waited for. */
+/**
+ * Reads the key in the file. Git's user could have put anything there, so this follows no link and waits for no pipe.
+ */
 async function keyIn(path: string): Promise<string | null> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => null)
   if (file === null) return null
@@ -107,14 +108,17 @@ async function keyIn(path: string): Promise<string | null> {
 }
 
 /*
- * The protocol between ssh and its agent (draft-ietf-sshm-ssh-agent): each message has its length in four bytes, its type in
- * one, and its content.
+ * The protocol between ssh and its agent (draft-ietf-sshm-ssh-agent): each message has its length in four bytes, its
+ * type in one byte, and its content.
  */
 const types = { failure: 5, listKeys: 11, keys: 12, sign: 13, signature: 14 } as const
-/** More than any request of ssh has. */
+/** More than any request of ssh takes. */
 const mostMessageBytes = 64 * 1024
 
-/** Answers ssh as an agent that has one key: it shows the public part, and signs. The private part never leaves this process. */
+/**
+ * Serves ssh as an agent with one key: it returns the public part, and signs. The private part never leaves this
+ * process.
+ */
 function serveKey(client: Socket, key: DeployKey): void {
   let received = Buffer.alloc(0)
   client.on('error', () => client.destroy())
@@ -145,14 +149,14 @@ function answerTo(message: Buffer, key: DeployKey): Buffer {
   return Buffer.of(types.failure)
 }
 
-/** Reads a string of the ssh protocol; undefined when the message ends before it does. */
+/** Reads a string of the ssh protocol; undefined when the message ends too early. */
 function stringAt(message: Buffer, at: number): { readonly bytes: Buffer; readonly end: number } | undefined {
   if (message.length < at + 4) return undefined
   const end = at + 4 + message.readUInt32BE(at)
   return end > message.length ? undefined : { bytes: message.subarray(at + 4, end), end }
 }
 
-/** A key that an app has for its repository alone. */
+/** An app's key for its repository only. */
 export interface DeployKey {
   /** The private part, as PKCS#8 in PEM. */
   readonly privateKey: string
@@ -162,7 +166,7 @@ export interface DeployKey {
 
 const keyType = 'ssh-ed25519'
 
-/** Makes a key of Ed25519 (RFC 8032). */
+/** Generates an Ed25519 key (RFC 8032). */
 export function makeDeployKey(): DeployKey {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const { x = '' } = publicKey.export({ format: 'jwk' })
@@ -173,15 +177,14 @@ export function makeDeployKey(): DeployKey {
   }
 }
 
-/** Returns the bytes of a public key as ssh passes them on (RFC 8709). */
+/** Returns the bytes of a public key in ssh's format (RFC 8709). */
 const blobOf = (publicKey: string): Buffer => Buffer.from(publicKey.split(' ')[1] ?? '', 'base64')
 
-/** Returns the signature of `data` as ssh passes it on (RFC 8709). */
+/** Returns the signature of `data` in ssh's format (RFC 8709). */
 function signatureOf({ privateKey }: Pick<DeployKey, 'privateKey'>, data: Buffer): Buffer {
   return Buffer.concat([sshString(keyType), sshString(sign(null, data, createPrivateKey(privateKey)))])
 }
 
-/** Returns the fingerprint of a public key, as ssh shows it. */
 export const fingerprintOf = (publicKey: string): string =>
   `SHA256:${createHash('sha256').update(blobOf(publicKey)).digest('base64').replace(/=+$/, '')}`
 

@@ -1,10 +1,9 @@
-/** A submodule as `.gitmodules` declares it. */
 export interface Submodule {
   readonly path: string
   readonly url: string
 }
 
-/** Parses the output of `git config --list -z` for a `.gitmodules`. Entries without a path or an address are left out. */
+/** Parses the output of `git config --list -z` for a `.gitmodules`, and skips entries without a path or an address. */
 export function parseGitmodules(listed: string): Submodule[] {
   const found = new Map<string, { path?: string; url?: string }>()
   for (const entry of listed.split('\0')) {
@@ -18,8 +17,8 @@ export function parseGitmodules(listed: string): Submodule[] {
 }
 
 /**
- * Returns the address of a submodule; one that begins with `./` or `../` is relative to its parent's (gitmodules(5)), and
- * null when that has none.
+ * Returns the address of a submodule. An address that begins with `./` or `../` is relative to the parent's address
+ * (gitmodules(5)); null when the parent has none.
  */
 export function submoduleUrl(parent: string, url: string): string
 export function submoduleUrl(parent: string | null, url: string): string | null

@@ -1,22 +1,22 @@
 import { SourceError } from './source-error.ts'
 
-/** Limits on the files of a commit; more is no app, or meant to fill the disk. */
+/** Limits on the files of a commit; a commit with more is no app, or an attack on the disk. */
 const mostEntries = 200_000
 const deepest = 100
 const longestPath = 2_000
-/** The bytes that an entry takes at least on the disk. */
+/** The smallest space of an entry on the disk, in bytes. */
 const entryBytes = 4_096
 
-/** The figures of a commit's listing besides its size. */
+/** The results of a commit's listing, without its size. */
 export interface TreeSummary {
-  /** The commits of the submodules by their paths. */
+  /** The commits of the submodules, by path. */
   readonly submodules: ReadonlyMap<string, string>
   readonly hasGitmodules: boolean
 }
 
 /**
- * Reads the output of `git ls-tree -r -t -l -z` (git-ls-tree(1)) as it comes, and throws a `SourceError` as soon as the
- * files are more, deeper or larger than is allowed: a tree of some kilobytes can name any number of files.
+ * Reads the output of `git ls-tree -r -t -l -z` (git-ls-tree(1)) as it arrives, and throws a `SourceError` as soon as
+ * the files exceed a limit on number, depth or size: a tree of some kilobytes can name any number of files.
  */
 export function createTreeReader(mostBytes: number): { read(chunk: Buffer): void; summary(): TreeSummary } {
   const submodules = new Map<string, string>()

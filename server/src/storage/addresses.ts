@@ -1,12 +1,12 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { SecretBox } from '../platform/secrets.ts'
 
-/** The path of downloads, outside /v1: they need no API key, only the file's address. */
+/** The path of downloads, outside /v1: they need only the file's address and no API key. */
 export const filesPath = '/files'
 
-/** The addresses under which files are downloaded. Each holds a secret of 192 random bits, which is stored encrypted. */
+/** The download addresses of files. Each contains a secret of 192 random bits, which is stored encrypted. */
 export interface FileAddresses {
-  /** Makes the address of a new file, and the `token` to store in its row. */
+  /** Creates the address of a new file, and the encrypted `token` for its row. */
   create(id: string): { readonly url: string; readonly token: Buffer }
   urlOf(file: FileKey): string
   /** True when `given` is the secret of the file's address. */
@@ -36,7 +36,7 @@ export function createFileAddresses(dependencies: {
   }
 }
 
-/** Compares in constant time, so that the duration does not reveal how much of a guess is right. */
+/** Compares in constant time, so that the duration reveals nothing about a guess. */
 function equal(one: string, other: string): boolean {
   return timingSafeEqual(digest(one), digest(other))
 }

@@ -7,13 +7,13 @@ import { syncDirectory } from '../platform/files.ts'
 import type { FileStore } from './store.ts'
 
 /**
- * Opens a store in a folder of the local disk, which is created if needed. A file is `<last two characters of the
+ * Opens a store in a folder on the local disk, and creates the folder if needed. A file is `<last two characters of the
  * key>/<key>`, with the suffix `.part` until it is finished.
  */
 export async function createDiskStore({ directory }: { directory: string }): Promise<FileStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
 
-  // The end of a file id is random; its beginning is a time, which would put new files into the same folder.
+  // The end of a file id is random. The beginning is a time, which would put new files into the same folder.
   const pathOf = (key: string) => join(directory, key.slice(-2), key)
   const partPathOf = (key: string) => `${pathOf(key)}.part`
 
@@ -34,14 +34,15 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
           await syncDirectory(dirname(path))
         },
         async abort() {
-          // A write still under way after `close` would go to whatever file gets the same descriptor next.
+          // A write that continued after `close` would go to the next file with the same descriptor.
           await writer.flush().catch(() => undefined)
           await handle.close()
         },
       }
     },
     async read(key, range) {
-      // Opening the file reveals a missing one, also when no bytes are requested: a stream cannot express an empty range.
+      // Opens the file even when no bytes are requested, to detect a missing file: a stream cannot express an empty
+      // range.
       const empty = range.end < range.start
       const stream = createReadStream(pathOf(key), empty ? {} : range)
       await once(stream, 'open')
@@ -50,7 +51,7 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
       return Readable.from([])
     },
     async remove(key) {
-      // The unfinished file first: once it is gone, a writer that is still at work cannot rename it any more.
+      // Removes the unfinished file first: then a writer that is still at work cannot rename it any more.
       const removed = [await removeIfPresent(partPathOf(key)), await removeIfPresent(pathOf(key))]
       if (removed.includes(true)) await syncDirectory(dirname(pathOf(key)))
     },
@@ -68,19 +69,19 @@ async function removeIfPresent(path: string): Promise<boolean> {
   }
 }
 
-/** Size of a buffer. Each upload has at most two. */
+/** The size of a buffer. Each upload has at most two buffers. */
 const batchBytes = 256 * 1024
 
 export interface BatchWriter {
   write(bytes: Uint8Array): Promise<void>
-  /** Resolves when everything so far was handed to the operating system; rejects when a write has failed. */
+  /** Resolves when the operating system has all bytes so far; rejects when a write has failed. */
   flush(): Promise<void>
 }
 
 /**
- * Collects bytes in one buffer while another one is written. The bytes are copied, so that the chunks of a request are
- * free at once: chunks that wait for a slow disk would survive a garbage collection, and the memory of many uploads
- * would grow by them.
+ * Collects bytes in one buffer while the other buffer is written. The bytes are copied, so that the chunks of a request
+ * are freed at once: chunks that wait for a slow disk would survive a garbage collection and add to the memory of many
+ * uploads.
  */
 function createBatchWriter(handle: FileHandle): BatchWriter {
   let filling = Buffer.allocUnsafeSlow(batchBytes)

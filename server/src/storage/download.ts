@@ -14,8 +14,8 @@ interface DownloadDependencies {
 const address = new RegExp(`^${filesPath}/([^/]+)/([^/]+)$`)
 
 /**
- * Serves files by their addresses, with ranges, conditional requests and HEAD (RFC 9110).
- * Throws `not_found` for every wrong address under `/files`; other paths go to the next middleware.
+ * Serves files at their addresses, with ranges, conditional requests and HEAD (RFC 9110). Throws `not_found` for every
+ * wrong address under `/files`; other paths go to the next middleware.
  */
 export function downloads({ byAddress, store }: DownloadDependencies): Middleware {
   return async (ctx, next) => {
@@ -30,14 +30,15 @@ export function downloads({ byAddress, store }: DownloadDependencies): Middlewar
     const answer = outcome(ctx.method, ctx.headers, { etag, lastModified: file.uploadedAt, size })
     const { start, end } = answer.status === 206 ? answer.range : { start: 0, end: size - 1 }
     const sent = answer.status === 200 || answer.status === 206
-    // Opened before any header is set: a file that cannot be read is an error without headers of the file.
+    // Opened before any header is set, so that an error while reading has no headers of the file.
     const body = sent && ctx.method === 'GET' ? await store.read(id, { start, end }) : undefined
 
     ctx.status = answer.status
     ctx.set({ ETag: etag, 'Last-Modified': file.uploadedAt.toUTCString(), 'Accept-Ranges': 'bytes' })
     protect(ctx)
     if (sent) {
-      // Sets Content-Disposition (RFC 6266, and RFC 8187 for names beyond ASCII), and a type that the next line replaces.
+      // Sets Content-Disposition (RFC 6266, and RFC 8187 for names beyond ASCII) and a Content-Type that the next line
+      // replaces.
       ctx.attachment(file.name)
       ctx.set('Content-Type', file.contentType)
       if (body !== undefined) ctx.body = body
@@ -51,12 +52,12 @@ export function downloads({ byAddress, store }: DownloadDependencies): Middlewar
 
 function protect(ctx: Context): void {
   ctx.set({
-    // A cached copy is revalidated each time, so that a deleted file is gone at once.
+    // Clients revalidate a cached copy each time, so a deleted file is gone at once.
     'Cache-Control': 'private, no-cache',
     // An uploaded page runs no scripts and loads nothing, wherever it is opened.
     'Content-Security-Policy': "sandbox; default-src 'none'",
     'X-Content-Type-Options': 'nosniff',
-    // The address alone is the permission, so pages of other origins may embed the file.
+    // The address is the only permission, so pages of other origins may embed the file.
     'Cross-Origin-Resource-Policy': 'cross-origin',
     'Referrer-Policy': 'no-referrer',
   })

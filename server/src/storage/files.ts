@@ -11,16 +11,15 @@ import { deleteRow, fileFields, type StorageTables } from './rows.ts'
 import { type StorageParts, type Upload, uploadFile } from './upload.ts'
 
 export interface Files {
-  /** Throws `invalid_request` on a body that is not one file in a form, or larger than the project may have. */
+  /** Throws `invalid_request` when the body is not a form with one file, or the file exceeds the project's limits. */
   upload(upload: Upload): Promise<ResponseBody<'storage.upload'>>
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'storage.list'>>>
   /** Throws `not_found`. */
   get(project: TenantProject, id: string): Promise<ResponseBody<'storage.get'>>
-  /** Deletes the row. Returns a function that removes the file, to be called after the commit. Throws `not_found`. */
+  /** Deletes the row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
   delete(transaction: Transaction, project: TenantProject, id: string): Promise<() => void>
-  /** Returns the file of a download address, or `undefined` when the address is wrong. */
+  /** Returns the file at a download address; `undefined` when the address is wrong. */
   byAddress(id: string, token: string): Promise<StoredFile | undefined>
-  /** Returns how many bytes the files of a project take. */
   readonly storedBytes: BatchedRead<string, number>
 }
 
@@ -34,14 +33,13 @@ export function createFiles(parts: StorageParts): Files {
   }
 }
 
-/** A file as its download needs it. */
 export interface StoredFile {
   readonly id: string
   readonly name: string
   readonly contentType: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
-  /** In hexadecimal. */
+  /** The hash in hexadecimal digits. */
   readonly sha256: string
   readonly uploadedAt: Date
 }
@@ -91,10 +89,10 @@ function createFileQueries({ database, addresses }: Pick<StorageParts, 'database
   }
 }
 
-/** Files of a project that are deleted in one transaction. */
+/** The files that one transaction deletes. */
 const batchSize = 100
 
-/** Deletes a file's row. Returns a function that removes the file, to be called after the commit. Throws `not_found`. */
+/** Deletes a file's row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
 async function deleteFile(
   { pending, background }: Pick<StorageParts, 'pending' | 'background'>,
   file: { readonly transaction: Transaction; readonly projectId: string; readonly id: string },
@@ -105,7 +103,7 @@ async function deleteFile(
   return () => background.add(pending.removeDeleted([id]), { file: id })
 }
 
-/** Removes all files of a project to which nothing can be uploaded any more. May be repeated until it resolves. */
+/** Removes all files of a project that accepts no more uploads. May be repeated until it resolves. */
 export async function removeProjectFiles(
   { database, pending }: Pick<StorageParts, 'database' | 'pending'>,
   projectId: string,

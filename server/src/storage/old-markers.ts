@@ -9,15 +9,14 @@ import type { FileStore } from './store.ts'
 export interface OldMarkersDependencies {
   readonly database: Database
   readonly store: FileStore
-  /** The folder of the disk store. */
   readonly directory: string
   readonly logger: Logger
 }
 
 /**
- * Settles what an earlier version left in `doubtful/`, and removes that folder. Before there were rows in `pending_files`,
- * it held an empty file named by the id of each pending file, and the unfinished files as `<id>.part`. A file that has a
- * row in `files` stays; any other is removed. May be repeated after a crash.
+ * Settles the files that an earlier version left in `doubtful/`, and removes that folder. Before `pending_files`
+ * existed, the folder held an empty file named after the id of each pending file, and unfinished files as `<id>.part`.
+ * A file with a row in `files` stays; all others are removed. May be repeated after a crash.
  */
 export async function settleOldMarkers({ database, store, directory, logger }: OldMarkersDependencies): Promise<void> {
   const folder = join(directory, 'doubtful')
@@ -32,7 +31,7 @@ export async function settleOldMarkers({ database, store, directory, logger }: O
     logger.info({ file: id, kept: kept.has(id) }, 'settled a file that an earlier version had left pending')
   }
   await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
-    // Another server that starts at the same time may have settled the same.
+    // Another server that starts at the same time may have removed the folder.
     if (error.code === 'ENOENT') return
     logger.warn({ err: error, folder }, 'a folder of an earlier version cannot be removed: it holds something else')
   })

@@ -14,38 +14,40 @@ import type { StorageTables } from './rows.ts'
 import type { FileStore } from './store.ts'
 
 /**
- * Keeps track of files that are in the store, or may be, and have no row in `files`: uploads under way, and deleted files
- * that are not yet removed. Each has a row in `pending_files`, which is committed before the first byte is stored, is
- * exchanged for the row in `files` in one transaction, and is deleted after the bytes are gone. So after a crash the rows
- * name exactly the files to remove, and nothing has to be searched for.
+ * Tracks files that are, or may be, in the store and have no row in `files`: running uploads, and deleted files that
+ * are not yet removed. Each has a row in `pending_files`. That row is committed before the first byte is stored,
+ * replaced by the row in `files` in one transaction, and deleted after the bytes are gone. So after a crash the rows
+ * name exactly the files to remove, and nobody has to search for them.
  *
- * A row belongs to one start of a server for as long as its lease lasts. The server renews the leases of its uploads. Any
- * server settles the rows that nobody works on, which means that the file is removed and then the row: those of processes
- * that have ended on this machine at once, all others once their lease has expired. To settle, a server first takes the
- * row over. Should the upload still be alive, it finds its row taken when it wants to complete, and fails.
+ * A row belongs to one run of a server until its lease expires. The server renews the leases of its uploads. Any server
+ * settles abandoned rows, which means that it removes the file and then the row: at once when the owning process has
+ * ended on this machine, otherwise once the lease has expired. To settle a row, a server first takes it over. If the
+ * upload is still alive, it fails on completion because its row is taken.
  */
 export interface PendingFiles {
-  /** Runs an upload. When it fails, the bytes that it stored are removed. */
+  /** Runs an upload. If it fails, its stored bytes are removed. */
   track<Result>(uploading: Uploading, upload: (pending: PendingUpload) => Promise<Result>): Promise<Result>
   /** Marks files for removal, in the transaction that deletes their rows. */
   markDeleted(transaction: Transaction, ids: readonly string[]): Promise<void>
-  /** Removes files that were marked, once that transaction has committed. May be repeated. */
+  /** Removes marked files after that transaction has committed. May be repeated. */
   removeDeleted(ids: readonly string[]): Promise<void>
-  /** Removes the files that servers left behind that have ended. */
+  /** Removes the files that ended servers have left behind. */
   recover(signal?: AbortSignal): Promise<void>
-  /** Renews the leases of uploads under way, and recovers. For every `maintenanceMs`, on each server. */
+  /** Renews the leases of running uploads, and recovers. Each server calls it every `maintenanceMs`. */
   maintain(signal: AbortSignal): Promise<void>
 }
 
 export interface PendingUpload {
   /**
-   * Reserves space and resolves to the bytes that the upload may have. When that is less than it needs, it must end. The
-   * first call, before which no byte may be stored, writes the row.
+   * Reserves space and resolves to the bytes that the upload may have. If this is less than it needs, it must end. The
+   * first call writes the row; no byte may be stored before it.
    */
   reserve(wanted: Wanted): Promise<number>
-  /** Runs `work`, which forces the received bytes to the disk, when it is the account's turn. */
+  /** Runs `work`, which flushes the received bytes to the disk, in the account's turn. */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Ends the pending state, in the transaction that inserts the file's row. Rejects when another server has taken over. */
+  /**
+   * Ends the pending state in the transaction that inserts the file's row. Rejects when another server has taken over.
+   */
   complete(transaction: Transaction): Promise<void>
 }
 
@@ -55,9 +57,9 @@ export interface PendingFilesDependencies {
   readonly server: ServerStart
   /** The space that all projects of an account may use together. Throws when the disk is nearly full. */
   readonly spaceOf: (transaction: Transaction, accountId: string) => Promise<AccountSpace>
-  /** The slots, by account, in which uploads end: they force bytes to the disk, or remove them. */
+  /** The slots, by account, for the ends of uploads: they flush bytes to the disk, or remove them. */
   readonly finishing: Slots<string>
-  /** True when it is certain that the process of a trace has ended. */
+  /** True when the process of a trace has certainly ended. */
   readonly hasEnded: (trace: string) => boolean
   readonly logger: Logger
 }
@@ -72,7 +74,7 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
 
   const recover = async (signal?: AbortSignal): Promise<void> => {
     const ended = await endedProcesses(dependencies)
-    // An upload of this server whose lease could not be renewed in time goes on.
+    // An upload of this server continues even if its lease could not be renewed in time.
     const which = sql`(${expired} or process = any(${sql.val(ended)}::text[])) and file_id <> all(${sql.val([...underWay])}::text[])`
     await settle(dependencies, await claim(dependencies, which), signal)
   }
@@ -105,7 +107,7 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
       }
     },
     async markDeleted(transaction, ids) {
-      // Their leases have expired from the beginning: whoever comes first removes them.
+      // Their leases start out expired, so any server may remove them.
       const row = { server_id: server.id, process: server.process, lease_until: sql<Date>`now()` }
       await transaction
         .withTables<StorageTables>()
@@ -126,7 +128,7 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
   }
 }
 
-/** Selects rows in the order in which every statement locks several of them: others could wait for each other. */
+/** Selects rows in the order in which every statement locks several of them, so that statements cannot deadlock. */
 const locked = (which: ReturnType<typeof sql>) =>
   sql`file_id in (select file_id from pending_files where ${which} order by file_id for update)`
 
@@ -165,8 +167,8 @@ async function endedProcesses({
 }
 
 /**
- * Takes rows over and returns their file ids. Waits for transactions that are about to delete one of them, such as the
- * commit of a server that was killed: a file that they make permanent is not among the ids.
+ * Takes rows over and returns their file ids. Waits for transactions that are about to delete such a row, such as the
+ * commit of a killed server: the ids do not include a file that such a commit makes permanent.
  */
 async function claim(
   { database, server }: Pick<PendingFilesDependencies, 'database' | 'server'>,
@@ -180,8 +182,8 @@ async function claim(
 }
 
 /**
- * Removes what a failed upload has stored. A commit whose answer was lost may have succeeded; then there is a row in
- * `files`, and the file stays. Without any row another server has settled the upload, perhaps before its last bytes.
+ * Removes the bytes of a failed upload. A commit may have succeeded although its answer was lost: then `files` has a
+ * row, and the file stays. Without any row, another server has settled the upload, perhaps before its last bytes.
  */
 async function discard(dependencies: PendingFilesDependencies, id: string): Promise<void> {
   const { database, store, server } = dependencies
@@ -196,7 +198,7 @@ async function isFile(database: Database, id: string): Promise<boolean> {
   return (await files.select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
 
-/** A file that cannot be removed now is tried again once the lease of its row has expired. */
+/** If a file cannot be removed now, the next attempt comes after the lease of its row has expired. */
 async function settle(
   { database, store, logger }: PendingFilesDependencies,
   ids: readonly string[],

@@ -4,23 +4,22 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { type Plans, planNamed } from '../platform/plans.ts'
 
-/** The space that an upload needs. */
 export interface Wanted {
-  /** The bytes without which it cannot go on, those that it holds already included. */
+  /** The bytes that the upload needs to continue, including the bytes that it holds already. */
   readonly least: number
-  /** The most bytes that it may come to, as far as is known. */
+  /** The known upper bound of its size in bytes. */
   readonly most: number
 }
 
-/** One start of a server, as the owner of rows. */
+/** One run of a server, which owns rows. */
 export interface ServerStart {
-  /** Different for each start. */
+  /** A different id for each start. */
   readonly id: string
-  /** The trace of its process; `null` where there is none. */
+  /** The trace of its process; `null` when there is none. */
   readonly process: string | null
 }
 
-/** An upload as the owner of reserved space. */
+/** An upload that owns reserved space. */
 export interface Uploading {
   readonly id: string
   readonly projectId: string
@@ -32,36 +31,38 @@ export interface Uploading {
 export interface AccountSpace {
   readonly projectIds: readonly string[]
   readonly quotaBytes: number
-  /** The most uploads at once. */
+  /** The most concurrent uploads. */
   readonly uploads: number
 }
 
 interface Question extends Uploading, Wanted {
-  /** The bytes that it holds; `undefined` when it has no row yet. */
+  /** The bytes that the upload holds; `undefined` when it has no row yet. */
   readonly held: number | undefined
 }
 
 export interface Usage {
   /** The bytes of the project's files. */
   readonly stored: number
-  /** The bytes that uploads to it have reserved, on all servers. */
+  /** The bytes that uploads to the project have reserved, on all servers. */
   readonly reserved: number
 }
 
-/** A lease survives three renewals that are late or fail. */
+/** A lease survives three late or failed renewals. */
 export const leaseEnd = sql<Date>`now() + interval '60 seconds'`
 
-/** Uploads reserve more than they need at once by this much, so that they ask seldom. */
+/** Uploads reserve this much more than they need at once, so that they rarely have to ask. */
 const spareBytes = 64 * 1024 * 1024
-/** The share of the free space that an upload may reserve without needing it: others would be refused because of it. */
+/**
+ * The share of the free space that an upload may reserve in advance: a larger reservation could block other uploads.
+ */
 const spareShare = 1 / 16
 
 /**
- * Reserves the space of uploads in their rows in `pending_files`, so that uploads on all servers together cannot fill the
- * disk with more than a project may have. Uploads that ask while a transaction runs share the next one.
+ * Reserves the space of uploads in their rows in `pending_files`, so that uploads on all servers together cannot store
+ * more than a project may have. Uploads that ask while a transaction runs share the next transaction.
  *
- * Resolves to the bytes that an upload may now have: less than it needs, and then nothing was reserved. The first call
- * for an upload writes its row. Rejects when another server has taken the row over.
+ * Resolves to the bytes that an upload may now have. When this is less than it needs, nothing was reserved. The first
+ * call for an upload writes its row. Rejects when another server has taken over the row.
  */
 export function createReservations(options: {
   readonly database: Database
@@ -81,7 +82,7 @@ export function createReservations(options: {
   }
 }
 
-/** Returns what is used of each of these projects, in the order of the ids. */
+/** Returns the usage of each project, in the order of the ids. */
 export async function usageOf(database: Database | Transaction, projectIds: readonly string[]): Promise<Usage[]> {
   const { rows } = await sql<{ stored: string; reserved: string }>`
     select
@@ -98,7 +99,7 @@ async function reserve(
   questions: readonly Question[],
 ): Promise<(number | ApiError | undefined)[]> {
   const accountIds = [...new Set(questions.map(({ accountId }) => accountId))].sort()
-  // One statement waits for the locks, the next one sees what their holders have reserved.
+  // The first statement waits for the locks; the next one then sees what the earlier holders have reserved.
   await sql`select pg_advisory_xact_lock(hashtextextended('storage of ' || id, 0))
     from unnest(${accountIds}::text[]) as account (id)`.execute(transaction)
   const accounts = new Map<string, AccountUsage>()
@@ -125,10 +126,9 @@ async function reserve(
   })
 }
 
-/** The use of space by the projects of an account, as the questions of one statement are answered. */
+/** The space used by an account's projects, updated after each answer of a batch. */
 interface AccountUsage {
   readonly space: AccountSpace
-  /** The bytes by project. */
   readonly used: Map<string, number>
   total: number
   uploads: number
@@ -147,7 +147,7 @@ async function accountUsage(transaction: Transaction, space: AccountSpace): Prom
   }
 }
 
-/** Returns the bytes that an upload gets, and counts them; `null` when it is one upload too many. */
+/** Returns the bytes that an upload gets, and counts them; `null` when the account has too many uploads. */
 function decide(question: Question, account: AccountUsage): number | null {
   const { held = 0, projectId, quotaBytes, least } = question
   if (question.held === undefined && account.uploads >= account.space.uploads) return null
@@ -160,7 +160,7 @@ function decide(question: Question, account: AccountUsage): number | null {
   return granted
 }
 
-/** Returns the bytes that an upload gets when `free` bytes are not in use; less than `least` when it cannot go on. */
+/** Returns the bytes that an upload gets when `free` bytes are available; less than `least` when it cannot continue. */
 function grant({ held = 0, least, most }: Pick<Question, 'held' | 'least' | 'most'>, free: number): number {
   const rest = free - (least - held)
   if (rest < 0) return Math.max(0, held + free)
@@ -187,7 +187,7 @@ async function growRows(
   uploads: readonly Granted[],
 ): Promise<ReadonlySet<string>> {
   if (uploads.length === 0) return new Set()
-  // In the order of the ids, as all statements that change several of these rows.
+  // In the order of the ids, like all statements that change several of these rows.
   const sorted = [...uploads].sort((a, b) => (a.id < b.id ? -1 : 1))
   const ids = sorted.map(({ id }) => id)
   await sql`select from pending_files where file_id = any(${ids}::text[]) order by file_id for update`.execute(
@@ -201,19 +201,19 @@ async function growRows(
 }
 
 export interface Limits {
-  /** The largest size of one file. */
   readonly fileBytes: number
-  /** The largest size of all files of a project together. */
   readonly quotaBytes: number
 }
 
-/** Returns how much a project of this plan may store. */
 export function limitsOf(plans: Plans, plan: string): Limits {
   const { file_mb, storage_gb } = planNamed(plans, plan)
   return { fileBytes: file_mb * 1e6, quotaBytes: storage_gb * 1e9 }
 }
 
-/** Returns the error for a file that is too large: `invalid_request`, with the largest size possible now in `details.max_bytes`. */
+/**
+ * Returns the error for a file that is too large: `invalid_request`, with the largest possible size at present in
+ * `details.max_bytes`.
+ */
 export function tooLarge(maxBytes: number): ApiError {
   const most = Math.max(0, Math.floor(maxBytes))
   const message = `is too large: the plan of the project and the limits of the account leave room for ${most} bytes`
@@ -224,7 +224,7 @@ export function tooLarge(maxBytes: number): ApiError {
   })
 }
 
-/** Returns the error for an upload beyond those that an account may have at once. */
+/** Returns the error for an upload beyond the account's limit of concurrent uploads. */
 function tooManyUploads(most: number): ApiError {
   return new ApiError(
     'invalid_request',

@@ -2,7 +2,6 @@ import { type ColumnType, type Generated, type Insertable, sql } from 'kysely'
 import type { Transaction } from '../platform/database.ts'
 import { tooLarge } from './reservations.ts'
 
-/** The columns that are read of a file. */
 export const fileFields = [
   'id',
   'name',
@@ -15,9 +14,9 @@ export const fileFields = [
 ] as const
 
 /**
- * Inserts a file's row and adds its size to the project's usage. Uploads that end at the same time wait for each other
- * here, by the lock on the row in `storage_usage`.
- * Throws `invalid_request` when the files of the project would take more than `quotaBytes`.
+ * Inserts a file's row and adds its size to the project's usage. The lock on the row in `storage_usage` makes
+ * concurrent ends of uploads wait for each other. Throws `invalid_request` when the files of the project would exceed
+ * `quotaBytes`.
  */
 export async function insertFile(
   transaction: Transaction,
@@ -37,10 +36,10 @@ export async function insertFile(
   return trx.insertInto('files').values(file).returning('uploaded_at').executeTakeFirstOrThrow()
 }
 
-/** Deletes a file's row and subtracts its size from the project's usage. Resolves to false when there is no such file. */
+/** Deletes a file's row and subtracts its size from the project's usage. Resolves to false without such a file. */
 export async function deleteRow(transaction: Transaction, projectId: string, id: string): Promise<boolean> {
   const trx = transaction.withTables<StorageTables>()
-  // Locked first, as an upload does: two transactions that lock in a different order could wait for each other.
+  // Locked first, like in an upload: transactions with different lock orders could deadlock.
   await trx
     .selectFrom('storage_usage')
     .select('bytes')
@@ -66,16 +65,15 @@ export async function deleteRow(transaction: Transaction, projectId: string, id:
 /** PostgreSQL's bigint arrives as text. */
 type Bytes = ColumnType<string, number, number>
 
-/** The tables of this feature. */
 export type StorageTables = {
   files: {
     id: string
     project_id: string
     name: string
     size: Bytes
-    /** The media type that the upload named; `null` when that was not well-formed. */
+    /** The media type from the upload; `null` when it was not well-formed. */
     declared_type: string | null
-    /** The media type that the first bytes suggest; `null` when they suggest none. */
+    /** The media type that the first bytes suggest, if any. */
     detected_type: string | null
     sha256: Buffer
     /** The secret of the download address, encrypted. */
@@ -86,18 +84,17 @@ export type StorageTables = {
     project_id: string
     bytes: Bytes
   }
-  /** Never has a row for a file that has one in `files`. */
+  /** Has no row for a file that has a row in `files`. */
   pending_files: {
     file_id: string
-    /** The start of the server whose upload or deletion it is, or that has taken over. */
+    /** The run of the server that owns the upload or deletion, or has taken it over. */
     server_id: string
-    /** The trace of that server's process. */
     process: string | null
     /** The project of an upload; `null` for deleted files. */
     project_id: string | null
     /** The space that an upload has reserved. */
     bytes: ColumnType<string, number | undefined, number>
-    /** Until then other servers leave the file alone. */
+    /** Until this time other servers do not touch the file. */
     lease_until: Date
     created_at: Generated<Date>
   }

@@ -2,16 +2,16 @@ import type { Readable } from 'node:stream'
 import type { ByteRange } from '../platform/conditional-requests.ts'
 
 /**
- * Keeps the bytes of files under keys that the caller chooses (file ids). A store knows nothing of the database: which
- * files should exist is decided by the rows in `files` and `pending_files`.
+ * Stores the bytes of files under keys that the caller chooses (file ids). A store knows nothing about the database:
+ * the rows in `files` and `pending_files` decide which files should exist.
  */
 export interface FileStore {
-  /** Begins a file. Nothing can be read under the key until the writer has finished. */
+  /** Begins a file. Reads under the key fail until the writer has finished. */
   create(key: string): Promise<FileWriter>
-  /** Returns these bytes of a file, the first and the last included. Rejects when there is no such file. */
+  /** Returns a range of a file's bytes, including the first and the last. Rejects when there is no such file. */
   read(key: string, range: ByteRange): Promise<Readable>
   /**
-   * Removes a file, finished or not. Resolves when it would stay removed after a loss of power. Does nothing when there
+   * Removes a file, finished or not. Resolves when the removal would survive a power failure. Does nothing when there
    * is no such file, so it may be repeated.
    */
   remove(key: string): Promise<void>
@@ -20,7 +20,7 @@ export interface FileStore {
 export interface FileWriter {
   /** Takes more bytes, which the caller may reuse once this resolves. */
   write(bytes: Uint8Array): Promise<void>
-  /** Resolves when the file can be read in full, also after a loss of power. */
+  /** Resolves when the whole file can be read, even after a power failure. */
   finish(): Promise<void>
   /** Stops writing and frees the writer. `FileStore.remove` removes the bytes written so far. */
   abort(): Promise<void>

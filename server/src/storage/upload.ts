@@ -21,7 +21,6 @@ import { type Limits, limitsOf, tooLarge, type Usage } from './reservations.ts'
 import { insertFile } from './rows.ts'
 import type { FileStore, FileWriter } from './store.ts'
 
-/** The dependencies of this feature. */
 export interface StorageParts {
   readonly database: Database
   readonly transact: RequestTransactions
@@ -31,9 +30,9 @@ export interface StorageParts {
   readonly plans: Plans
   readonly background: Background
   readonly logger: Logger
-  /** The longest pause of an upload, in milliseconds. */
+  /** The longest pause between bytes of an upload, in milliseconds. */
   readonly idleTimeoutMs: number
-  /** Keeps the project from being deleted until the transaction ends; false when it is not active any more. */
+  /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   /** Writes the event `file.uploaded` in the transaction that inserts the file's row. */
   readonly announceUpload: (transaction: Transaction, uploaded: UploadedFile) => Promise<void>
@@ -44,7 +43,7 @@ export interface UploadedFile {
   readonly projectId: string
   readonly fileId: string
   readonly name: string
-  /** Bytes. */
+  /** The size in bytes. */
   readonly size: number
   readonly url: string
 }
@@ -55,16 +54,16 @@ type UploadParts = Omit<StorageParts, 'background'>
 export interface Upload {
   readonly project: TenantProject
   readonly message: IncomingMessage
-  /** Aborts when the client is gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
   /** Records in the audit log that the file of this id was created. */
   readonly audit: (transaction: Transaction, fileId: string) => Promise<void>
 }
 
 /**
- * Stores a file: first its bytes, and once they are safe in the store, its row with the event and the project's usage.
- * No transaction is open while bytes arrive.
- * Throws `invalid_request` on a body that is not one file in a form, or larger than the project may have.
+ * Stores a file: first its bytes and, once they are safe in the store, its row with the event and the project's usage.
+ * No transaction is open while bytes arrive. Throws `invalid_request` when the body is not a form with one file, or the
+ * file exceeds the project's limits.
  */
 export async function uploadFile(
   parts: UploadParts,
@@ -86,12 +85,11 @@ export async function uploadFile(
   }
 }
 
-/** A file on its way from the request to its row. */
 interface IncomingFile {
   readonly id: string
   readonly pending: PendingUpload
   readonly limits: Limits
-  /** The bytes that the project has left as the upload begins. */
+  /** The project's free bytes at the beginning of the upload. */
   readonly free: number
 }
 
@@ -109,7 +107,7 @@ async function storeFile(parts: UploadParts, upload: Upload, incoming: IncomingF
     fileBytes: limits.fileBytes,
     idleTimeoutMs: parts.idleTimeoutMs,
   })
-  // The client cannot receive the id any more, so nobody would know of the file.
+  // The client cannot receive the id any more, so nobody would know about the file.
   if (signal.aborted)
     throw new ApiError('invalid_request', 'The connection was closed before the upload was complete.', {
       field: 'file',
@@ -153,22 +151,22 @@ interface ReceivedFile {
 }
 
 /**
- * Streams the one file of an upload into the store. Throws `invalid_request` on a malformed body, and as soon as it is
- * known that the file is larger than `fileBytes` or than the project has room for. The caller removes what was stored.
+ * Streams an upload's single file into the store. Throws `invalid_request` on a malformed body, and as soon as the file
+ * is known to exceed `fileBytes` or the project's room. The caller removes the stored bytes.
  */
 async function receiveFile(options: {
   readonly message: IncomingMessage
-  /** Begins the file in the store. Called once, when space is reserved for its first bytes. */
+  /** Begins the file in the store. Called once, after space is reserved for its first bytes. */
   readonly create: () => Promise<FileWriter>
   readonly reserve: PendingUpload['reserve']
-  /** The bytes that the project has left as the upload begins. */
+  /** The project's free bytes at the beginning of the upload. */
   readonly free: number
   readonly fileBytes: number
   readonly idleTimeoutMs: number
 }): Promise<ReceivedFile> {
   const { message, create, free, fileBytes, idleTimeoutMs } = options
   const length = Number(message.headers['content-length'] ?? Number.NaN)
-  // Content-Length counts the form as well, so this refuses only files that are certainly too large.
+  // Content-Length includes the form, so this check refuses only files that are certainly too large.
   const sizes = {
     least: Math.max(0, (length || 0) - formOverheadBytes),
     most: Math.min(fileBytes, length || fileBytes),
@@ -212,8 +210,8 @@ async function receiveFile(options: {
 }
 
 /**
- * Returns a function that makes sure that a file may have as many bytes, and throws `invalid_request` when it may not.
- * `sizes` is what is known of its size in advance.
+ * Returns a function that reserves space for a file to grow to a number of bytes, and throws `invalid_request` when
+ * there is none. `sizes` has the bounds of its size that are known in advance.
  */
 function holdSpace(
   { reserve, fileBytes }: Pick<Parameters<typeof receiveFile>[0], 'reserve' | 'fileBytes'>,
@@ -232,7 +230,6 @@ function holdSpace(
   }
 }
 
-/** The fields of an upload besides the file's bytes. */
 export interface UploadForm {
   /** The `filename` of the file part. */
   readonly filename: string | undefined
@@ -246,24 +243,24 @@ export interface UploadFormOptions {
   readonly message: IncomingMessage
   /** The longest pause between bytes. */
   readonly idleTimeoutMs: number
-  /** Called with the bytes of the file part as they arrive. When it rejects, reading ends with that error. */
+  /** Called with the bytes of the file part as they arrive. If it rejects, reading ends with that error. */
   readonly onFile: (bytes: AsyncIterable<Buffer>) => Promise<void>
 }
 
-/** How many bytes may surround the file: boundaries, part headers, text parts, preamble and epilogue. */
+/** The most bytes around the file: boundaries, part headers, text parts, preamble and epilogue. */
 const formOverheadBytes = 1024 * 1024
 
 /** `parts` also counts parts without a name. */
 const limits = { fieldNameSize: 256, fieldSize: 4096, parts: 100, headerPairs: 100, headerSize: 16 * 1024 }
 
 /**
- * Reads multipart/form-data (RFC 7578) with exactly one file part, under any part name, as it arrives.
- * Throws `invalid_request` on anything else. The rest of a refused request is left unread.
+ * Reads multipart/form-data (RFC 7578) with exactly one file part, under any part name, as it arrives. Throws
+ * `invalid_request` on any other body, and does not read the rest of a refused request.
  */
 async function readUploadForm({ message, idleTimeoutMs, onFile }: UploadFormOptions): Promise<UploadForm> {
   const parser = createParser(message)
   const outcome = Promise.withResolvers<void>()
-  // The first error counts; later ones follow from it.
+  // Only the first error counts; it causes the later ones.
   outcome.promise.catch(() => undefined)
   const parts = collectParts(parser, onFile, outcome)
   const fail = (problem: string) => outcome.reject(invalidRequest({ field: 'file', message: problem }))
@@ -297,11 +294,10 @@ interface FilePart {
 interface Parts {
   file(): FilePart | undefined
   name(): string | undefined
-  /** Returns how many bytes of the file `onFile` has taken. */
   fileBytes(): number
 }
 
-/** Collects the parser's parts, and settles `outcome` when the form ends or is refused. */
+/** Collects the parser's parts. Settles `outcome` when the form ends or is refused. */
 function collectParts(
   parser: BusboyInstance,
   onFile: UploadFormOptions['onFile'],
@@ -343,8 +339,8 @@ function collectParts(
 }
 
 /**
- * Passes on a form until it has too many parts. They are counted before the parser sees them: it takes ten thousand times as long for a
- * part as for a byte, and cannot be stopped within what it is given at once.
+ * Passes a form on until it has too many parts. The parts are counted before the parser gets them: the parser takes ten
+ * thousand times as long for a part as for a byte, and cannot be stopped within one chunk.
  */
 function limitParts(boundary: string, fail: (problem: string) => void): Transform {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
@@ -355,7 +351,7 @@ function limitParts(boundary: string, fail: (problem: string) => void): Transfor
       const bytes = Buffer.concat([rest, chunk])
       for (let at = bytes.indexOf(delimiter); at >= 0; at = bytes.indexOf(delimiter, at + delimiter.length)) seen += 1
       rest = bytes.subarray(Math.max(0, bytes.length - delimiter.length + 1))
-      // The last one is the end of the form.
+      // The last delimiter ends the form.
       if (seen <= limits.parts + 1) return done(null, chunk)
       fail(`there are more than ${limits.parts} parts`)
       done()
@@ -363,7 +359,7 @@ function limitParts(boundary: string, fail: (problem: string) => void): Transfor
   })
 }
 
-/** Returns a function that fails once more bytes have come besides the file than a form needs. */
+/** Returns a function that fails when more bytes surround the file than a form needs. */
 function limitOverhead(fileBytes: () => number, fail: (problem: string) => void): (count: number) => void {
   let received = 0
   return (count) => {
@@ -375,13 +371,13 @@ function limitOverhead(fileBytes: () => number, fail: (problem: string) => void)
 }
 
 /**
- * A boundary in a header. More characters are taken than RFC 2046, section 5.1.1, allows, because programs send such as `*****`; each of them
- * may stand between quotes.
+ * The boundary in a header. It allows more characters than RFC 2046, section 5.1.1, because some programs send
+ * boundaries such as `*****`; each character may stand between quotes.
  */
 const boundaryForm =
   /^multipart\/form-data[ \t]*;(?:.*;)?[ \t]*boundary[ \t]*=[ \t]*(?:"([^"\\\p{C}]{1,200})"|([^\s";\\\p{C}]{1,200}))[ \t]*(?:;|$)/iu
 
-/** Returns the boundary of the form; empty for none that can be used. */
+/** Returns the boundary of the form; empty when there is no usable boundary. */
 function boundaryOf({ headers }: IncomingMessage): string {
   const [, quoted, plain = ''] = boundaryForm.exec(headers['content-type'] ?? '') ?? []
   return quoted ?? plain
@@ -392,26 +388,26 @@ function createParser(message: IncomingMessage): BusboyInstance {
   if (boundary === '') {
     throw invalidRequest({ field: 'content-type', message: 'must be multipart/form-data with a boundary' })
   }
-  // The parser reads headers by rules of its own, and would find another boundary than the one whose parts are counted.
+  // The parser has its own rules for headers, and could find a different boundary from the counted one.
   const headers = { ...message.headers, 'content-type': `multipart/form-data; boundary="${boundary}"` }
   return new Busboy({ headers, preservePath: true, limits })
 }
 
-/** The longest name that common file systems take. */
+/** The longest file name in common file systems, in bytes. */
 const longestBytes = 255
 
 const controls = /\p{Cc}/u
 
 /**
- * Returns the name to store for the file name that an upload gave: without folders (RFC 7578 §4.2) and trimmed.
- * Throws `invalid_request` on `name` when it is empty, `.` or `..`, has control characters, such as nobody sees, or bytes that are no
- * UTF-8, or more than 255 bytes.
+ * Returns the name to store for an upload's file name: without folders (RFC 7578 §4.2) and trimmed. Throws
+ * `invalid_request` on `name` when it is empty, `.` or `..`, contains control or invisible characters or bytes that are
+ * not UTF-8, or has more than 255 bytes.
  */
 function fileName(given: string): string {
   const name = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
   if (!name.isWellFormed()) throw refused('must be well-formed Unicode')
   if (controls.test(name)) throw refused('must not contain control characters')
-  // The parser puts it in the place of bytes that are no UTF-8.
+  // The parser replaces bytes that are not UTF-8 with this character.
   if (name.includes('\ufffd')) throw refused('must be UTF-8')
   const trimmed = name.trim()
   if (hasInvisible(trimmed)) throw refused('must not contain characters that nobody sees or that change its direction')
@@ -421,7 +417,7 @@ function fileName(given: string): string {
   return trimmed
 }
 
-/** Decodes the `filename` of a part as browsers and `fetch` write it: they escape the quote and line breaks only. */
+/** Decodes the `filename` of a part as browsers and `fetch` encode it: they escape only the quote and line breaks. */
 function unescapeFormName(filename: string): string {
   return filename.replace(/%(22|0d|0a)/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 }

@@ -10,7 +10,7 @@ import { announcePing, dueChannel } from './outbox.ts'
 import type { WebhooksTables } from './tables.ts'
 import { findWebhook, keepWebhook } from './webhooks.ts'
 
-/** The deliveries of an account's webhooks. Those that the principal may not see are `not_found`. */
+/** The deliveries of an account's webhooks. Deliveries that the principal may not see are `not_found`. */
 export interface Deliveries {
   list(
     principal: Principal,
@@ -20,8 +20,8 @@ export interface Deliveries {
   ): Promise<Page<ResponseBody<'deliveries.list'>>>
   get(principal: Principal, webhookId: string, id: string): Promise<ResponseBody<'deliveries.get'>>
   /**
-   * Throws `invalid_request` when the webhook is disabled, or the account has done this too often within an hour, as
-   * `recover` and `test` do.
+   * Throws `invalid_request` when the webhook is disabled, or the account exceeds the hourly limit that `redeliver`,
+   * `recover` and `test` share.
    */
   redeliver(
     transaction: Transaction,
@@ -105,7 +105,7 @@ async function requireEnabled(transaction: Transaction, principal: Principal, we
   throw invalidRequest({ field: 'status', message: 'the webhook is disabled; set its status to enabled first' })
 }
 
-/** Begins a new round of the schedule now. The new number keeps an attempt under way from counting in it. */
+/** Begins a new round of the schedule now. Its new number keeps a running attempt from counting in it. */
 function restartSchedule(transaction: Transaction, webhookId: string) {
   return transaction
     .withTables<WebhooksTables>()

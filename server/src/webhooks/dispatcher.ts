@@ -15,26 +15,24 @@ import { createSender, messageOf, type Sender, type SendResult } from './send.ts
 
 interface SendingDependencies {
   readonly database: Database
-  /** For the connection that listens for notifications. */
+  /** The configuration of the connection that listens for notifications. */
   readonly connection: ClientConfig
   readonly secrets: SecretBox
   readonly outbound: Outbound
-  /** How long events and their deliveries are kept. */
+  /** The retention of events and their deliveries. */
   readonly retentionMs: number
-  /** Returns how many deliveries an account may keep. */
   readonly mostDeliveries: (accountId: string) => Promise<number>
   readonly logger: Logger
 }
 
 export interface Sending {
-  /** Looks at once for what is due. */
   wake(): void
   stop(): Promise<void>
 }
 
 const cleaningMs = 3_600_000
 
-/** Sends deliveries as soon as they are due, and removes old ones. */
+/** Sends deliveries as soon as they are due, and removes old deliveries. */
 export function startSending(dependencies: SendingDependencies): Sending {
   const { database, connection, secrets, outbound, retentionMs, mostDeliveries, logger } = dependencies
   const sender = createSender({ outbound })
@@ -74,21 +72,21 @@ interface DispatcherDependencies extends AttemptDependencies {
 }
 
 export interface Dispatcher {
-  /** Tells that something may be due for an endpoint. */
+  /** Reports that something may be due for an endpoint. */
   wake(webhookId: string): void
-  /** Tells that a webhook has changed: deliveries read before are not used any more. */
+  /** Reports that a webhook has changed, so deliveries read before are discarded. */
   forget(webhookId: string): void
-  /** Tells that anything may be due, and any webhook may have changed. */
+  /** Reports that anything may be due, and any webhook may have changed. */
   wakeAll(): void
-  /** Begins nothing new, and waits a short while for attempts under way. Aborted attempts are made again later. */
+  /** Begins no new attempts, and waits a short time for running attempts. Aborted attempts are repeated later. */
   stop(): Promise<void>
 }
 
 /**
- * Makes the attempts that are due. The rows of the deliveries are the queue, and an attempt under way is not marked in
- * them: the leader alone makes attempts, and when it dies, everything that it had not recorded is still due.
+ * Makes the due attempts. The rows of the deliveries are the queue, and do not mark running attempts: only the leader
+ * makes attempts, and when it dies, everything that it has not recorded is still due.
  *
- * Every endpoint has a queue in memory and a few attempts at a time, so that no endpoint waits for another.
+ * Every endpoint has a queue in memory and a few concurrent attempts, so that no endpoint waits for another.
  */
 function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
   const { due, logger } = dependencies
@@ -117,16 +115,15 @@ function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
   }
 }
 
-/** All endpoints that have something to send. */
 interface Endpoints {
-  /** Returns an endpoint, a new one if there is none. */
+  /** Returns the endpoint of a webhook; creates it if needed. */
   of(webhookId: string): Endpoint
   all(): Endpoint[]
-  /** Called after a change of an endpoint: requests a read for it, or removes it when it is idle. */
+  /** Call it after a change of an endpoint: it requests a read for the endpoint, or removes an idle endpoint. */
   update(endpoint: Endpoint): void
 }
 
-/** `onUnread` is called when deliveries of an endpoint should be read from the database. */
+/** `onUnread` is called when an endpoint's deliveries should be read from the database. */
 function createEndpoints({ onUnread }: { onUnread: () => void }): Endpoints {
   const endpoints = new Map<string, Endpoint>()
   return {
@@ -146,23 +143,20 @@ function createEndpoints({ onUnread }: { onUnread: () => void }): Endpoints {
 interface ReaderDependencies {
   readonly due: DueQueries
   readonly endpoints: Endpoints
-  /** Called for each endpoint after its deliveries were read. */
   readonly onRead: (endpoint: Endpoint) => void
   readonly logger: Logger
 }
 
 export interface Reader {
-  /** Reads deliveries of the endpoints that need them. */
   wake(): void
-  /** Makes the next check of all endpoints due within so many milliseconds. */
+  /** Makes the next check of all endpoints happen within this number of milliseconds. */
   sweepWithin(ms: number): void
   stop(): Promise<void>
 }
 
-/** Endpoints in one query. */
 const batchSize = 100
 
-/** How often all endpoints are checked in case a notification was missed, and how often at most. */
+/** The interval between checks of all endpoints in case a notification was missed, and the shortest interval. */
 const sweepMs = 30_000
 const minSweepMs = 250
 
@@ -171,7 +165,7 @@ const retryMs = 1_000
 /** Reads due deliveries from the database: after a notification, and when the next delivery becomes due. */
 function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Reader {
   const stopping = new AbortController()
-  /** By `performance.now()`, because the clock may be set back. */
+  /** In `performance.now()` time, because the clock may be set back. */
   let nextSweep = 0
   let woken = Promise.withResolvers<void>()
 
@@ -182,7 +176,7 @@ function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Re
     woken.resolve()
   }
 
-  /** Finds the endpoints that have something due, and the time when the next one will. */
+  /** Finds the endpoints with something due, and the time when the next delivery becomes due. */
   const sweep = async (): Promise<void> => {
     const now = Date.now()
     nextSweep = performance.now() + sweepMs
@@ -224,7 +218,7 @@ function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Re
   }
 }
 
-/** Reads what is due for a number of endpoints, and returns these endpoints. */
+/** Reads the due deliveries of a batch of endpoints, and returns these endpoints. */
 async function readEndpoints(due: DueQueries, endpoints: Endpoints): Promise<Endpoint[]> {
   const batch = endpoints.all().filter(shouldRead).slice(0, batchSize)
   if (batch.length === 0) return []
@@ -236,14 +230,14 @@ async function readEndpoints(due: DueQueries, endpoints: Endpoints): Promise<End
   const queues = batch.map((endpoint) => endpoint.queue)
   for (const endpoint of batch) {
     endpoint.reading = true
-    // A notification from here on sets it again, and the endpoint is read once more.
+    // A later notification sets it again, and the endpoint is read once more.
     endpoint.unread = false
   }
   try {
     const found = new Map((await due.findDue(requests)).map((one) => [one.webhookId, one]))
     batch.forEach((endpoint, at) => {
       const deliveries = found.get(endpoint.webhookId)
-      // A change of the webhook during the read replaced its queue, and it is read again.
+      // If the webhook changed during the read, its queue was replaced, and it is read again.
       if (deliveries !== undefined && endpoint.queue === queues[at]) enqueue(endpoint, deliveries)
     })
   } finally {
@@ -252,24 +246,24 @@ async function readEndpoints(due: DueQueries, endpoints: Endpoints): Promise<End
   return batch
 }
 
-/** Attempts under way to one endpoint. After a failed attempt, an endpoint gets one request at a time. */
+/** The most concurrent attempts to one endpoint. After a failed attempt it is one. */
 const mostOfAnEndpoint = 10
 
-/** Deliveries of one endpoint in memory, queued, under way or being recorded, as long as it does not fail. */
+/** The most deliveries of a healthy endpoint in memory: queued, running or being recorded. */
 const maxHeld = 200
 
-/** One endpoint and its queue, in memory for as long as there is something to send. */
+/** An endpoint and its queue, in memory while there is something to send. */
 interface Endpoint {
   readonly webhookId: string
   queue: DueDelivery[]
   /** Ids of the deliveries in memory, which the database must not return again. */
   readonly held: Set<string>
   underWay: number
-  /** Attempts a second at most. */
+  /** The most attempts per second. */
   rate: number | null
   /** True when the last attempt failed. */
   failing: boolean
-  /** True when the database may have more that is due. */
+  /** True when the database may have more due deliveries. */
   unread: boolean
   /** True while the database is being read for this endpoint. */
   reading: boolean
@@ -293,14 +287,16 @@ function createEndpoint(webhookId: string): Endpoint {
   }
 }
 
-/** Returns how many more deliveries may be in memory. */
+/** Returns how many more deliveries of the endpoint may be in memory. */
 const room = (endpoint: Endpoint): number => capacity(endpoint) - endpoint.held.size
 
-/** True when more should be read from the database: there may be something, and at least half of the room is free. */
+/**
+ * True when more should be read from the database: it may have more, and memory has at least half of its capacity free.
+ */
 const shouldRead = (endpoint: Endpoint): boolean =>
   endpoint.unread && !endpoint.reading && endpoint.held.size <= capacity(endpoint) / 2
 
-/** True when memory has nothing that the database has not. */
+/** True when memory has nothing that the database does not have. */
 const isIdle = (endpoint: Endpoint, now: number): boolean =>
   !endpoint.unread && !endpoint.reading && endpoint.held.size === 0 && endpoint.earliest <= now
 
@@ -308,7 +304,7 @@ const isIdle = (endpoint: Endpoint, now: number): boolean =>
 const mayBegin = (endpoint: Endpoint): boolean =>
   endpoint.queue.length > 0 && endpoint.underWay < (endpoint.failing ? 1 : mostOfAnEndpoint)
 
-/** True when the rate allows an attempt now. Otherwise `retry` is called when it does. */
+/** True when the rate allows an attempt now. Otherwise `retry` is called as soon as it does. */
 function rateAllows(endpoint: Endpoint, retry: () => void): boolean {
   const wait = endpoint.earliest - performance.now()
   if (wait <= 0) return true
@@ -319,7 +315,7 @@ function rateAllows(endpoint: Endpoint, retry: () => void): boolean {
   return false
 }
 
-/** Removes the next delivery from the queue, which is not empty, and counts its attempt as under way. */
+/** Removes the next delivery from the queue, which must not be empty, and counts its attempt as running. */
 function takeNext(endpoint: Endpoint): DueDelivery {
   endpoint.underWay++
   if (endpoint.rate !== null) endpoint.earliest = Math.max(endpoint.earliest, performance.now()) + 1000 / endpoint.rate
@@ -328,14 +324,14 @@ function takeNext(endpoint: Endpoint): DueDelivery {
 
 function enqueue(endpoint: Endpoint, due: DueDeliveries): void {
   endpoint.rate = due.rate
-  // With attempts under way, their results are newer than what was read.
+  // The results of running attempts are newer than what was read.
   if (endpoint.held.size === 0) endpoint.failing = due.failing
   if (due.more) endpoint.unread = true
   endpoint.queue.push(...due.deliveries)
   for (const { id } of due.deliveries) endpoint.held.add(id)
 }
 
-/** Drops the queued deliveries, which are then read again. */
+/** Drops the queued deliveries, so that they are read again. */
 function clearQueue(endpoint: Endpoint): void {
   for (const { id } of endpoint.queue) endpoint.held.delete(id)
   endpoint.queue = []
@@ -346,26 +342,24 @@ const capacity = (endpoint: Endpoint): number => (endpoint.failing ? maxHeldFail
 
 interface AttemptsDependencies extends AttemptDependencies {
   readonly endpoints: Endpoints
-  /** Called with the milliseconds until a delivery's next attempt. */
   readonly onNextAttempt: (ms: number) => void
 }
 
 export interface Attempts {
-  /** Begins as many attempts to an endpoint as are allowed. */
   begin(endpoint: Endpoint): void
-  /** Begins no further attempts, waits a short while for those under way, and then aborts them. */
+  /** Begins no further attempts, waits a short time for running attempts, and then aborts them. */
   stop(): Promise<void>
 }
 
-/** Attempts under way: to all endpoints that accept what they get, and to all whose last attempt failed. */
+/** The most concurrent attempts to all healthy endpoints, and to all endpoints whose last attempt failed. */
 const mostOfAllEndpoints = 500
 const maxUnderWayFailing = 100
 
 const graceMs = 5_000
 
 /**
- * Makes the attempts to all endpoints. Failing endpoints share a smaller number of slots: when many of them hang, they
- * delay each other and no other endpoint.
+ * Makes the attempts to all endpoints. Failing endpoints share a smaller number of slots: if many of them hang, they
+ * delay each other but no healthy endpoint.
  */
 function createAttempts(dependencies: AttemptsDependencies): Attempts {
   const { endpoints, logger, recorder, onNextAttempt } = dependencies
@@ -387,7 +381,7 @@ function createAttempts(dependencies: AttemptsDependencies): Attempts {
 
   const beginOne = (endpoint: Endpoint, slots: Slots<Endpoint>): void => {
     const running = deliver(endpoint, takeNext(endpoint), slots)
-      // Only a stop ends an attempt without a record.
+      // Only a stop aborts an attempt without a record.
       .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it is made again'))
       .finally(() => underWay.delete(running))
     underWay.add(running)
@@ -431,9 +425,9 @@ interface AttemptDependencies {
 }
 
 /**
- * Sends a delivery once and records the result. `onAnswer` is called in between: recording does not occupy the endpoint.
- * Resolves with the time of the next attempt, or `null` when there is none. Rejects with the signal's reason when that
- * aborted the attempt.
+ * Sends a delivery once and records the result. Calls `onAnswer` before recording, so that recording does not occupy
+ * the endpoint. Resolves with the time of the next attempt, or `null` when there is none. Rejects with the signal's
+ * reason when the signal aborted the attempt.
  */
 async function attempt(
   { sender, recorder, logger }: AttemptDependencies,
@@ -447,7 +441,7 @@ async function attempt(
   const result = await sender.send(message, signal)
   const durationMs = performance.now() - startedAt
   onAnswer(result)
-  // An attempt that the server's own stop has aborted does not count as a failure of the endpoint.
+  // An attempt that the server's stop has aborted does not count as a failure of the endpoint.
   if (!result.ok) signal.throwIfAborted()
   const status = result.answer?.status ?? null
   const retryAfter = result.answer?.headers['retry-after'] ?? null

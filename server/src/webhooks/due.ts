@@ -4,10 +4,10 @@ import type { Database, Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 
-/** Deliveries in memory of one endpoint that fails: many dead endpoints must not fill the memory. */
+/** The most deliveries of a failing endpoint in memory, so that many dead endpoints do not fill the memory. */
 export const maxHeldFailing = 2
 
-/** A delivery that is due, with everything that its attempt needs. */
+/** A due delivery, with everything that its attempt needs. */
 export interface DueDelivery {
   readonly id: string
   readonly webhookId: string
@@ -19,7 +19,6 @@ export interface DueDelivery {
   readonly keys: readonly SigningKey[]
 }
 
-/** The due deliveries of one endpoint. */
 export interface DueDeliveries {
   readonly webhookId: string
   readonly rate: number | null
@@ -30,7 +29,7 @@ export interface DueDeliveries {
   readonly more: boolean
 }
 
-/** How many deliveries of an endpoint to read, and the ids of those in memory, which are left out. */
+/** The number of deliveries to read for an endpoint, and the ids in memory, which are left out. */
 export interface DueRequest {
   readonly webhookId: string
   readonly limit: number
@@ -38,9 +37,9 @@ export interface DueRequest {
 }
 
 export interface DueQueries {
-  /** Returns the enabled endpoints that have something pending, with the time when the first of it is due. */
+  /** Returns the enabled endpoints with pending deliveries, and the time when the first delivery is due. */
   findWaiting(): Promise<{ webhookId: string; at: Date }[]>
-  /** Returns what is due now, for each endpoint that has something. The deliveries that are due longest come first. */
+  /** Returns the due deliveries of each endpoint that has any, longest due first. */
   findDue(requests: readonly DueRequest[]): Promise<DueDeliveries[]>
 }
 
@@ -61,7 +60,7 @@ export function createDueQueries({ database, secrets, logger }: DueDependencies)
         try {
           return [dueDeliveries(first, group, signingKeys(secrets, first))]
         } catch (error) {
-          // One secret that cannot be decrypted must not keep all other endpoints waiting.
+          // A secret that cannot be decrypted must not block all other endpoints.
           logger.error({ err: error, webhook: first.webhook_id }, 'the secret of a webhook cannot be read')
           return []
         }
@@ -70,7 +69,7 @@ export function createDueQueries({ database, secrets, logger }: DueDependencies)
   }
 }
 
-/** Makes deliveries that wait for a later attempt due earlier: the clock was set back by `ms`. */
+/** Makes deliveries that wait for a later attempt due earlier, because the clock was set back by `ms`. */
 export async function bringDeliveriesForward(transaction: Transaction, ms: number): Promise<void> {
   await sql`update deliveries set next_attempt_at = next_attempt_at - make_interval(secs => ${ms / 1000}::float8)
     where status = 'pending' and next_attempt_at > now()`.execute(transaction)
@@ -103,7 +102,7 @@ async function selectWaiting(database: Database): Promise<{ webhookId: string; a
   return rows.map(({ webhook_id, at }) => ({ webhookId: webhook_id, at }))
 }
 
-/** One query for all endpoints, each with its own limit, so that a large backlog of one hides no other. */
+/** One query for all endpoints, each with its own limit, so that a large backlog hides no other endpoint. */
 async function selectDue(database: Database, requests: readonly DueRequest[]): Promise<DueRow[]> {
   const now = new Date()
   const requested = JSON.stringify(requests.map(({ webhookId, limit, held }) => ({ id: webhookId, limit, held })))

@@ -4,23 +4,23 @@ import type { Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { WebhooksTables } from './tables.ts'
 
-/** Tells the dispatcher that something is due for a webhook. The payload is its id. */
+/** The channel that tells the dispatcher that something is due for a webhook. The payload is the webhook's id. */
 export const dueChannel = 'fairlead_webhook_due'
 
-/** Tells the dispatcher that a webhook was changed or deleted. The payload is its id. */
+/** The channel that tells the dispatcher that a webhook was changed or deleted. The payload is the webhook's id. */
 export const changedChannel = 'fairlead_webhook_changed'
 
 export interface OutgoingEvent<Name extends EventName = EventName> {
   readonly accountId: string
-  /** Null for an event of the account itself, which goes to webhooks for all projects alone. */
+  /** Null for an event of the account itself, which only webhooks for all projects receive. */
   readonly projectId: string | null
   readonly event: Name
   readonly data: EventData<Name>
 }
 
 /**
- * Writes an event and a delivery to each webhook that wants it, in the transaction that makes the event true. So an event
- * is announced if and only if it has happened.
+ * Writes an event, and a delivery to each webhook that wants it, in the transaction that makes the event true. So an
+ * event is announced if and only if it has happened.
  */
 export async function announce<Name extends EventName>(
   transaction: Transaction,
@@ -35,7 +35,7 @@ export async function announce<Name extends EventName>(
     .where('status', '=', 'enabled')
     .where(sql<boolean>`events && ${sql.val(patternsFor(outgoing.event))}::text[]`)
     .where((where) => where.or([where('project_id', 'is', null), where('project_id', '=', outgoing.projectId)]))
-    // Without the lock, a webhook that is deleted meanwhile would fail this transaction by its foreign key.
+    // Without the lock, the foreign key would fail this transaction if the webhook is deleted at the same time.
     .forKeyShare()
     .execute()
   await writeDeliveries(
@@ -45,7 +45,7 @@ export async function announce<Name extends EventName>(
   )
 }
 
-/** Writes a `ping` to one webhook, also when it subscribes to other events. Returns the delivery's id. */
+/** Writes a `ping` to one webhook, even if it subscribes only to other events. Returns the delivery's id. */
 export async function announcePing(
   transaction: Transaction,
   webhook: { readonly id: string; readonly accountId: string; readonly projectId: string | null },

@@ -9,14 +9,14 @@ import { type SendResult, storableText } from './send.ts'
 import type { WebhooksTables } from './tables.ts'
 
 export interface Recorded {
-  /** True when the delivery is due again at once, independent of the attempt's result. */
+  /** True when the delivery is due again at once, regardless of the attempt's result. */
   readonly sendAgain: boolean
 }
 
 export interface Recorder {
-  /** Resolves when the attempt is recorded. Waits for a database that is away; rejects only after `stop`. */
+  /** Resolves when the attempt is recorded. Waits while the database is unavailable; rejects only after `stop`. */
   record(attempt: AttemptRecord): Promise<Recorded>
-  /** Gives up attempts that cannot be written: they are made again after the next start. */
+  /** Gives up unwritten attempts; they are repeated after the next start. */
   stop(): void
 }
 
@@ -24,15 +24,15 @@ const batchSize = 100
 const retryMs = 1_000
 
 /**
- * Records attempts: the attempt itself, the delivery's next due time and the endpoint's health in one transaction, so that
- * a crash may repeat an attempt but never loses one. Attempts that end while a transaction is under way share the next one.
+ * Records attempts: the attempt itself, the delivery's next due time and the endpoint's health in one transaction, so
+ * that a crash may repeat an attempt but never loses one. Attempts that end while a transaction runs share the next
+ * transaction.
  */
 export function createRecorder({ database, logger }: { database: Database; logger: Logger }): Recorder {
   const waiting: { attempt: AttemptRecord; done: PromiseWithResolvers<Recorded> }[] = []
   const stopping = new AbortController()
   let writing = false
 
-  /** Returns the ids of the deliveries to send again. */
   const write = async (batch: readonly AttemptRecord[]): Promise<ReadonlySet<string>> => {
     for (;;) {
       try {
@@ -76,9 +76,9 @@ async function writeBatch(
   transaction: Transaction,
   batch: readonly AttemptRecord[],
 ): Promise<{ disabled: DisabledWebhook[]; sendAgain: ReadonlySet<string> }> {
-  // Webhooks are locked before deliveries, in the order in which the deletion of a webhook locks them.
+  // Locks webhooks before deliveries, in the same order as the deletion of a webhook.
   const { disabled, urls } = await updateHealth(transaction, batch)
-  // A 410 from a URL that was replaced meanwhile does not end the delivery: it is sent to the current URL.
+  // A 410 from a replaced URL does not end the delivery: it is sent to the current URL.
   const moved = new Set(batch.filter((attempt) => isGone(attempt) && urls.get(attempt.webhookId) !== attempt.url))
   const records = batch.map((attempt) =>
     moved.has(attempt) ? { ...attempt, next: { status: 'pending', at: new Date() } as const } : attempt,
@@ -87,11 +87,11 @@ async function writeBatch(
   return { disabled, sendAgain: new Set([...restarted, ...[...moved].map(({ deliveryId }) => deliveryId)]) }
 }
 
-/** An attempt that was made, and what follows from it. */
+/** A finished attempt, and what follows from it. */
 export interface AttemptRecord {
   readonly deliveryId: string
   readonly webhookId: string
-  /** A redelivery meanwhile begins another round, whose schedule this attempt does not change. */
+  /** A redelivery during the attempt begins another round, whose schedule this attempt does not change. */
   readonly round: number
   readonly at: Date
   readonly durationMs: number
@@ -107,8 +107,8 @@ const isGone = ({ next }: AttemptRecord): boolean => next.status === 'failed' &&
 const maxErrorBytes = 1_000
 
 /**
- * Writes attempts and the new state of their deliveries in one statement. A delivery that was deleted meanwhile is
- * skipped. Returns the ids of deliveries that were redelivered meanwhile, which are due already.
+ * Writes attempts and the new state of their deliveries in one statement, and skips deliveries that were deleted.
+ * Returns the ids of deliveries that were redelivered during the attempt, which are due already.
  */
 async function writeAttempts(
   transaction: Transaction,
@@ -170,8 +170,8 @@ interface DisabledWebhook {
 }
 
 /**
- * Updates the health of the endpoints of these attempts. Returns the webhooks that it disabled, and the current URLs of all
- * endpoints at which an attempt failed.
+ * Updates the health of these attempts' endpoints. Returns the webhooks that it disabled, and the current URLs of all
+ * endpoints with a failed attempt.
  */
 async function updateHealth(
   transaction: Transaction,
@@ -180,7 +180,7 @@ async function updateHealth(
   const trx = transaction.withTables<WebhooksTables>()
   const byWebhook = Map.groupBy(attempts, (attempt) => attempt.webhookId)
   const failed = new Set(attempts.filter(({ result }) => !result.ok).map(({ webhookId }) => webhookId))
-  // The row of a healthy endpoint does not change with a success.
+  // A success does not change the row of a healthy endpoint.
   const rows = await trx
     .selectFrom('webhooks')
     .select(['id', 'url', 'status', 'failing_since', 'failed_attempts'])
@@ -220,8 +220,8 @@ function reasonToDisable(
 const removedAtOnce = 1_000
 
 /**
- * Removes deliveries that were created before `before`, with their attempts, and then events without deliveries. Pending
- * deliveries of enabled webhooks stay. Rows are deleted in batches, so that none is locked for long.
+ * Removes deliveries created before `before`, with their attempts, and then events without deliveries. Pending
+ * deliveries of enabled webhooks stay. Rows are deleted in batches, so that no row is locked for long.
  */
 export async function removeOld(database: Database, before: Date, signal: AbortSignal): Promise<void> {
   const oldDeliveries = sql`
@@ -245,7 +245,7 @@ export async function removeOld(database: Database, before: Date, signal: AbortS
 }
 
 /**
- * Removes the oldest deliveries of accounts that have more than they may, pending ones too, and then their events without
+ * Removes the oldest deliveries, including pending ones, of accounts above their limit, and then their events without
  * deliveries.
  */
 export async function removeExcess(

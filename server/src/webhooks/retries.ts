@@ -16,36 +16,38 @@ const waits = [
   24 * hour,
 ] as const
 
-/** How far a wait may differ from the schedule, so that deliveries that failed together are not retried together. */
+/**
+ * The largest deviation of a wait from the schedule, as a share, so that deliveries that failed together are retried at
+ * different times.
+ */
 const jitter = 0.2
 
-/** The longest wait that an endpoint's `Retry-After` can cause: the longest of the schedule. */
+/** The longest wait that an endpoint's `Retry-After` can cause: the longest wait of the schedule. */
 const maxRetryAfter = 24 * hour
 
-/** The statuses whose `Retry-After` (RFC 9110 §10.2.3) is honoured. */
+/** The statuses for which `Retry-After` (RFC 9110 §10.2.3) is honoured. */
 const retryAfterStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 /**
- * Returns the milliseconds to wait after `failures` failed attempts, or `undefined` when there is no further attempt.
- * `random` is a number from 0 to 1.
+ * Returns the milliseconds to wait after `failures` failed attempts, or `undefined` after the last attempt. `random` is
+ * a number from 0 to 1.
  */
 export function waitAfter(failures: number, random: number): number | undefined {
   const wait = waits[failures]
   return wait === undefined ? undefined : Math.round(wait * (1 - jitter + 2 * jitter * random))
 }
 
-/** The result of an attempt, as far as the schedule depends on it. */
+/** The part of an attempt's result that the schedule depends on. */
 export interface AttemptOutcome {
   /** True when the endpoint accepted the event, with a complete 2xx answer. */
   readonly ok: boolean
   readonly status: number | null
-  /** The value of the answer's `Retry-After`. */
   readonly retryAfter: string | null
 }
 
 export type Next =
   | { readonly status: 'succeeded' }
-  /** `gone` is true when the endpoint answered 410, which means that it wants no more events. */
+  /** `gone` is true when the endpoint answered 410: it wants no more events. */
   | { readonly status: 'failed'; readonly gone: boolean }
   | { readonly status: 'pending'; readonly at: Date }
 
@@ -59,7 +61,7 @@ export function nextAfter(outcome: AttemptOutcome, failures: number, now: Date, 
   return { status: 'pending', at: new Date(now.getTime() + Math.max(wait, Math.min(requested, maxRetryAfter))) }
 }
 
-/** Returns the milliseconds from `now` that a `Retry-After` in seconds or with a date demands; 0 for any other value. */
+/** Returns the milliseconds from `now` for a `Retry-After` in seconds or with a date; 0 for any other value. */
 export function parseRetryAfter(value: string | null, now: Date): number {
   if (value === null) return 0
   if (/^\d+$/.test(value)) return Number(value) * second
@@ -67,7 +69,7 @@ export function parseRetryAfter(value: string | null, now: Date): number {
   return Number.isNaN(date) ? 0 : Math.max(0, date - now.getTime())
 }
 
-/** Since when every attempt at an endpoint has failed, and how many those were. */
+/** The time since which every attempt at an endpoint has failed, and the number of these attempts. */
 export interface Health {
   readonly failingSince: Date | null
   readonly failedAttempts: number
@@ -78,13 +80,12 @@ export const healthy: Health = { failingSince: null, failedAttempts: 0 }
 const minFailingMs = 5 * 24 * 3_600_000
 const minFailures = 20
 
-/** Returns an endpoint's health after one more attempt. */
 export function healthAfter(health: Health, ok: boolean, now: Date): Health {
   if (ok) return healthy
   return { failingSince: health.failingSince ?? now, failedAttempts: health.failedAttempts + 1 }
 }
 
-/** True when an endpoint has failed for so long, and so often, that its webhook is disabled. */
+/** True when an endpoint has failed long and often enough that its webhook is disabled. */
 export function hasFailedForGood(health: Health, now: Date): boolean {
   if (health.failingSince === null || health.failedAttempts < minFailures) return false
   return now.getTime() - health.failingSince.getTime() >= minFailingMs

@@ -7,29 +7,30 @@ export interface SendResult {
   /** True when there was a complete 2xx answer. */
   readonly ok: boolean
   readonly answer: Answer | null
-  /** Why there is no complete answer. */
+  /** The reason why there is no complete answer. */
   readonly error: string | null
 }
 
 export interface Sender {
-  /** Makes one attempt: a POST that follows no redirect and may take 15 s in total. Never rejects. */
+  /** Makes one attempt: a POST without redirects that may take 15 s in total. Never rejects. */
   send(message: Message, signal: AbortSignal): Promise<SendResult>
   close(): Promise<void>
 }
 
 const timeoutMs = 15_000
 
-/** Sends over kept-alive connections, and only to addresses that the outbound rule allows, checked at connect time. */
+/** Sends over kept-alive connections, and only to addresses that the outbound rule allows at connect time. */
 export function createSender({ outbound }: { outbound: Outbound }): Sender {
   let agent: Agent | undefined
 
   return {
     async send(message, signal) {
-      // Checked again: the rule may have changed since the webhook was created, and no lookup is made for a literal address.
+      // Checked again, because the rule may have changed since the webhook was created, and a literal address has no
+      // lookup.
       const problem = urlProblem(message.url, outbound)
       if (problem !== undefined) return { ok: false, answer: null, error: `The address ${problem}.` }
       try {
-        // Loaded for the first attempt: a server without webhooks does not need the memory of the library.
+        // Loaded for the first attempt, so that servers without webhooks save the library's memory.
         const { Agent, request } = await import('undici')
         agent ??= new Agent({ connect: { lookup: outbound.lookup, timeout: timeoutMs } })
         const response = await request(message.url, {
@@ -52,12 +53,11 @@ export function createSender({ outbound }: { outbound: Outbound }): Sender {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return `There was no complete answer within ${timeoutMs / 1000} s.`
-  // undici asserts what its parser accepts but its client does not, such as the status 000.
+  // undici's client asserts on answers that its parser accepts, such as the status 000.
   if (error.name === 'AssertionError') return 'The answer is not well-formed HTTP.'
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message
 }
 
-/** A request to an endpoint. */
 interface Message {
   readonly url: string
   /** All headers except the signature. */
@@ -67,8 +67,8 @@ interface Message {
 }
 
 /**
- * Returns the request of one attempt, as Standard Webhooks says: the id is the event's and the same in all attempts, the
- * timestamp is that of the attempt, and there is a signature by each key.
+ * Returns the request of one attempt, as Standard Webhooks requires: the id belongs to the event and is the same in all
+ * attempts, the timestamp belongs to the attempt, and each key makes a signature.
  */
 export function messageOf(
   event: { readonly url: string; readonly eventId: string; readonly body: string },
@@ -90,7 +90,6 @@ export function messageOf(
   }
 }
 
-/** The part of an endpoint's answer that is kept. */
 interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -100,8 +99,8 @@ interface Answer {
 const limitBytes = 16 * 1024
 
 /**
- * Reads at most 16 KiB of an answer. A longer one is cut off together with its connection; a shorter one is read to its
- * end, so that the connection can be reused. Rejects when the answer breaks off.
+ * Reads at most 16 KiB of an answer. Cuts a longer answer off together with its connection; reads a shorter answer to
+ * its end, so that the connection can be reused. Rejects when the answer breaks off.
  */
 async function readAnswer(response: Dispatcher.ResponseData): Promise<Answer> {
   const chunks: Buffer[] = []
@@ -109,7 +108,7 @@ async function readAnswer(response: Dispatcher.ResponseData): Promise<Answer> {
   for await (const chunk of response.body) {
     chunks.push(chunk as Buffer)
     size += (chunk as Buffer).length
-    // Leaving the loop destroys the stream and its connection.
+    // Leaving the loop closes the stream and its connection.
     if (size > limitBytes) break
   }
   return {
@@ -123,7 +122,7 @@ async function readAnswer(response: Dispatcher.ResponseData): Promise<Answer> {
 export function storableText(bytes: Buffer, limit: number): string {
   const text = bytes.subarray(0, limit).toString().replaceAll('\0', '\ufffd')
   const encoded = Buffer.from(text)
-  // Bytes that are not UTF-8 become longer when they are replaced. A character that the cut would split is left out.
+  // Bytes that are not UTF-8 become longer when replaced. A character that the cut would split is left out.
   return encoded.length <= limit ? text : new TextDecoder().decode(encoded.subarray(0, limit), { stream: true })
 }
 
@@ -136,8 +135,8 @@ function headersOf(headers: Dispatcher.ResponseData['headers']): Record<string, 
 }
 
 /**
- * Returns why nothing may be sent to an endpoint's address, or `undefined` when it is fine. The addresses that a host name
- * resolves to are checked at each connection.
+ * Returns why nothing may be sent to an endpoint's address, or `undefined` when it is allowed. The addresses that a
+ * host name resolves to are checked at each connection.
  */
 export function urlProblem(url: string, outbound: Outbound): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the check refuses these characters.

@@ -1,7 +1,6 @@
 import type { Generated } from 'kysely'
 import type { DisabledReason } from '../contract/webhooks.ts'
 
-/** The tables of this feature. */
 export type WebhooksTables = {
   webhooks: {
     id: string
@@ -10,7 +9,7 @@ export type WebhooksTables = {
     url: string
     /** Names of events, groups such as `deployment.*`, or `*`. */
     events: string[]
-    /** The most deliveries a second; `null` for no limit. */
+    /** The most deliveries per second; `null` for no limit. */
     rate: number | null
     /** The signing secret, encrypted. */
     secret: Buffer
@@ -19,7 +18,7 @@ export type WebhooksTables = {
     previous_secret_until: Date | null
     status: 'enabled' | 'disabled'
     disabled_reason: DisabledReason | null
-    /** Since when every attempt has failed, and how many attempts that were. */
+    /** The time since which every attempt has failed; `failed_attempts` counts these attempts. */
     failing_since: Date | null
     failed_attempts: Generated<number>
     created_at: Generated<Date>
@@ -29,7 +28,7 @@ export type WebhooksTables = {
     account_id: string
     project_id: string | null
     type: string
-    /** The exact text that is signed and sent, the same in every attempt and to every endpoint. */
+    /** The exact text to sign and send, the same in every attempt and for every endpoint. */
     body: string
     created_at: Generated<Date>
   }
@@ -38,11 +37,11 @@ export type WebhooksTables = {
     webhook_id: string
     event_id: string
     status: 'pending' | 'succeeded' | 'failed'
-    /** The number of attempts made, over all rounds. */
+    /** The number of attempts in all rounds. */
     attempts: Generated<number>
-    /** Counts the rounds of the schedule: each redelivery begins a new one. */
+    /** The number of the round; each redelivery begins a new round of the schedule. */
     round: Generated<number>
-    /** Failed attempts of this round: the position in the schedule. */
+    /** The failed attempts of this round: the position in the schedule. */
     failures: Generated<number>
     /** `null` unless the delivery is pending. */
     next_attempt_at: Date | null
@@ -58,7 +57,7 @@ export type WebhooksTables = {
     duration_ms: number
     url: string
     request_headers: Record<string, string>
-    /** The answer's status, headers and body; all `null` when there was no complete answer. */
+    /** The answer's status, headers and body; all `null` without a complete answer. */
     status: number | null
     response_headers: Record<string, string> | null
     response_body: string | null

@@ -18,11 +18,11 @@ export interface WebhooksDependencies extends WebhookRulesDependencies {
   readonly secrets: SecretBox
 }
 
-/** The webhooks of an account. Those that the principal may not see are `not_found`. */
+/** The webhooks of an account. Webhooks that the principal may not see are `not_found`. */
 export interface Webhooks {
   /**
    * Throws `invalid_request` on an address to which nothing may be sent, on a project of another account, and when the
-   * account has as many webhooks as it may.
+   * account has reached its limit of webhooks.
    */
   create(
     transaction: Transaction,
@@ -31,7 +31,7 @@ export interface Webhooks {
   ): Promise<ResponseBody<'webhooks.create'>>
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'webhooks.list'>>>
   get(principal: Principal, id: string): Promise<ResponseBody<'webhooks.get'>>
-  /** Throws `invalid_request` on addresses and projects as `create` does. */
+  /** Throws `invalid_request` on an address or a project like `create`. */
   update(
     transaction: Transaction,
     principal: Principal,
@@ -141,7 +141,7 @@ async function updateWebhook(transaction: Transaction, id: string, input: BodyOu
   return row
 }
 
-/** Enabling resets the endpoint's health. Disabling keeps the reason for which the webhook is disabled already. */
+/** Enabling resets the endpoint's health. Disabling keeps an existing reason. */
 function statusChange(status: 'enabled' | 'disabled') {
   if (status === 'enabled') return { status, disabled_reason: null, failing_since: null, failed_attempts: 0 }
   return { status, disabled_reason: sql<'user'>`coalesce(disabled_reason, 'user')` }
@@ -166,9 +166,7 @@ async function replaceSecret(
 
 interface WebhookRulesDependencies {
   readonly outbound: Outbound
-  /** True when the principal's account has this project. */
   readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
-  /** Returns how many webhooks an account may have. */
   readonly maxWebhooks: (transaction: Transaction, accountId: string) => Promise<number>
 }
 
@@ -178,7 +176,9 @@ function checkUrl({ outbound }: Pick<WebhookRulesDependencies, 'outbound'>, url:
   if (problem !== undefined) throw invalidRequest({ field: 'url', message: problem })
 }
 
-/** Throws `invalid_request` on a project of another account, and `forbidden` on one that the API key may not use. */
+/**
+ * Throws `invalid_request` on a project of another account, and `forbidden` on a project that the API key may not use.
+ */
 async function checkProject(
   { ownsProject }: Pick<WebhookRulesDependencies, 'ownsProject'>,
   transaction: Transaction,
@@ -197,7 +197,9 @@ async function checkProject(
   }
 }
 
-/** Throws `invalid_request` when the account has as many webhooks as it may. The lock holds until the transaction ends. */
+/**
+ * Throws `invalid_request` when the account has reached its limit of webhooks. Holds a lock until the transaction ends.
+ */
 async function checkLimit(
   { maxWebhooks }: Pick<WebhookRulesDependencies, 'maxWebhooks'>,
   transaction: Transaction,
@@ -219,10 +221,9 @@ async function checkLimit(
   )
 }
 
-/** The columns that the API shows of a webhook. */
 const fields = ['id', 'url', 'events', 'project_id', 'rate', 'status', 'disabled_reason', 'created_at'] as const
 
-/** Selects the webhooks of the account that the principal may see: a key bound to projects sees only theirs. */
+/** Selects the account's webhooks that the principal may see: a key for certain projects sees only their webhooks. */
 function visible(database: Database | Transaction, principal: Principal) {
   const rows = database
     .withTables<WebhooksTables>()
@@ -232,7 +233,10 @@ function visible(database: Database | Transaction, principal: Principal) {
   return principal.projectIds === null ? rows : rows.where('project_id', 'in', [...principal.projectIds])
 }
 
-/** Returns a webhook that the principal may see. It may be deleted at any time, unless `keepWebhook` reads it. Throws `not_found`. */
+/**
+ * Returns a webhook that the principal may see. It may be deleted at any time, unless it was read with `keepWebhook`.
+ * Throws `not_found`.
+ */
 export async function findWebhook(
   database: Database | Transaction,
   principal: Principal,
@@ -243,7 +247,7 @@ export async function findWebhook(
   return row
 }
 
-/** The same, and keeps the webhook from being deleted until the transaction ends. */
+/** Returns a webhook like `findWebhook`, and keeps it from being deleted until the transaction ends. */
 export async function keepWebhook(
   transaction: Transaction,
   principal: Principal,

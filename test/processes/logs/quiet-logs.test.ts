@@ -1,13 +1,13 @@
 import { appendFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, vi } from 'vitest'
-import type * as extent from '../../../server/src/logs/recorder.ts'
+import type * as extent from '../../../server/src/logs/extent.ts'
 import { createRecorder } from '../../../server/src/logs/recorder.ts'
 import { readAllMarks } from '../../../server/src/logs/times.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const looks = vi.hoisted(() => new Map<string, number>())
-vi.mock('../../../server/src/logs/recorder.ts', async (original) => {
+vi.mock('../../../server/src/logs/extent.ts', async (original) => {
   const real = await original<typeof extent>()
   const noteGrowth: typeof extent.noteGrowth = (path, ...rest) => {
     looks.set(path, (looks.get(path) ?? 0) + 1)

@@ -1,9 +1,9 @@
 import { appendFile, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
+import { type LogState, noteGrowth, readExtent } from '../../../server/src/logs/extent.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
 import { findStart, readLines } from '../../../server/src/logs/reader.ts'
-import { type LogState, noteGrowth, readExtent } from '../../../server/src/logs/recorder.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 afterEach(() => void vi.restoreAllMocks())

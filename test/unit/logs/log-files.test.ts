@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { punchHole } from '../../../server/src/logs/extent.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
 import { escapeControls, findStart, type LogLine, openLog, readLines } from '../../../server/src/logs/reader.ts'
-import { createRecorder, punchHole, type Recorder } from '../../../server/src/logs/recorder.ts'
+import { createRecorder, type Recorder } from '../../../server/src/logs/recorder.ts'
 import { prefix } from '../../harness/temporary.ts'
 
 const mostBytes = 1024 * 1024

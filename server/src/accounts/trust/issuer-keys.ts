@@ -3,24 +3,23 @@ import type { Dispatcher } from 'undici'
 import type { Outbound } from '../../platform/outbound.ts'
 import { algorithms, TokenRefused } from './token.ts'
 
-/** The public keys of issuers, read at most once for many tokens. */
+/** The public keys of issuers, cached for many tokens. */
 export interface IssuerKeys {
-  /** Returns a function that finds the key of a token. Rejects with a `TokenRefused`. */
+  /** Returns a function that finds the key of a token. Rejects with `TokenRefused`. */
   of(issuer: string): Promise<JWTVerifyGetKey>
   /**
-   * Reads the keys again, because a token names one that is not among them; `undefined` when that was done a moment ago:
-   * anybody can send tokens that name keys of their own invention.
+   * Reads the keys again, because a token names an unknown key. Returns `undefined` shortly after an earlier reading,
+   * because anybody can send tokens that name invented keys.
    */
   renew(issuer: string): Promise<JWTVerifyGetKey | undefined>
 }
 
 const mostKeys = 100
-/** Keys that an issuer has withdrawn are used no longer than this. */
+/** The longest time for which keys are used after an issuer has withdrawn them. */
 const keptMs = 10 * 60_000
 const renewEveryMs = 60_000
-/** An issuer that could not be read is not asked again for every token. */
+/** The time before an unreachable issuer is asked again. */
 const failedMs = 5_000
-/** Bounds the memory. */
 const mostIssuers = 1_000
 
 interface Known {
@@ -38,7 +37,7 @@ export function createIssuerKeys(outbound: Outbound, now: () => number = () => p
     const keys = former === undefined ? reading : reading.catch(() => former.keys)
     const oldest = known.size >= mostIssuers ? known.keys().next().value : undefined
     if (oldest !== undefined) known.delete(oldest)
-    // The entry is there at once, so that tokens that arrive meanwhile wait for the same answer.
+    // The entry is set at once, so that other tokens wait for the same answer.
     known.set(issuer, { keys, until: Number.POSITIVE_INFINITY, renewedAt })
     const keepUntil = (until: number) => void known.set(issuer, { keys, until, renewedAt })
     reading.then(
@@ -64,7 +63,7 @@ export function createIssuerKeys(outbound: Outbound, now: () => number = () => p
   }
 }
 
-/** Reads what OpenID Connect Discovery 1.0 says of an issuer (section 4), and its keys (RFC 7517). */
+/** Reads the metadata of an issuer (OpenID Connect Discovery 1.0, section 4) and its keys (RFC 7517). */
 async function readKeys(issuer: string, outbound: Outbound): Promise<JWTVerifyGetKey> {
   const document = await fetchJson(new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`), outbound)
   if (document['issuer'] !== issuer) {
@@ -82,7 +81,7 @@ async function readKeys(issuer: string, outbound: Outbound): Promise<JWTVerifyGe
   return createLocalJWKSet({ keys: keys.filter(isUsable) })
 }
 
-/** True for a public key that tokens may be signed with. */
+/** True for a public key that may verify tokens. */
 function isUsable(key: unknown): key is JWK {
   const { kty, kid, use, alg, d } = Object(key) as JWK
   return (
@@ -94,13 +93,13 @@ function isUsable(key: unknown): key is JWK {
   )
 }
 
-/** The time for one answer as a whole, in milliseconds. */
+/** The total time for one answer, in milliseconds. */
 const timeoutMs = 5_000
 const mostBytes = 256 * 1024
 
 /**
- * Reads a JSON object of an issuer, where the outbound rule allows its address. It follows no redirect, and reads no
- * more than 256 KB within 5 s.
+ * Reads a JSON object from an issuer if the outbound rule allows its address. Follows no redirect, and reads at most
+ * 256 KB within 5 s.
  *
  * @throws TokenRefused
  */
@@ -110,7 +109,7 @@ async function fetchJson(url: URL, outbound: Outbound): Promise<Readonly<Record<
     if (error instanceof Error && error.name === 'TimeoutError') {
       throw new TokenRefused('issuer_slow', `${url.host} did not answer within ${timeoutMs / 1000} s.`)
     }
-    // The error itself stays inside: it could tell names and addresses of the server's own network.
+    // The error is not passed on: it could reveal names and addresses of the server's own network.
     throw new TokenRefused('issuer_unreachable', `${url.host} cannot be reached from this server.`)
   })
   const value = parse(text)
@@ -122,9 +121,9 @@ async function fetchJson(url: URL, outbound: Outbound): Promise<Readonly<Record<
 
 async function fetchText(url: URL, outbound: Outbound): Promise<string> {
   if (url.port !== '' && !outbound.allowsPort(Number(url.port))) throw new Error('the port is not allowed')
-  // Literal addresses are not looked up when the connection is made.
+  // No lookup checks a literal address when the connection is made.
   await outbound.resolve(url.hostname)
-  // Loaded for the first token: a server without trust does not need the memory of the library.
+  // Loaded for the first token, so that servers without trust rules save the library's memory.
   const { Agent, request } = await import('undici')
   const agent = new Agent({ connect: { lookup: outbound.lookup, timeout: timeoutMs } })
   try {

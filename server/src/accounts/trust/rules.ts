@@ -9,22 +9,23 @@ import type { AccountsTables } from '../tables.ts'
 
 export type TrustRule = Selectable<AccountsTables['trust_rules']>
 
-/** The rules by which projects trust runs of workflows. */
+/** The rules by which projects trust workflow runs. */
 export interface TrustRules {
   list(projectId: string, page: PageRequest): Promise<Page<ResponseBody<'trust.list'>>>
-  /** Throws `invalid_request` when the project has as many rules as it may. */
+  /** Throws `invalid_request` when the project has reached its limit of rules. */
   create(
     transaction: Transaction,
     project: { readonly id: string; readonly accountId: string },
     rule: BodyOutput<'trust.create'>,
   ): Promise<ResponseBody<'trust.create'>>
-  /** Ends the keys that the rule has allowed, too. Throws `not_found`. */
+  /** Also revokes the keys that the rule has allowed. Throws `not_found`. */
   delete(transaction: Transaction, projectId: string, id: string): Promise<void>
-  /** Lists the rules of a project for one issuer. */
   ofIssuer(projectId: string, issuer: string): Promise<TrustRule[]>
-  /** Lists all rules of the server, or those of one project, oldest first. */
+  /** Lists the rules of the server or of one project, oldest first. */
   all(projectId?: string): Promise<TrustRule[]>
-  /** Notes that a rule was used, and keeps it until the transaction ends. Returns false when there is none any more. */
+  /**
+   * Records the use of a rule, and keeps the rule until the transaction ends. Returns false when it no longer exists.
+   */
   use(transaction: Transaction, id: string): Promise<boolean>
 }
 
@@ -97,7 +98,7 @@ async function create(
   return describe(row)
 }
 
-/** Counts under a lock that holds until the transaction ends, so that no two transactions take the last one. */
+/** Holds a lock until the transaction ends, so that two transactions cannot both create the last rule. */
 async function assertRoom(transaction: Transaction, projectId: string): Promise<void> {
   await lockByName(transaction, `trust rules of ${projectId}`)
   const { count } = await tablesOf(transaction)
@@ -120,7 +121,6 @@ function describe({ project_id, account_id, created_at, last_used_at, ...rule }:
   }
 }
 
-/** Revokes the valid keys that a rule has allowed. */
 async function revokeKeysOf(transaction: Transaction, trustId: string): Promise<void> {
   await transaction
     .withTables<AccountsTables>()
@@ -133,7 +133,7 @@ async function revokeKeysOf(transaction: Transaction, trustId: string): Promise<
     .execute()
 }
 
-/** Removes keys of workflows that expired more than this number of days ago. */
+/** Removes keys of workflow runs that expired more than this number of days ago. */
 export async function forgetWorkflowKeys(database: Database, days: number): Promise<void> {
   await database
     .withTables<AccountsTables>()

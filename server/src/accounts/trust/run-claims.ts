@@ -3,7 +3,7 @@ import { type IssuerKind, issuerKind } from '../../contract/trust.ts'
 import { type RefusalReason, TokenRefused } from './token.ts'
 import { claimOfWrongType } from './verify.ts'
 
-/** The conditions of a rule; `null` for those that it does not have. */
+/** The conditions of a rule; `null` for a condition that the rule does not have. */
 export interface Conditions {
   readonly repository: string | null
   readonly repository_id: string | null
@@ -16,8 +16,8 @@ export interface Conditions {
 }
 
 /**
- * Returns the first rule that a run matches as a whole, or the refusal of the one that it matches furthest. The message
- * tells what the token says, and nothing of the rules.
+ * Returns the first rule whose conditions a run meets, or the refusal of the rule that it meets furthest. The message
+ * states what the token claims and reveals nothing about the rules.
  */
 export function decide<Rule extends Conditions>(
   rules: readonly Rule[],
@@ -44,7 +44,7 @@ interface Check {
   readonly ok: boolean
 }
 
-/** The checks of a rule in a fixed order: the most telling first. */
+/** The checks of a rule in a fixed order: the most informative first. */
 function checksOf(rule: Conditions, run: RunFacts, claims: Readonly<JWTPayload>): Check[] {
   const check = (reason: RefusalReason, name: string, wanted: string | null, value: string | null): Check => ({
     reason,
@@ -66,7 +66,10 @@ function checksOf(rule: Conditions, run: RunFacts, claims: Readonly<JWTPayload>)
   ]
 }
 
-/** Pull requests must be named, because their code is what somebody proposes; those of other repositories never count. */
+/**
+ * A rule must name pull requests, because anybody can propose their code. Pull requests from other repositories never
+ * match.
+ */
 function eventMatches(wanted: string | null, run: RunFacts): boolean {
   if (run.isPullRequest) return wanted !== null && wanted === run.event && wanted !== 'pull_request_target'
   return wanted === null || (run.event !== null && matches(wanted, run.event))
@@ -74,13 +77,13 @@ function eventMatches(wanted: string | null, run: RunFacts): boolean {
 
 const isExactly = (wanted: string | null, value: string | null): boolean => wanted === null || wanted === value
 
-/** True when a text is that of a pattern, in which `*` stands for any characters. */
+/** True when a text matches a pattern, in which `*` stands for any characters. */
 export function matches(pattern: string, value: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   if (rest.length === 0) return value === first
   const last = rest.pop() ?? ''
   if (!value.startsWith(first)) return false
-  // Each part is searched for after the one before; the last one must be at the end.
+  // Each part must come after the part before it; the last part must be at the end.
   let at = first.length
   for (const part of rest) {
     const found = value.indexOf(part, at)
@@ -105,18 +108,18 @@ function messageOf({ name, value }: Check): string {
     : `No rule of the project trusts the ${name} ${JSON.stringify(value.slice(0, 200))}.`
 }
 
-/** The facts that a token tells of its run, by the fields of a rule. `null` where it does not tell. */
+/** The facts that a token states about its run, under the field names of a rule; `null` where it states nothing. */
 export interface RunFacts {
   readonly repository: string | null
   readonly repositoryId: string | null
-  /** The whole name of the branch or tag, such as `refs/heads/main`. */
+  /** The full name of the branch or tag, such as `refs/heads/main`. */
   readonly ref: string | null
   readonly environment: string | null
   readonly event: string | null
   readonly workflow: string | null
   readonly actor: string | null
   readonly runUrl: string | null
-  /** True when it builds what somebody proposes, perhaps from a fork. */
+  /** True when the run builds proposed code, perhaps from a fork. */
   readonly isPullRequest: boolean
 }
 
@@ -134,7 +137,7 @@ const none = {
   runUrl: null,
 }
 
-/** The readers of claims, by the names that each issuer documents. */
+/** The readers of claims. Each issuer documents its names of claims. */
 const readers: Readonly<Record<Exclude<IssuerKind, 'other'>, Reader>> = {
   github: likeGitHub,
   forgejo: likeGitHub,
@@ -176,17 +179,17 @@ const readers: Readonly<Record<Exclude<IssuerKind, 'other'>, Reader>> = {
 }
 
 /**
- * Returns what a token tells of its run. The issuer's address decides how claims are read, so that a claim which one
- * issuer lets its users choose is never taken for one that another issuer vouches for.
+ * Returns what a token states about its run. The issuer's address decides how claims are read: one issuer may let its
+ * users choose a claim that another issuer vouches for.
  *
- * @throws TokenRefused when a claim that is read is no text
+ * @throws TokenRefused when a claim that is read is not text
  */
 export function runOf(issuer: string, claims: Claims): RunFacts {
   const kind = issuerKind(issuer)
   const known = kind === 'other' ? (Object.hasOwn(claims, 'project_path') ? 'gitlab' : 'github') : kind
   const facts = readers[known](claims, issuer)
   const { ref, event } = facts
-  // Buildkite writes branches of forks as `user:branch`, CircleCI as `pull/number`.
+  // Buildkite writes branches of forks as `user:branch`, CircleCI writes them as `pull/number`.
   const forks = { buildkite: /^refs\/heads\/[^:]+:/, circleci: /^refs\/heads\/pull\/\d+/ }
   const ofFork = (kind === 'buildkite' || kind === 'circleci') && forks[kind].test(ref ?? '')
   const proposed = /^refs\/(pull|merge-requests)\//.test(ref ?? '') || /(^|_)(pull|merge)_request/.test(event ?? '')
@@ -208,19 +211,19 @@ function likeGitHub(claims: Claims, issuer: string): Omit<RunFacts, 'isPullReque
   }
 }
 
-/** The site on which people see the runs of an issuer. */
+/** The site on which users see the runs of an issuer. */
 function gitHubOrigin(issuer: string): string {
   const { origin, hostname } = new URL(issuer)
   return hostname === 'token.actions.githubusercontent.com' ? 'https://github.com' : origin
 }
 
-/** Returns the file of `<place><file>@<ref>`; the whole without the ref when it lies elsewhere. */
+/** Returns the file of `<place><file>@<ref>`; for a file elsewhere, everything before `@`. */
 function fileOf(reference: string | null, place: string): string | null {
   const path = reference?.replace(/@.*$/, '') ?? null
   return path?.startsWith(place) === true ? path.slice(place.length) : path
 }
 
-/** Older versions of GitLab give the name of a branch or tag alone. */
+/** Older versions of GitLab give only the short name of a branch or tag. */
 function gitLabRef(claims: Claims): string | null {
   const path = text(claims, 'ref_path')
   const [name, type] = [text(claims, 'ref'), text(claims, 'ref_type')]
@@ -228,7 +231,7 @@ function gitLabRef(claims: Claims): string | null {
   return type === 'tag' ? `refs/tags/${name}` : type === 'branch' ? `refs/heads/${name}` : null
 }
 
-/** Returns a claim; `null` when there is none, or an empty one. */
+/** Returns a claim; `null` when it is missing or empty. */
 function text(claims: Claims, name: string): string | null {
   const value = Object.hasOwn(claims, name) ? claims[name] : undefined
   if (value === undefined || value === null || value === '') return null

@@ -24,16 +24,19 @@ export interface ExchangeDependencies {
   readonly limits: ExchangeLimits
   /** Keeps a project from being deleted until the transaction ends; false when it is not active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** The addresses by which this server is known: the audiences of tokens for it. The first one is shown. */
+  /** The addresses of this server, which tokens for it have as their audience. Messages show the first address. */
   readonly audiences: readonly string[]
   readonly keyLifeMs: number
   readonly count: (outcome: 'exchanged' | 'refused') => void
 }
 
 interface ExchangeLimits {
-  /** Limits how many refusals of one project are in the audit log: others send them, and must not fill it. */
+  /** Limits the refusals of one project in the audit log: strangers cause them and must not fill the log. */
   readonly auditedRefusals: Pick<AttemptLimiter, 'take'>
-  /** Counts an exchange against the requests of an account. Resolves to the seconds to wait when it has used them up. */
+  /**
+   * Counts an exchange towards the rate limit of an account. Resolves to the seconds to wait when the limit is
+   * exceeded.
+   */
   readonly countRequest: (accountId: string) => Promise<number | undefined>
 }
 
@@ -44,7 +47,7 @@ const refusalsInAudit = { name: 'refused tokens in the audit log', most: 60, win
 
 export { refusalsInAudit }
 
-/** Exchanges tokens of trusted issuers for keys that live shortly, and ends such keys. */
+/** Exchanges tokens of trusted issuers for short-lived keys, and revokes such keys. */
 export function createTokenExchange(dependencies: ExchangeDependencies): TokenExchange {
   const { database, keys, audit, count } = dependencies
   return {
@@ -84,7 +87,7 @@ async function exchange(dependencies: ExchangeDependencies, given: Given, from: 
   const issuer = issuerOf(given.token)
   const trusting = isId('project', given.project_id) ? await rules.ofIssuer(given.project_id, issuer) : []
   const [first] = trusting
-  // The same answer for a project that does not exist: it tells nobody which ids there are.
+  // A project that does not exist gets the same answer, so that strangers cannot find out which ids exist.
   if (first === undefined) {
     throw new TokenRefused(
       'issuer_not_trusted',
@@ -100,7 +103,7 @@ async function exchange(dependencies: ExchangeDependencies, given: Given, from: 
   }
 }
 
-/** Decides about a token that a trusted issuer has signed. */
+/** Decides on a token that a trusted issuer has signed. */
 async function allow(
   dependencies: ExchangeDependencies,
   { token }: Given,
@@ -113,7 +116,7 @@ async function allow(
   const run = runOf(found.issuer, claims)
   const rule = decide(found.trusting, run, claims)
   if (rule instanceof TokenRefused) throw rule
-  // The owner of an issuer can sign any number of tokens, and each key is a row.
+  // The owner of an issuer can sign any number of tokens, and each key takes a row.
   const retryAfter = await limits.countRequest(rule.account_id)
   if (retryAfter !== undefined) throw exceeded(retryAfter)
   return database.transaction().execute(async (transaction) => {
@@ -178,7 +181,6 @@ async function markUsed(transaction: Transaction, hash: Buffer, expiresAt: Date)
   return numInsertedOrUpdatedRows === 1n
 }
 
-/** Removes the tokens that have expired. */
 export async function forgetUsedTokens(database: Database): Promise<void> {
   await database.withTables<AccountsTables>().deleteFrom('used_tokens').where('expires_at', '<', new Date()).execute()
 }
@@ -209,7 +211,7 @@ function auditedExchange(rule: TrustRule, from: From): Omit<AuditEntry, 'operati
   }
 }
 
-/** The reasons of tokens that are genuine and meant for this server, and that no rule allows. */
+/** The reasons for refusing a genuine token for this server, because no rule allows it. */
 const notAllowed: ReadonlySet<string> = new Set([
   'issuer_not_trusted',
   'repository',
@@ -234,7 +236,7 @@ function answerTo({ reason, message }: TokenRefused): ApiError {
 const mostClaims = 60
 const longestValue = 300
 
-/** Returns the claims of a token as the audit log keeps them: texts, numbers and truth values, of limited length. */
+/** Returns the claims of a token for the audit log: strings, numbers and booleans of limited length. */
 function claimsForAudit(claims: Readonly<JWTPayload>): Record<string, string | number | boolean> {
   return Object.fromEntries(
     Object.entries(claims)

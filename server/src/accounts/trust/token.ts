@@ -1,17 +1,17 @@
 import { decodeJwt, decodeProtectedHeader, type JWTPayload, type ProtectedHeaderParameters } from 'jose'
 
-/** The signatures that are accepted: those that issuers use. None is made with a key that others know. */
+/** The accepted signature algorithms: issuers use them, and none works with a shared key. */
 export const algorithms: readonly string[] = ['RS256', 'ES256']
 
-/** Members of a header that name a key, or change the meaning of the token. Keys come from the trusted issuer alone. */
+/** Header members that name a key or change the meaning of the token. Only the trusted issuer provides keys. */
 const forbidden = ['jku', 'jwk', 'x5u', 'x5c', 'crit', 'b64', 'zip', 'enc'] as const
 
 const longestName = 255
 
 /**
- * Returns the issuer that a token claims to be of, before anything about it is verified.
+ * Returns the issuer that a token claims to come from, before anything is verified.
  *
- * @throws TokenRefused when its form or its header are not those of an ID token (RFC 7515, RFC 7519)
+ * @throws TokenRefused when the form or the header is not valid for an ID token (RFC 7515, RFC 7519)
  */
 export function issuerOf(token: string): string {
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) throw new TokenRefused('malformed', 'The token is not a signed JWT.')
@@ -49,7 +49,7 @@ function checkHeader(header: ProtectedHeaderParameters): void {
   }
 }
 
-/** The reasons for which a token is not exchanged. They are part of the API: `details.reason`. */
+/** The reasons for refusing a token. They are part of the API: `details.reason`. */
 export type RefusalReason =
   | 'malformed'
   | 'algorithm'
@@ -79,7 +79,7 @@ export type RefusalReason =
   | 'workflow'
   | 'other_claim'
 
-/** Thrown when a token is not exchanged. The message is for the author of the workflow, and has nothing secret. */
+/** A refused token. The message is for the author of the workflow and contains no secret. */
 export class TokenRefused extends Error {
   override readonly name = 'TokenRefused'
   readonly reason: RefusalReason

@@ -3,22 +3,21 @@ import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { IssuerKeys } from './issuer-keys.ts'
 import { algorithms, type RefusalReason, TokenRefused } from './token.ts'
 
-/** A token that its issuer has signed. */
 export interface SignedToken {
   readonly claims: JWTPayload
-  /** The reason why it does not count, although its issuer has signed it. */
+  /** The reason to refuse the token although its issuer has signed it. */
   readonly refusal: TokenRefused | undefined
 }
 
-/** How far the clocks of issuers may differ from the server's. */
+/** The allowed difference between the clocks of issuers and the server. */
 const toleranceSeconds = 60
-/** The longest life of a token. A longer one is no token of a run. */
+/** The longest lifetime of a token. No token of a workflow run lives longer. */
 const mostSeconds = 24 * 3600
 
 /**
  * Verifies the signature of a token, then its issuer, audience and times.
  *
- * @param audiences the addresses by which this server is known
+ * @param audiences the addresses of this server
  * @throws TokenRefused when the issuer has not signed it
  */
 export async function verifyToken(
@@ -44,7 +43,7 @@ export async function verifyToken(
     return { claims: payload, refusal: refusalOf(payload) }
   } catch (error) {
     if (error instanceof TokenRefused) throw error
-    // These two are thrown once the signature is right.
+    // These two errors are thrown only after the signature was verified.
     if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed) {
       return { claims: error.payload, refusal: claimRefusal(error, audiences) }
     }
@@ -52,7 +51,7 @@ export async function verifyToken(
   }
 }
 
-/** Returns what the library's checks let pass: a life that is too long, and several audiences. */
+/** Refuses what the library accepts: a lifetime that is too long, and several audiences. */
 function refusalOf({ aud, exp = 0, iat = 0, jti }: JWTPayload): TokenRefused | undefined {
   if (Array.isArray(aud) && aud.length > 1) {
     return new TokenRefused('audience', 'The token is meant for other servers, too; ask for one audience.')
@@ -62,7 +61,7 @@ function refusalOf({ aud, exp = 0, iat = 0, jti }: JWTPayload): TokenRefused | u
   return undefined
 }
 
-/** Returns the refusal of a claim that is no text. */
+/** Returns the refusal for a claim that is not text. */
 export function claimOfWrongType(name: string): TokenRefused {
   return new TokenRefused('claim', `The claim ${name} of the token is not of the right type.`)
 }
@@ -94,13 +93,13 @@ const signatureRefusals: readonly (readonly [new (...args: never[]) => Error, Re
 function signatureRefusal(error: unknown): TokenRefused {
   const found = signatureRefusals.find(([type]) => error instanceof type)
   if (found !== undefined) return new TokenRefused(found[1], found[2])
-  // The other errors are about the key: too short, on another curve, or not readable.
+  // The other errors concern the key: too short, on another curve, or unreadable.
   return new TokenRefused('unusable_key', "The issuer's key with the kid of the token cannot be used.")
 }
 
 /**
- * Returns what makes a token the same as another one: its issuer with its `jti`, else the signed text. The signature is
- * left out, because others of the same text can be right, too.
+ * Identifies a token by its issuer and its `jti`, or else by the signed text. The signature is left out, because the
+ * same text can have several valid signatures.
  */
 export function identityHash(issuer: string, token: string, { jti }: JWTPayload): Buffer {
   const named = typeof jti === 'string' ? ['jti', jti] : ['text', token.slice(0, token.lastIndexOf('.'))]
@@ -109,7 +108,7 @@ export function identityHash(issuer: string, token: string, { jti }: JWTPayload)
     .digest()
 }
 
-/** The end of the time in which a token could be exchanged again. */
+/** Returns the time after which the token cannot be exchanged again. */
 export function usableUntil({ exp = 0 }: JWTPayload): Date {
   // The clock of the database may differ from the server's.
   return new Date((exp + toleranceSeconds + 600) * 1000)

@@ -1,15 +1,12 @@
 import type { JSONColumnType } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 
-/** How far back metrics go. */
 export type Range = '1h' | '24h' | '7d'
 
-/**
- * The buckets that are kept of each app: always the same number of rows, each overwritten after one turn.
- */
+/** The stored buckets of each app: a fixed number of rows, each overwritten after one turn. */
 export interface Ring {
   readonly range: Range
-  /** The length of a bucket. */
+  /** The length of a bucket in seconds. */
   readonly seconds: number
   readonly buckets: number
 }
@@ -26,28 +23,26 @@ export function ringOf(range: Range): Ring {
   return ring
 }
 
-/** Returns the beginning of the bucket that a time is in, both in milliseconds of Unix time. */
+/** Returns the beginning of the bucket that contains a time, both in milliseconds of Unix time. */
 export function bucketAt({ seconds }: Pick<Ring, 'seconds'>, at: number): number {
   return Math.floor(at / (seconds * 1000)) * seconds * 1000
 }
 
-/** Returns the place of a bucket in its ring. */
 export function slotOf({ seconds, buckets }: Ring, began: number): number {
   return (began / (seconds * 1000)) % buckets
 }
 
-/** Returns the beginnings of all buckets of a ring, oldest first; the last one is not over. */
+/** Returns the beginnings of all buckets of a ring, oldest first; the last bucket is incomplete. */
 export function bucketsUntil(ring: Ring, now: number): number[] {
   const last = bucketAt(ring, now)
   return Array.from({ length: ring.buckets }, (_, index) => last - (ring.buckets - 1 - index) * ring.seconds * 1000)
 }
 
-/** The latest measurement of an instance. */
 export interface InstanceUsageRow {
   readonly deployment_id: string
   readonly name: string
   readonly memory_bytes: number
-  /** On average since the measurement before; null for the first one. */
+  /** The average since the previous measurement; null for the first measurement. */
   readonly cpus: number | null
 }
 
@@ -56,20 +51,19 @@ export type MetricsTables = {
   /** Rings of buckets: a slot is overwritten after one turn of its ring. */
   app_metrics: {
     app_id: string
-    /** The length of the bucket, which names its ring. */
+    /** The length of the bucket in seconds, which identifies its ring. */
     seconds: number
     slot: number
-    /** The beginning of the bucket. */
     began: Date
     requests: string
-    /** By the class of their status: 2xx, 3xx, 4xx and 5xx. */
+    /** The counts by class of status: 2xx, 3xx, 4xx and 5xx. */
     answers: string[]
-    /** By ranges of time (`gateway/protocol/latency.ts`). */
+    /** The counts by range of response time (`gateway/protocol/latency.ts`). */
     times: string[]
     memory_bytes: string | null
     memory_limit_bytes: string | null
     cpu_seconds: number
-    /** The time that `cpu_seconds` is of. */
+    /** The seconds over which `cpu_seconds` was measured. */
     measured_seconds: number
     cpu_limit: number | null
     instances: number | null
@@ -82,5 +76,4 @@ export type MetricsTables = {
   }
 }
 
-/** These tables, inside a transaction or outside of one. */
 export const tablesOf = (on: Database | Transaction) => on.withTables<MetricsTables>()

@@ -3,15 +3,14 @@ import { type AppTraffic, addTraffic } from '../../gateway/client.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { bucketAt, type InstanceUsageRow, rings, slotOf } from './buckets.ts'
 
-/** Collects what apps use and are asked, and writes it now and then. The leader alone has one. */
+/** Collects the usage and traffic of apps, and writes it at intervals. Only the leader has one. */
 export interface Metrics {
-  /** Adds what the gateway has counted to the current minute. */
+  /** Adds the gateway's counts to the current minute. */
   count(traffic: readonly AppTraffic[]): void
-  /** Notes that an instance of an app was started again. */
+  /** Records that an instance of an app was restarted. */
   noteRestart(appId: string): void
-  /** Adds a measurement of all instances that live. */
   measure(instances: readonly InstanceUsage[]): void
-  /** Writes what was collected. Rejects when it cannot be written: it is kept for the next call, an hour of it at most. */
+  /** Writes the collected data. Rejects when this fails; the next call then retries, with at most an hour of data. */
   write(): Promise<void>
 }
 
@@ -73,7 +72,7 @@ function join(minutes: Map<string, Minute>, seen: Minute): void {
   minutes.set(key, before === undefined ? seen : addMinutes(before, seen))
 }
 
-/** An instance that lives, and the resources that it may use. */
+/** A live instance, and the resources that it may use. */
 export interface InstanceUsage {
   readonly appId: string
   readonly deploymentId: string
@@ -82,29 +81,29 @@ export interface InstanceUsage {
   /** `null` for a static site, which has no process. */
   readonly used: {
     readonly memoryBytes: number
-    /** Since the instance began; it may have begun anew since the last measurement. */
+    /** The CPU time since the instance began; it may have been restarted since the last measurement. */
     readonly cpuSeconds: number
   } | null
   readonly limits: { readonly memoryBytes: number; readonly cpus: number }
 }
 
-/** The resources that the instances of an app have used together. */
+/** The resources that all instances of an app have used together. */
 export interface AppUsage {
   readonly instances: number
-  /** `null` when none of them has a process. */
+  /** `null` when no instance has a process. */
   readonly memoryBytes: number | null
   readonly memoryLimitBytes: number | null
   readonly cpuLimit: number | null
-  /** Since the measurement before. */
+  /** The CPU time since the previous measurement. */
   readonly cpuSeconds: number
-  /** The time since then; 0 for the first measurement. */
+  /** The seconds since the previous measurement; 0 for the first measurement. */
   readonly seconds: number
 }
 
-/** Everything that was counted and measured of an app in one minute. */
+/** All counts and measurements of an app in one minute. */
 interface Minute {
   readonly appId: string
-  /** Its beginning, in milliseconds of Unix time. */
+  /** The beginning of the minute, in milliseconds of Unix time. */
   readonly began: number
   readonly traffic: AppTraffic
   readonly restarts: number
@@ -119,7 +118,6 @@ const emptyMinute = (appId: string, began: number): Minute => ({
   usage: null,
 })
 
-/** Adds up what was seen of the same app in the same minute. */
 function addMinutes(a: Minute, b: Minute): Minute {
   return {
     ...a,
@@ -129,7 +127,7 @@ function addMinutes(a: Minute, b: Minute): Minute {
   }
 }
 
-/** Keeps the most memory and instances, and the latest limits. */
+/** Keeps the maximum of memory and instances, and the latest limits. */
 function addUsage(a: AppUsage, b: AppUsage): AppUsage {
   return {
     ...b,
@@ -142,16 +140,15 @@ function addUsage(a: AppUsage, b: AppUsage): AppUsage {
   }
 }
 
-/** The usage of an instance since the measurement before. */
 interface UsedSince extends InstanceUsage {
   readonly cpuSecondsSince: number
 }
 
 /**
- * Compares two measurements. One whose time runs from zero again was started again. An instance that was not measured before
- * counts nothing yet: it may be older than this leader, and what it used then was counted.
+ * Compares two measurements. An instance whose time starts from zero again was restarted. An instance without a
+ * previous measurement counts nothing yet: it may be older than this leader, and its earlier usage was counted.
  *
- * @param before the CPU times of the measurement before, by the keys of instances
+ * @param before the CPU times of the previous measurement, by instance key
  */
 export function usedSince(
   before: ReadonlyMap<string, number>,
@@ -169,7 +166,6 @@ const cpuTimesOf = (measured: readonly InstanceUsage[]): ReadonlyMap<string, num
 
 const keyOf = ({ deploymentId, name }: InstanceUsage): string => `${deploymentId} ${name}`
 
-/** Adds up the instances of each app. */
 function usageByApp(measured: readonly UsedSince[], seconds: number): ReadonlyMap<string, AppUsage> {
   const byApp = Map.groupBy(measured, ({ appId }) => appId)
   return new Map([...byApp].map(([appId, instances]) => [appId, together(instances, seconds)]))
@@ -189,9 +185,10 @@ function together(instances: readonly UsedSince[], seconds: number): AppUsage {
   }
 }
 
-/** Adds minutes to the buckets of all rings: all of them, or none when it fails. Apps that are gone are left out. */
+/** Adds minutes to the buckets of all rings in one transaction. Leaves out apps that are gone. */
 async function writeMinutes(database: Database, minutes: readonly Minute[]): Promise<void> {
-  // One statement may change a row once: the minutes go in one after the other, as they came. There are seldom two.
+  // A statement may change a row only once, so the minutes are written one after the other, in order. There are seldom
+  // two.
   const byMinute = Map.groupBy(minutes, ({ began }) => began)
   await database.transaction().execute(async (transaction) => {
     for (const each of [...byMinute.keys()].sort((a, b) => a - b)) await writeAll(transaction, byMinute.get(each) ?? [])
@@ -246,7 +243,7 @@ const columns = sql.raw(
     'measured_seconds, cpu_limit, instances, restarts',
 )
 
-/** The value that the bucket has; one of an earlier turn of the ring is dropped. */
+/** The present value of the bucket; a value from an earlier turn of the ring is dropped. */
 const before = (column: string, none = 'null') =>
   sql.raw(`case when known.began = excluded.began then known.${column} else ${none} end`)
 
@@ -257,7 +254,7 @@ const addedUp = (column: string) =>
       with ordinality as pair (a, b, place)
   )`)
 
-/** Replaces the latest measurement of the instances of each app. Apps that are gone are left out. */
+/** Replaces the latest measurement of each app's instances. Leaves out apps that are gone. */
 async function writeUsage(database: Database, measured: readonly UsedSince[], seconds: number): Promise<void> {
   const at = new Date().toISOString()
   const rows = [...Map.groupBy(measured, ({ appId }) => appId)].map(([app_id, instances]) => ({

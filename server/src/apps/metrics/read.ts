@@ -8,13 +8,12 @@ import { bucketsUntil, type InstanceUsageRow, type MetricsTables, type Ring, rin
 
 export interface MetricsReads {
   readonly database: Database
-  /** Returns undefined unless the project has the app. */
+  /** Resolves to undefined when the project has no such app. */
   readonly findApp: (on: Database, projectId: string, appId: string) => Promise<unknown>
-  /** The releases of an app that began to serve since then, oldest first. */
+  /** Returns the releases of an app that began to serve since this time, oldest first. */
   readonly releasesSince: (appId: string, since: Date) => Promise<ResponseBody<'metrics.get'>['releases']>
 }
 
-/** The metrics of an app as its owner reads them. */
 export function metricsHandlers({ database, findApp, releasesSince }: MetricsReads): HandlersOf<'metrics'> {
   return {
     async 'metrics.get'({ project, params, query }) {
@@ -38,7 +37,7 @@ const rowsOf = (database: Database, appId: string, { seconds }: Ring, since: Dat
     .where('began', '>=', since)
     .execute()
 
-/** Reads the latest measurement of an app's instances; an instance of another deployment may be among them. */
+/** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
 export async function latestUsage(
   on: Database | Transaction,
   appId: string,
@@ -49,7 +48,7 @@ export async function latestUsage(
 type Row = Omit<Selectable<MetricsTables['app_metrics']>, 'app_id' | 'slot' | 'seconds'>
 type Body = ResponseBody<'metrics.get'>
 
-/** Returns all buckets of a ring, oldest first, also those of which nothing is known. */
+/** Returns all buckets of a ring, oldest first, including buckets without data. */
 export function metricsOf(ring: Ring, rows: readonly Row[], now: number): Pick<Body, 'points' | 'totals'> {
   const known = new Map(rows.map((row) => [row.began.getTime(), row]))
   const buckets = bucketsUntil(ring, now)

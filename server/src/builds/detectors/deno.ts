@@ -8,26 +8,26 @@ import { versionFiles } from './node/versions.ts'
 
 const configFiles = ['deno.json', 'deno.jsonc'] as const
 
-/** The files that run an app by convention. */
+/** Conventional start files. */
 const mains = ['main.ts', 'main.tsx', 'main.js', 'server.ts', 'server.js', 'mod.ts', 'index.ts']
 
-/** The same, also in `src/`, for an app that has no other file of Deno's. */
+/** Start files, also in `src/`, for an app without other Deno files. */
 const soleMains = [...mains, ...mains.map((name) => `src/${name}`)]
 
-/** Code that only Deno runs: its API, and packages of its registry. */
+/** Code that only Deno runs: the Deno API, and packages of its registry. */
 const isForDeno = (code: string): boolean =>
   /\bDeno\.(?:serve|listen|env|args|readTextFile)\b|\bfrom\s+["']jsr:/.test(code)
 
-/** Packages at addresses, which browsers import, too. */
+/** Imports by URL, which browsers also support. */
 const importsAddresses = (code: string): boolean => /\bfrom\s+["']https:\/\/(?:deno\.land|jsr\.io|esm\.sh)\//.test(code)
 
-/** The tasks that start an app as it goes live, in the order in which they count. */
+/** The tasks that start an app in production, in order of precedence. */
 const startTasks = ['start', 'serve', 'preview']
 
-/** Packages lie in the release, so that it can be started again without the registry. */
+/** Packages are stored in the release, so that it can restart without the registry. */
 const env = { DENO_DIR: '.deno', DENO_NO_UPDATE_CHECK: '1' }
 
-/** An app of Deno's. Its sandbox is Fairlead's, so that a file without a task runs with all of Deno's permissions. */
+/** Detects Deno apps. A file without a task runs with all Deno permissions, because Fairlead provides the sandbox. */
 export const deno: Detector = {
   name: 'deno',
   recognises: 'a deno.json with a "start" task, or beside a main.ts',
@@ -39,7 +39,7 @@ export const deno: Detector = {
     const isOwners = settings.start?.[0] === 'deno'
     const sole = config === undefined && !app.has('package.json') ? findSole(app) : undefined
     if (config === undefined && !app.has('deno.lock') && sole === undefined && !isOwners) return null
-    // In an app of Node's, a file for Deno's tools alone makes no app of Deno's.
+    // A Deno configuration only for tools does not turn a Node app into a Deno app.
     const read = config === undefined ? noTasks : readTasks(app, config)
     if (!read.ok) return read
     const tasks = read.value
@@ -68,11 +68,11 @@ type Tasks = ReadonlyMap<string, string>
 
 const noTasks: Result<Tasks> = { ok: true, value: new Map() }
 
-/** A watcher serves what is being developed, and a debugger lets everybody in who reaches it. */
+/** A watcher is for development, and a debugger gives access to everybody who reaches it. */
 const isForDevelopment = (task: string): boolean =>
   /(?:^|\s)(?:--watch|--watch-hmr|--inspect)/.test(task) || /(?:^|[\s/])dev\.tsx?(?:\s|$)/.test(task)
 
-/** The file that starts an app without a configuration; undefined where its code is not certainly for Deno. */
+/** Returns the start file of an app without a configuration; undefined if its code is not certainly for Deno. */
 function findSole(app: SourceTree): string | undefined {
   const isSite = ['index.html', ...SITE_FOLDERS.map((folder) => `${folder}/index.html`)].some(app.has)
   return soleMains.find((name) => {
@@ -88,7 +88,7 @@ function planStart(app: SourceTree, tasks: Tasks, sole: string | undefined): Com
   return main === undefined ? null : { argv: ['deno', 'run', '--allow-all', main], env }
 }
 
-/** Downloads what the configuration, the lock file and the app's first file import. */
+/** Downloads the imports of the configuration, the lock file and the start file. */
 function planInstall(app: SourceTree, tasks: Tasks, sole: string | undefined): Command {
   const words = startTasks.flatMap((name) => tasks.get(name)?.split(/\s+/) ?? [])
   const named = words.find((word) => /^[\w@][\w@./-]*\.[cm]?[jt]sx?$/.test(word) && app.has(word.split('/')[0] ?? ''))
@@ -117,7 +117,7 @@ function readTasks(app: SourceTree, name: string): Result<Tasks> {
   return { ok: true, value: new Map(commands) }
 }
 
-/** Deno reads both files with comments and commas at the end. The positions of everything else stay. */
+/** Deno allows comments and trailing commas in both files. All other positions stay the same. */
 function withoutComments(text: string): string {
   const blank = (part: string) => part.replace(/[^\n]/g, ' ')
   return text

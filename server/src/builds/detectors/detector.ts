@@ -5,94 +5,100 @@ import type { AppSettings } from '../fairlead-json.ts'
 import type { PlanFailure, Result } from '../result.ts'
 import type { SourceTree } from '../tree.ts'
 
-/** A way in which an app can be built and started. Detectors are values: adding a language is adding one to the list. */
+/** A way to build and start apps. To add a language, add a detector to the list. */
 export interface Detector {
   readonly name: string
-  /** How an app is recognised, in words for the failure `not_recognised`. */
+  /** The signs of such an app, in words for the failure `not_recognised`. */
   readonly recognises: string
-  /** The files whose text `detect` reads; a `*` stands for any part of one name. */
+  /** The files whose text `detect` reads; a `*` stands for any part of a name. */
   readonly files: readonly string[]
-  /** Programs that the machine must have when the detector's commands are used, unless a detection names fewer. */
+  /** Programs that the detector's commands need, unless a detection names fewer. */
   readonly tools: readonly Tool[]
-  /** Variables for build commands that name folders of the build's cache. */
+  /** Variables that name cache folders for build commands. */
   readonly caches: NonNullable<Command['caches']>
-  /** True when its builds may make a static site. */
+  /** True when its builds may create a static site. */
   readonly makesSites?: true
   /** Variables that depend on the limits of a build and an app. */
   readonly settings?: Command['settings']
-  /** Reads the tree. Null when this is no such app; a failure ends the plan, whichever detector is used. */
+  /** Reads the tree. Null for other apps; a failure ends the plan, whichever detector is used. */
   detect(source: DetectorSource): Result<Detection> | null
 }
 
 export interface Tool {
   readonly program: string
   readonly missing: PlanFailure
-  /** The packages of Debian that have it. */
+  /** The Debian packages that contain the program. */
   readonly packages?: string
-  /** True for another version of a program, which few apps ask for: its absence is no lack. */
+  /** True for an additional version of a program, which may be absent because few apps request it. */
   readonly isExtra?: true
-  /** Its arguments that print its version, and the pattern of that, whose first group is the version. */
+  /** The arguments that print the version, and a pattern whose first group is the version. */
   readonly version?: { readonly args: readonly string[]; readonly pattern: RegExp }
-  /** Arguments with which it succeeds where it has all that builds need, and the name of the part that it lacks otherwise. */
+  /**
+   * Arguments that succeed if the program is complete for builds, and the name of the part that is missing otherwise.
+   */
   readonly whole?: { readonly args: readonly string[]; readonly part: string }
 }
 
-/** The input of a detector. */
 export interface DetectorSource {
   readonly settings: AppSettings
-  /** All files of the repository. */
   readonly repository: SourceTree
-  /** The same files, seen from the app's folder. */
+  /** The same files, relative to the app's folder. */
   readonly app: SourceTree
-  /** True when `fairlead.json`, or a language earlier in the list, has a build. */
+  /** True when `fairlead.json` or an earlier detector has a build. */
   readonly builds: boolean
-  /** True when an earlier detector knows a way to start that is for development alone. */
+  /** True when an earlier detector knows only a start for development. */
   readonly isRefused: boolean
   /** The versions of the machine's programs, as far as they are known. */
   readonly versions: ReadonlyMap<string, string>
 }
 
 export interface Detection {
-  /** Starts the app; null when nothing says how, which `advice` then explains. */
+  /** Starts the app; null when no start is known, which `advice` then explains. */
   readonly start: Command | null
   readonly advice?: string
-  /** The programs that the app asks for in versions of its own. */
+  /** The programs that the app requests in specific versions. */
   readonly toolchain?: readonly ToolRequest[]
-  /** In place of `advice`, the failure of a plan in which no other detector says how the app starts. */
+  /** The failure, instead of `advice`, if no other detector knows how the app starts. */
   readonly refused?: PlanFailure
-  /** Starts of which the first whose files the build has made takes the place of `start`; paths from the app's folder. */
+  /**
+   * Alternatives to `start`, with paths from the app's folder. The first whose files exist after the build replaces
+   * `start`.
+   */
   readonly outputs?: readonly StartOutput[]
   /** Sentences for the build log: what was chosen and why, and warnings. */
   readonly notes?: readonly string[]
-  /** The programs of the detector's tools that this app needs; all of them when absent. */
+  /** The tools of the detector that this app needs; all tools when absent. */
   readonly programs?: readonly string[]
   /** The detectors whose packages are installed and whose builds run before this start. */
   readonly uses: 'all' | readonly string[]
   /** Returns the commands that install packages, each with its folder. */
   install?(options: { readonly builds: boolean }): Result<readonly InstallCommand[]>
-  /** Builds, unless `fairlead.json` has a command for that. */
+  /** The build commands, unless `fairlead.json` has a build command. */
   readonly build?: readonly Command[]
-  /** Variables for commands that the owner names: of `fairlead.json` and of a Procfile. */
+  /** Variables for owner's commands in `fairlead.json` and in a Procfile. */
   readonly env?: Command['env']
   /** Runs once before the release starts. */
   readonly release?: Command
-  /** True when the notes and the release command count whichever detector says how the app starts. */
+  /** True when the notes and the release command count even if another detector starts the app. */
   readonly always?: true
 }
 
 export interface InstallCommand {
   readonly command: Command
-  /** A folder of the repository, `.` for its top; the app's folder when absent. */
+  /** The folder of the command, `.` for the top of the repository; the app's folder when absent. */
   readonly folder?: string
 }
 
-/** The start of an app is a line of ours for a shell, which alone can put `$PORT` into it; words of the app are `$1` and so on. */
+/**
+ * Returns a start by a shell line of ours, because only a shell can insert `$PORT`. Words of the app are `$1` and so
+ * on.
+ */
 export const startLine = (line: string, ...words: readonly string[]): Command => ({
   argv: words.length === 0 ? ['/bin/sh', '-c', line] : ['/bin/sh', '-c', line, 'sh', ...words],
 })
 
 /**
- * The line is the app's own shell command: the format says so, and "$PORT" and "&&" depend on it. It is handed on as the
- * app wrote it and runs with the app's rights; Fairlead never composes such a line from input of its own.
+ * Returns the shell command of an app: the format requires a shell, and "$PORT" and "&&" depend on it. The line stays
+ * as the app wrote it and runs with the app's rights; Fairlead never composes such a line from other input.
  */
 export const shellLine = (line: string): Command => ({ argv: ['/bin/sh', '-c', line] })

@@ -1,16 +1,16 @@
 import { failed, quote } from '../result.ts'
 import type { Program } from './shell-lines.ts'
 
-/** A program that is made for development, and must not answer the public. */
+/** A program for development that must not serve the public. */
 export interface DevelopmentServer {
-  /** As a reader knows it, such as `vite` or `flask run`. */
+  /** The name for people, such as `vite` or `flask run`. */
   readonly tool: string
   readonly program: Program
-  /** The words that run in production in its place, as a shell reads them, where these are certain. */
+  /** The words of a shell line that replace it in production, if they are certain. */
   readonly instead: readonly string[] | null
 }
 
-/** True for the words after a program with which it is a development server. */
+/** True for arguments with which a program is a development server. */
 type Rule = (args: readonly string[]) => boolean
 
 const is =
@@ -33,7 +33,10 @@ const either =
 
 const informs = ['--version', '-v', '--help', '-h']
 
-/** Development servers and previews of front ends and full-stack frameworks: they serve sources, or are made for a look. */
+/**
+ * Development and preview servers of front ends and full-stack frameworks: they serve sources, or are only for a short
+ * look.
+ */
 const servers: Readonly<Record<string, Rule>> = {
   'react-scripts': is('start'),
   'react-app-rewired': is('start'),
@@ -118,7 +121,7 @@ const servers: Readonly<Record<string, Rule>> = {
   rerun: always,
 }
 
-/** Programs that start another one again whenever a file changes. */
+/** Programs that restart another program whenever a file changes. */
 const watchers: ReadonlySet<string> = new Set([
   'nodemon',
   'node-dev',
@@ -129,7 +132,7 @@ const watchers: ReadonlySet<string> = new Set([
   'tsc-watch',
 ])
 
-/** Returns how a program is one for development; `null` for all others. */
+/** Returns the development server that a program is; `null` for other programs. */
 function developmentServerOf(program: Program): DevelopmentServer | null {
   const { name, args } = program
   const tool = [name, ...args.slice(0, 1)].join(' ').slice(0, 60)
@@ -154,7 +157,7 @@ function developmentServerOf(program: Program): DevelopmentServer | null {
 const pythonServers = new Set(['uvicorn', 'hypercorn', 'gunicorn', 'granian'])
 const reloadValue = /^--reload-(?:dir|include|exclude|delay|extra-file|engine)$/
 
-/** Returns the words as they are written without those that match, and without `valued` ones with their values. */
+/** Returns the words as written, without matching flags, and without `valued` options and their values. */
 function without({ args, written }: Program, flag: RegExp, valued: RegExp): string[] {
   return written.filter((_, at) => {
     const [arg = '', before = ''] = [args[at], args[at - 1]]
@@ -165,10 +168,10 @@ function without({ args, written }: Program, flag: RegExp, valued: RegExp): stri
 const interpreters = new Set(['node', 'nodejs', 'bun', 'deno', 'tsx', 'ts-node'])
 const watchFlag = /^--(?:watch(?:-path)?(?:=.*)?|hot|watch-preserve-output)$/
 const inspectFlag = /^--inspect(?:-brk|-wait|-port|-publish-uid)?(?:=.*)?$/
-/** Options of Node and its relatives that are followed by a value. */
+/** Options of Node-like interpreters that take a value. */
 const takesValue = new Set(['-r', '--require', '--import', '--loader', '--experimental-loader', '-C', '--conditions'])
 
-/** Returns the watch or the debugger that an interpreter is told to start; `null` when it is told neither. */
+/** Returns the watch mode or debugger that the options of an interpreter turn on; `null` without these options. */
 function interpreted(program: Program, tool: string): DevelopmentServer | null {
   const { name, args, written } = program
   const isVerb = (arg: string) => arg === 'run' || arg === 'watch'
@@ -182,7 +185,7 @@ function interpreted(program: Program, tool: string): DevelopmentServer | null {
   return { tool: isWatched ? tool : `${name} --inspect`, program, instead: [name, ...kept] }
 }
 
-/** Options of watchers that are followed by a value. */
+/** Options of watchers that take a value. */
 const valued = new Set([
   '-w',
   '--watch',
@@ -197,10 +200,10 @@ const valued = new Set([
   '--config',
 ])
 
-/** Returns what a watcher starts, where its words tell that for certain. */
+/** Returns the program that a watcher starts, if its words are certain. */
 function watched({ name, args, written }: Program): readonly string[] | null {
   if (name === 'tsc-watch' || name === 'pm2-dev') return null
-  // Its options are others than those of nodemon.
+  // Supervisor has other options than nodemon.
   if (name === 'supervisor' && args[0]?.startsWith('-') === true) return null
   let at = 0
   let given: string | undefined
@@ -219,7 +222,7 @@ function watched({ name, args, written }: Program): readonly string[] | null {
   return [name === 'ts-node-dev' || name === 'tsnd' || /\.[cm]?tsx?$/.test(file) ? 'ts-node' : 'node', ...rest]
 }
 
-/** Returns the first program that must not answer the public. */
+/** Returns the first program that must not serve the public. */
 export function findDevelopmentServer(programs: readonly Program[]): DevelopmentServer | undefined {
   for (const program of programs) {
     const found = developmentServerOf(program)
@@ -229,8 +232,7 @@ export function findDevelopmentServer(programs: readonly Program[]): Development
 }
 
 /**
- * Returns the line in which the program for production stands in place of the one for development; `null` where it is not
- * certain what that is.
+ * Returns the line with the production program instead of the development program; `null` if this is not certain.
  *
  * @param has true for programs that the app brings
  */
@@ -242,7 +244,7 @@ export function lineInstead({ program, instead }: DevelopmentServer, has: (name:
   return `${program.line.slice(0, program.from)}${instead.join(' ')}${program.line.slice(program.to)}`.trim()
 }
 
-/** The failure of a command that its owner wrote, and that is for development. */
+/** Returns the failure for an owner's command that is for development. */
 export function refuseLine(where: string, { tool, instead }: DevelopmentServer): ReturnType<typeof failed> {
   const advice =
     instead === null

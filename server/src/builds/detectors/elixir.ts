@@ -6,12 +6,12 @@ import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
 const env = {
   MIX_ENV: 'prod',
-  // Phoenix serves only when it is told to; Erlang's distribution would take a port of the machine.
+  // Phoenix serves only with PHX_SERVER; Erlang's distribution would occupy a port of the machine.
   PHX_SERVER: 'true',
   RELEASE_DISTRIBUTION: 'none',
 }
 
-/** An app in Elixir, built into a release of Mix. */
+/** Detects Elixir apps, which are built as Mix releases. */
 export const elixir: Detector = {
   name: 'elixir',
   recognises: 'a mix.exs',
@@ -44,14 +44,14 @@ export const elixir: Detector = {
   },
 }
 
-/** The only release that mix.exs describes, or the one that Mix makes by itself. */
+/** Returns the only release in mix.exs, or the default release of Mix. */
 function releaseName(mix: string): string | undefined {
   const [, described] = /\breleases:\s*\[\s*(\w+):/.exec(mix) ?? []
   const [, app] = /\bapp:\s*:(\w+)/.exec(mix) ?? []
   return described ?? app
 }
 
-/** Hex and Rebar are programs of their own, which packages of Hex need. */
+/** Installs Hex and Rebar, separate programs that Hex packages need. */
 function installs({ app }: DetectorSource, mix: string) {
   const usesHex = /\{:hex,/.test(app.read('mix.lock') ?? '') || /\{\s*:\w+\s*,\s*"/.test(mix)
   const tools = [
@@ -71,7 +71,7 @@ function builds(mix: string, hasRelease: boolean): (readonly [string, ...string[
   ]
 }
 
-/** Mix itself refuses another version. */
+/** Refuses versions that Mix itself would refuse. */
 function refuseElixir({ versions }: DetectorSource, mix: string) {
   const [, text] = /\belixir:\s*"([^"]+)"/.exec(mix) ?? []
   if (text === undefined) return null

@@ -5,24 +5,23 @@ import type { Detector, DetectorSource } from './detector.ts'
 import { ownersProgram } from './procfile.ts'
 import { debianTool, noteVersion, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** A package that becomes a program. */
 interface Main {
-  /** As `go build` takes it. */
+  /** The path in the form for `go build`. */
   readonly path: string
   readonly name: string
 }
 
 const env = {
-  // The version control of the sources belongs to another user than the build's.
+  // The git repository belongs to another user than the build, so Go cannot read its version.
   GOFLAGS: '-buildvcs=false -modcacherw',
   GOTOOLCHAIN: 'local',
   GIN_MODE: 'release',
 }
 
-/** The usual names of a program that serves, by which it is found among several. */
+/** The usual names of a server among several programs. */
 const SERVERS = ['server', 'web', 'api', 'app', 'main', 'http']
 
-/** An app in Go: its programs are built into `bin/`, or to the path that a Procfile names. */
+/** Detects Go apps. Programs are built into `bin/`, or to the path in a Procfile. */
 export const go: Detector = {
   name: 'go',
   recognises: 'a go.mod with a main package at the top or in cmd/',
@@ -54,7 +53,7 @@ export const go: Detector = {
 
 const targetOf = ({ name }: Main): string => `bin/${name}`
 
-/** An owner's command may run any of the programs, also by a path of its own; without one a single program is built. */
+/** Plans all programs for an owner's command, which may run any of them; otherwise only one program. */
 function planBuild(source: DetectorSource, mains: readonly Main[], main: Main | undefined): string[][] {
   const word = ownersProgram(source)
   if (word === undefined) return main === undefined ? [] : [[targetOf(main), main.path]]
@@ -90,7 +89,7 @@ function chooseMain(mains: readonly Main[], module: string): Main | undefined {
   return wanted.map((name) => mains.find((each) => each.name === name)).find((each) => each !== undefined)
 }
 
-/** The name that `go build` gives to the program: the last word of the module's path that is no version. */
+/** Returns the name that `go build` gives to the program: the last part of the module path that is no version. */
 function moduleName(goMod: string): string {
   const [, path = ''] = /^[ \t]*module[ \t]+"?([^\s"]+)/m.exec(goMod) ?? []
   const name =
@@ -112,7 +111,7 @@ function adviceOf(mains: readonly Main[]): string {
 
 const askedIn = (goMod: string): string | undefined => /^[ \t]*go[ \t]+(\d+\.\d+(?:\.\d+)?)/m.exec(goMod)?.[1]
 
-/** From 1.21 on, Go refuses a newer version than its own; before, it refuses three numbers. */
+/** From 1.21 on, Go refuses a `go` line newer than itself; earlier versions refuse three numbers. */
 function refuseGo({ versions }: DetectorSource, goMod: string) {
   const text = askedIn(goMod)
   const there = versions.get('go')
@@ -140,7 +139,11 @@ function notesOf({ app, versions }: DetectorSource, main: Main | undefined): str
 
 /* The build constraints of Go: https://pkg.go.dev/cmd/go#hdr-Build_constraints, and `go/build` for the names of files. */
 
-/** Returns the package of a file that `go build` compiles on this machine; null for other files. `minor` is the minor version of Go 1. */
+/**
+ * Returns the package of a file that `go build` compiles on this machine; null for other files.
+ *
+ * @param minor the minor version of Go 1
+ */
 function builtPackage(path: string, text: string, minor = Number.POSITIVE_INFINITY): string | null {
   const name = path.slice(path.lastIndexOf('/') + 1)
   if (!name.endsWith('.go') || name.endsWith('_test.go') || /^[._]/.test(name)) return null
@@ -150,7 +153,7 @@ function builtPackage(path: string, text: string, minor = Number.POSITIVE_INFINI
   return clause !== null && fitsHeader(header, holds) ? clause : null
 }
 
-/** Returns a function that tells whether a tag holds where the server builds. */
+/** Returns a function that tells whether a build tag holds on this server. */
 function tagsOf(minor: number): (tag: string) => boolean {
   const fixed = new Set(['linux', 'unix', 'gc', 'cgo', architectures[process.arch] ?? process.arch])
   return (tag) => {
@@ -174,7 +177,9 @@ const processors = new Set(
   ).split(' '),
 )
 
-/** Reads `name_windows`, `name_arm64` and `name_linux_amd64`; what comes before the first `_` counts for nothing. */
+/**
+ * Checks names such as `name_windows`, `name_arm64` and `name_linux_amd64`. Text before the first `_` does not count.
+ */
 function fitsName(name: string, holds: (tag: string) => boolean): boolean {
   const [system = '', processor = ''] = name.split('_').slice(1).slice(-2)
   if (systems.has(system) && processors.has(processor)) return holds(system) && holds(processor)
@@ -205,7 +210,7 @@ function headOf(text: string): { readonly header: readonly string[]; readonly cl
   return { header, clause: null }
 }
 
-/** One `//go:build` decides; without one, all lines of `// +build` count that a blank line follows. */
+/** A `//go:build` line decides; without it, all `// +build` lines with a blank line after them count. */
 function fitsHeader(header: readonly string[], holds: (tag: string) => boolean): boolean {
   const expression = header.map((line) => /^\/\/go:build\s+(.*)$/.exec(line)?.[1]).find((found) => found !== undefined)
   if (expression !== undefined) return evaluate(expression, holds)
@@ -223,10 +228,13 @@ function fitsHeader(header: readonly string[], holds: (tag: string) => boolean):
   }
 }
 
-/** No file needs a longer one, and a parser that goes into each parenthesis does not run out of stack. */
+/** No file needs a longer expression. The limit protects the recursive parser from a stack overflow. */
 const longestExpression = 2_000
 
-/** Evaluates `linux && (amd64 || !cgo)`. One that cannot be read holds: Go says what is wrong with it. */
+/**
+ * Evaluates an expression such as `linux && (amd64 || !cgo)`. An invalid expression counts as true: Go reports the
+ * error.
+ */
 function evaluate(expression: string, holds: (tag: string) => boolean): boolean {
   const code = expression.replace(/\s\/\/.*$/, '')
   if (code.length > longestExpression) return true

@@ -6,21 +6,21 @@ import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
 const GRADLE_FILES = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts']
 
-/** Java takes a share of the machine's memory, which is more than the app has: these tell it what it has. */
+/**
+ * By default, Java uses a share of the machine's memory, which exceeds the app's limit. These variables set the limit.
+ */
 const settings = {
   JAVA_TOOL_OPTIONS: '-XX:MaxRAM={memory}m -XX:MaxRAMPercentage=55',
   MAVEN_OPTS: '-Dmaven.repo.local={cache}/maven',
 }
 
-/** Frameworks have variables of their own for the port. */
+/** Port variables of frameworks. */
 const frameworkPorts = [
   '[ -n "$SERVER_PORT" ] || SERVER_PORT="$PORT"',
   'export SERVER_PORT QUARKUS_HTTP_PORT="$PORT" MICRONAUT_SERVER_PORT="$PORT"',
 ]
 
-/**
- * Starts the jar that the build made, whose name has the version in it. `$1` is the folder, such as `target`.
- */
+/** Starts the jar of the build, whose name contains a version. `$1` is the folder, such as `target`. */
 const runJar = [
   ...frameworkPorts,
   'for jar in "$1"/quarkus-app/quarkus-run.jar "$1"/../quarkus-app/quarkus-run.jar "$1"/*-all.jar "$1"/*-jar-with-dependencies.jar "$1"/*.jar "$1"/*.war; do',
@@ -30,7 +30,7 @@ const runJar = [
   'echo "The build made no jar in $1/: add a Procfile with a \\"web:\\" line that names it." >&2; exit 1',
 ].join('\n')
 
-/** Starts the script that Gradle's `installDist` made. */
+/** Starts the script that Gradle's `installDist` has created. */
 const runInstalled = [
   ...frameworkPorts,
   'for file in build/install/*/bin/*; do',
@@ -40,16 +40,16 @@ const runInstalled = [
   'echo "The build made no program in build/install/: add a Procfile with a \\"web:\\" line that names it." >&2; exit 1',
 ].join('\n')
 
-/** The program that builds, and what it makes. */
+/** The build program and its output. */
 interface Build {
   readonly tool: 'Maven' | 'Gradle'
-  /** The program of Debian; none with a wrapper, which brings it. */
+  /** The program of Debian; undefined with a wrapper, which downloads the program. */
   readonly program: 'mvn' | 'gradle' | undefined
   readonly command: Command
   readonly start: Command
 }
 
-/** An app in Java, Kotlin or Scala that Maven or Gradle builds. */
+/** Detects apps in Java, Kotlin or Scala that use Maven or Gradle. */
 export const java: Detector = {
   name: 'java',
   recognises: 'a pom.xml or a build.gradle',
@@ -97,7 +97,10 @@ function maven(app: SourceTree): Build {
   }
 }
 
-/** A build with the plugin `application` and without Spring Boot makes a folder with a script; others make a jar. */
+/**
+ * A Gradle build with the plugin `application` and without Spring Boot creates a folder with a script; other builds
+ * create a jar.
+ */
 function gradle(app: SourceTree): Build {
   const wrapped = app.has('gradlew') && app.has('gradle/wrapper/gradle-wrapper.properties')
   const text = GRADLE_FILES.map((name) => app.read(name) ?? '').join('\n')
@@ -117,7 +120,7 @@ function gradle(app: SourceTree): Build {
 /** `1.8` is the older name of 8. */
 const majorOf = (text: string): string | undefined => /^\D*(?:1\.)?(\d+)/.exec(text)?.[1]
 
-/** The compiler itself refuses a newer version than its own. */
+/** Refuses versions that the compiler itself would refuse. */
 function refuseJava({ app, versions }: DetectorSource) {
   const pom = app.read('pom.xml') ?? ''
   const scripts = `${app.read('build.gradle') ?? ''}\n${app.read('build.gradle.kts') ?? ''}`
@@ -127,7 +130,7 @@ function refuseJava({ app, versions }: DetectorSource) {
   const text = found?.[1]?.replace('_', '.')
   const major = text === undefined ? undefined : majorOf(text)
   if (text === undefined || major === undefined) return null
-  // A toolchain of Gradle is that very version; the others are the least one.
+  // A Gradle toolchain requires exactly this version; other settings name the lowest version.
   const range =
     from === 'build.gradle' && /(?:JavaLanguageVersion|jvmToolchain)/.test(found?.[0] ?? '') ? major : `>=${major}`
   return refuseVersion({ language: 'Java', program: 'javac', from, text, range }, versions)

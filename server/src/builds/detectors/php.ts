@@ -6,7 +6,7 @@ import { toolVersion, versionIn } from '../version-files.ts'
 import type { Detector, DetectorSource } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** The folders of the site, the one that hides the most of the app first. */
+/** The possible document roots, the most protective first. */
 const FOLDERS = ['public', 'web', '.']
 
 const composerEnv = { COMPOSER_NO_INTERACTION: '1' }
@@ -14,13 +14,13 @@ const laravelEnv = { APP_ENV: 'production', APP_DEBUG: 'false', LOG_CHANNEL: 'st
 const symfonyEnv = { APP_ENV: 'prod', APP_DEBUG: '0' }
 
 interface Composer {
-  /** The range of `require.php`. */
+  /** The version range in `require.php`. */
   readonly php: string | undefined
-  /** True when there is anything for Composer to do. */
+  /** True when Composer has something to install. */
   readonly installs: boolean
 }
 
-/** An app in PHP, served by PHP's own server. */
+/** Detects PHP apps, which PHP's built-in server serves. */
 export const php: Detector = {
   name: 'php',
   recognises: 'an index.php at the top, in public/ or in web/',
@@ -88,14 +88,14 @@ function readComposer(app: SourceTree): Result<Composer> {
   }
 }
 
-/** Composer itself refuses another version. */
+/** Refuses versions that Composer itself would refuse. */
 function refusePhp({ versions }: DetectorSource, { php: text }: Composer) {
   if (text === undefined) return null
   const asked = { language: 'PHP', program: 'php', from: 'composer.json', text, range: composerRange(text) }
   return refuseVersion(asked, versions)
 }
 
-/** Composer writes `|` and `,`, and its `~8.1` allows 8.2. */
+/** Converts Composer's notation: it has `|` and `,`, and its `~8.1` allows 8.2. */
 export function composerRange(text: string): string {
   const alternatives = text.split(/\|\|?/).map((alternative) =>
     alternative

@@ -6,7 +6,7 @@ import { type Detection, type Detector, type DetectorSource, shellLine } from '.
 import { findDevelopmentServer, lineInstead, refuseLine } from './development-servers.ts'
 import { programsOf } from './shell-lines.ts'
 
-/** An app with a Procfile. A `start` in `fairlead.json` takes its place. */
+/** Detects apps with a Procfile. A `start` in `fairlead.json` takes precedence. */
 export const procfile: Detector = {
   name: 'procfile',
   recognises: 'a Procfile with a "web:" line',
@@ -33,12 +33,12 @@ export const procfile: Detector = {
   },
 }
 
-/** Apps that need a worker would otherwise fail in silence. */
+/** Warns about processes that do not run. An app that needs a worker would otherwise fail silently. */
 const notRun = (names: readonly string[]): string =>
   `Procfile: ${names.map(quote).join(', ')} will not run until asked for: set "instances" in "processes" of fairlead.json, ` +
   `or run fairlead scale <app> ${names[0]}=1.`
 
-/** A line that is for development gives way to what other files say about production. */
+/** Plans the `web` line. A line for development gives way to production starts from other files. */
 function planWeb(web: string, app: SourceTree): Pick<Detection, 'start' | 'refused' | 'notes' | 'always'> {
   const folder = phpFolderOf(web)
   if (folder !== undefined) {
@@ -58,12 +58,12 @@ function planWeb(web: string, app: SourceTree): Pick<Detection, 'start' | 'refus
   }
 }
 
-/** The processes of a Procfile that Fairlead runs, each a line for a shell. */
+/** The processes of a Procfile, each a shell line. */
 interface Procfile {
   readonly web: string
   /** Runs once before the release gets the address, such as a migration. */
   readonly release: string | undefined
-  /** The names of the other processes, at most ten. */
+  /** The names of all other processes, at most ten. */
   readonly others: readonly string[]
 }
 
@@ -79,21 +79,21 @@ function readProcfile(files: SourceTree): Result<Procfile> {
   return { ok: true, value: { web, release: processes.get('release'), others } }
 }
 
-/** Returns the folder that a line for Heroku's servers of PHP names, such as `vendor/bin/heroku-php-apache2 public/`. */
+/** Returns the folder in a line for Heroku's PHP servers, such as `vendor/bin/heroku-php-apache2 public/`. */
 function phpFolderOf(line: string): string | undefined {
   const pattern = /^(?:vendor\/bin\/)?heroku-php-(?:apache2|nginx)(?:\s+-\w\s+\S+)*(?:\s+([\w.][\w./-]*))?$/
   const [match, folder = '.'] = pattern.exec(line) ?? []
   return match === undefined ? undefined : folder.replace(/(?<=[^/])\/+$/, '')
 }
 
-/** Returns the first word of the command that the owner wrote for the app, by which languages name what they build. */
+/** Returns the first word of the owner's command, which is the name of the program to build. */
 export function ownersProgram({ settings, app }: Pick<DetectorSource, 'settings' | 'app'>): string | undefined {
   if (settings.start !== undefined) return settings.start[0]
   const web = parseProcfile(app.read('Procfile') ?? '').get('web')
   return web === undefined ? undefined : /^(?:exec\s+|\w+=\S*\s+)*([^\s;&|]+)/.exec(web)?.[1]
 }
 
-/** Parses the command of each process; the last one where a name comes twice. Other lines are skipped. */
+/** Parses the command of each process. The last line counts if a name occurs twice. Skips invalid lines. */
 export function parseProcfile(text: string): ReadonlyMap<string, string> {
   const lines = text.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/)
   return new Map(

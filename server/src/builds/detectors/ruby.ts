@@ -4,13 +4,13 @@ import { toolVersion, versionIn } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { type AskedVersion, debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** The files that run an app by convention. */
+/** Conventional start files. */
 const MAINS = ['app.rb', 'main.rb', 'server.rb']
 
-/** Sinatra, Rack and Rails each read a variable of their own. */
+/** Sinatra, Rack and Rails each read another variable. */
 const env = { APP_ENV: 'production', RACK_ENV: 'production', LANG: 'C.UTF-8' }
 
-/** Gems lie in the release, so that it keeps them when the cache is emptied. */
+/** Gems are stored in the release, so that they survive the deletion of the cache. */
 const bundleEnv = {
   ...env,
   BUNDLE_PATH: 'vendor/bundle',
@@ -29,7 +29,7 @@ interface RubyApp {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** An app in Ruby: Rails, anything with a `config.ru`, or a program. */
+/** Detects Ruby apps: Rails, anything with a `config.ru`, or a program. */
 export const ruby: Detector = {
   name: 'ruby',
   recognises: 'a config.ru, a Rails app or an app.rb',
@@ -90,18 +90,18 @@ function planStart(app: SourceTree, { hasGemfile, has, isRails }: RubyApp, main:
 
 const install = ({ isLocked, env: variables }: RubyApp): Command => ({
   argv: ['bundle', 'install'],
-  // A lock file is followed exactly.
+  // A lock file fixes the versions.
   env: { ...variables, ...(isLocked ? { BUNDLE_FROZEN: 'true' } : {}) },
 })
 
-/** The build of a Rails app needs a secret that the app itself must not have: any text does. */
+/** A Rails build needs a secret, but must not use the app's secret: any text works. */
 function planBuild({ isRails, has, env: variables }: RubyApp): Command[] {
   if (!isRails || !(has('sprockets') || has('propshaft'))) return []
   const secrets = { SECRET_KEY_BASE_DUMMY: '1', SECRET_KEY_BASE: 'for-the-build-alone' }
   return [{ argv: ['bundle', 'exec', 'rails', 'assets:precompile'], env: { ...variables, ...secrets } }]
 }
 
-/** Bundler itself refuses another version than the Gemfile's. */
+/** Refuses versions that Bundler itself would refuse. */
 function refuseRuby({ app, versions }: DetectorSource) {
   const gemfile = app.read('Gemfile') ?? ''
   const [, line = ''] = /^[ \t]*ruby[ \t(]+([^#\n]+)/m.exec(gemfile) ?? []

@@ -6,7 +6,7 @@ import { toolVersion } from '../version-files.ts'
 import { type Detector, type DetectorSource, startLine } from './detector.ts'
 import { debianTool, noteVersionFiles, refuseVersion } from './tools.ts'
 
-/** The crates of a workspace are looked for in these folders. */
+/** The folders that may contain crates of a workspace. */
 const MEMBERS = [
   '*/Cargo.toml',
   'crates/*/Cargo.toml',
@@ -30,7 +30,7 @@ interface Manifest {
   readonly edition: string | undefined
 }
 
-/** An app in Rust. What the build needed beside the programs is removed: it takes gigabytes. */
+/** Detects Rust apps. After the build, only the programs stay, because other build files take gigabytes. */
 export const rust: Detector = {
   name: 'rust',
   recognises: 'a Cargo.toml with a program',
@@ -64,7 +64,7 @@ export const rust: Detector = {
   },
 }
 
-/** Rocket has variables of its own for the port and the address. */
+/** Rocket reads special variables for the port and the address. */
 function startOf({ name, isRocket }: Program) {
   const file = `target/release/${name}`
   if (!isRocket) return { argv: [file] } as const
@@ -124,11 +124,11 @@ function adviceOf(programs: readonly Program[]): string {
   return `There are several programs (${names.join(', ')}): add a Procfile with a line such as "web: target/release/${names[0]}".`
 }
 
-/** The first versions of Cargo that read these (the release notes of Rust). */
+/** The first versions of Cargo that support each edition (Rust release notes). */
 const EDITIONS: Readonly<Record<string, string>> = { '2018': '1.31.0', '2021': '1.56.0', '2024': '1.85.0' }
 const LOCKS: Readonly<Record<string, string>> = { '3': '1.53.0', '4': '1.78.0' }
 
-/** Cargo itself refuses these. */
+/** Refuses versions that Cargo itself would refuse. */
 function refuseRust({ app, versions }: DetectorSource, [manifest]: readonly Manifest[]) {
   const [, lock = ''] = /^version = (\d+)$/m.exec(app.read('Cargo.lock')?.slice(0, 500) ?? '') ?? []
   const { edition = '', rustVersion } = manifest ?? {}

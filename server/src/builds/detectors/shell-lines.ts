@@ -1,27 +1,27 @@
-/** A program that a line runs in the end, after all wrappers and scripts that only lead to it. */
+/** A program that a line finally runs, behind all wrappers and scripts. */
 export interface Program {
-  /** Its name without folders and endings, such as `vite`. */
+  /** The name without folders and extensions, such as `vite`. */
   readonly name: string
   readonly args: readonly string[]
-  /** The same words as they stand in the line, with their quotes. */
+  /** The same words as in the line, with their quotes. */
   readonly written: readonly string[]
-  /** The line that names it: the one that was given, or a script's. */
+  /** The line that names the program: the given line, or the line of a script. */
   readonly line: string
-  /** Offsets of its words in that line, without wrappers. */
+  /** The offset of its words in that line, without wrappers. */
   readonly from: number
   readonly to: number
-  /** True when nothing else is run by the lines that lead to `line`, so that it may run in their place. */
+  /** True when the calling lines run nothing else, so that `line` may replace them. */
   readonly isOnly: boolean
 }
 
-/** Scripts that lead to each other are followed this far. */
+/** The most nested scripts to follow. */
 const mostSteps = 8
-/** Of a line with more commands, which a few scripts can stand for, the first ones are looked at. */
+/** The most commands to read, because a few scripts can expand to a very long line. */
 const mostCommands = 500
 
 /**
- * Returns the programs of a shell line, through variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and scripts
- * of the package.json (`npm run dev`).
+ * Returns the programs of a shell line. Follows variables (`A=b vite`, `cross-env`), runners (`npx`, `poetry run`) and
+ * scripts of the package.json (`npm run dev`).
  *
  * @param scripts of the folder in which the line runs
  */
@@ -31,7 +31,7 @@ export function programsOf(line: string, scripts: ReadonlyMap<string, string>): 
 
 interface Way {
   readonly steps: number
-  /** Counts down for all lines together. */
+  /** Counts down across all lines. */
   readonly left: { commands: number }
   readonly isOnly: boolean
 }
@@ -39,7 +39,7 @@ interface Way {
 function follow(line: string, scripts: ReadonlyMap<string, string>, { steps, left, isOnly }: Way): Program[] {
   if (steps === 0) return []
   const found: Program[] = []
-  // After a change of the folder, other scripts count than those that are known.
+  // After a change of the folder, the known scripts no longer apply.
   let known = scripts
   const commands = splitLine(line)
   for (const words of commands) {
@@ -65,7 +65,7 @@ function follow(line: string, scripts: ReadonlyMap<string, string>, { steps, lef
   return found
 }
 
-/** `yarn vite` and `pnpm vite` run a program of a package where no script has the name. */
+/** `yarn vite` and `pnpm vite` run a program of a package if no script has this name. */
 const isBinaryOf = ([manager = '', verb = '']: readonly string[]): boolean =>
   (manager === 'yarn' || manager === 'pnpm') && /^[a-z][\w-]*$/.test(verb) && !ownVerbs.has(verb)
 
@@ -86,7 +86,7 @@ const ownVerbs = new Set([
 const isVariable = (text: string): boolean => /^[A-Za-z_]\w*=/.test(text)
 const isOption = (text: string): boolean => text.startsWith('-')
 
-/** Programs that run the rest of their words, each with the number of words that belong to the options before. */
+/** Programs that run their remaining words as a command, each with its options that take a value. */
 const wrappers: Readonly<Record<string, readonly string[]>> = {
   'cross-env': [],
   'cross-env-shell': [],
@@ -115,7 +115,7 @@ const wrappers: Readonly<Record<string, readonly string[]>> = {
   bun: [],
 }
 
-/** Wrappers that are followed by one of these words. */
+/** Wrappers that need one of these subcommands. */
 const seconds: Readonly<Record<string, readonly string[]>> = {
   doppler: ['run'],
   infisical: ['run'],
@@ -149,7 +149,7 @@ function withoutWrappers(words: readonly Word[]): readonly Word[] {
   }
 }
 
-/** Skips options, those of `valued` with the word after them, and `--`. */
+/** Skips options and `--`. Options in `valued` take the next word. */
 function afterOptions(words: readonly Word[], valued: readonly string[]): readonly Word[] {
   let at = 0
   while (isOption(words[at]?.text ?? '')) at += valued.includes(words[at]?.text ?? '') ? 2 : 1
@@ -165,10 +165,10 @@ function withoutInterpreter(words: readonly Word[], name: string): readonly Word
   return inPackage ? words.slice(script) : words
 }
 
-/** Returns the last part of a path without a script's ending. */
+/** Returns the last part of a path without the extension of a script. */
 const nameOf = (text: string): string => (text.split('/').at(-1) ?? '').replace(/\.(?:[cm]?js|cmd|exe)$/, '')
 
-/** Returns the lines that a command runs in its turn; `null` for a command that is a program by itself. */
+/** Returns the lines that a command runs; `null` for a command that is a program itself. */
 function innerLines([first = '', ...args]: readonly string[], scripts: ReadonlyMap<string, string>): string[] | null {
   const name = nameOf(first)
   if ((name === 'sh' || name === 'bash') && /^-\w*c$/.test(args[0] ?? '')) return [args[1] ?? '']
@@ -197,7 +197,7 @@ function concurrent(word: string, scripts: ReadonlyMap<string, string>): string[
   return name === undefined ? [word] : matching(name.replace(/(?<!:)\*$/, ':*'), scripts)
 }
 
-/** Returns the script of package.json that the words of a package manager run, with the words for it. */
+/** Returns the package.json script that the words of a package manager run, with the arguments for the script. */
 function scriptOf(
   manager: string,
   words: readonly string[],
@@ -207,7 +207,7 @@ function scriptOf(
     return name === undefined ? null : { name, args: [] }
   }
   if (!['npm', 'pnpm', 'yarn', 'bun'].includes(manager)) return null
-  // `--prefix web` and `-w web` mean the scripts of another folder.
+  // `--prefix web` and `-w web` select scripts of another folder.
   if (words.some((word) => /^(?:--prefix|-C|--cwd|--dir|-w|--workspace|--workspaces|--filter|-F|-r)\b/.test(word)))
     return null
   const [verb, ...rest] = words.filter((word) => word !== '--' && !/^(?:-s|--silent|--if-present|--bun)$/.test(word))
@@ -234,8 +234,8 @@ const token =
   /\s+|(#[^\n]*)|(&&|\|\||[;|&()\n])|((?:\d*>>?|<)(?:&\d)?\s*\S*)|((?:[^\s"'\\;|&()<>]|\\[\s\S]|"(?:[^"\\]|\\[\s\S])*"|'[^']*')+)|[\s\S]/y
 
 /**
- * Splits a shell line into its commands, each of one word or more. It is only read, never run: what a shell would expand stays as it is written.
- * Redirections and comments are left out.
+ * Splits a shell line into its commands of one or more words. Never runs the line and expands nothing. Omits
+ * redirections and comments.
  */
 function splitLine(line: string): readonly (readonly Word[])[] {
   const commands: Word[][] = [[]]

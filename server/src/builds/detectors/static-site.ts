@@ -3,10 +3,10 @@ import { staticServerName } from '../../platform/toolchain.ts'
 import { SITE_FOLDERS, type SourceTree } from '../tree.ts'
 import type { Detector } from './detector.ts'
 
-/** The folders that tools put a built site into, the most telling name first. */
+/** The usual folders of a built site, the most specific name first. */
 const BUILT_SITE_FOLDERS = ['dist', 'build', 'out', 'public']
 
-/** A static site: finished, or made by a build. */
+/** Detects static sites: finished, or created by a build. */
 export const staticSite: Detector = {
   name: 'static',
   recognises: 'an index.html at the top, in public/ or in dist/',
@@ -20,7 +20,7 @@ export const staticSite: Detector = {
     const folders = builds ? BUILT_SITE_FOLDERS : findSite(app)
     if (folders === undefined) return null
     const [folder = '.'] = folders
-    // A page that is too large to be read holds its scripts.
+    // A page that is too large to read counts as having its scripts inline.
     const why = builds ? null : whyUnfinished(app, folder, app.read(posix.join(folder, 'index.html')) ?? '')
     if (why !== null) return { ok: true, value: { start: null, advice: why, uses: [] } }
     const serve = (name: string) => ({ argv: [staticServerName, name] as const })
@@ -40,7 +40,7 @@ function findSite(app: SourceTree): string[] | undefined {
   return folder === undefined ? undefined : [folder]
 }
 
-/** Files of tools that write the scripts of a page, and that the server does not run. */
+/** Configuration files of tools that generate the scripts of a page, and that the server does not run. */
 const compilers: readonly (readonly [pattern: RegExp, name: string, command: string])[] = [
   [/^elm\.json$/, 'Elm', 'elm make src/Main.elm --optimize --output=SCRIPT'],
   [/^gleam\.toml$/, 'Gleam', 'gleam run -m lustre/dev build --minify'],
@@ -50,12 +50,12 @@ const compilers: readonly (readonly [pattern: RegExp, name: string, command: str
   [/^(rescript|bsconfig)\.json$/, 'ReScript', 'rescript build'],
 ]
 
-/** The languages that browsers do not run. */
+/** Extensions of languages that browsers do not run. */
 const source = /\.(ts|tsx|mts|jsx|elm|coffee|cljs|purs|res|gleam|dart|vue|svelte)$/i
 
 /**
- * Says in a sentence why a page is a source of a build that nothing here describes, and no finished page; null when it may
- * be one. A script that is missing alone is no reason: many finished pages have one, and nobody notices.
+ * Returns a sentence that says why a page is not finished but the source of an unknown build; null when it may be
+ * finished. A missing script is not enough: many finished pages lack a script without any visible effect.
  *
  * @param folder of the page, from the app's
  * @param html its text
@@ -81,7 +81,7 @@ function whyUnfinished(app: SourceTree, folder: string, html: string): string | 
   return null
 }
 
-/** True when a file is certainly not there: the tree knows only a part of the names. */
+/** True when a file certainly does not exist: the tree knows only a part of the names. */
 function isMissing(app: SourceTree, path: string): boolean {
   if (app.has(path)) return false
   let folder = posix.dirname(path)
@@ -95,14 +95,14 @@ const remedy = (command: string): string =>
 
 const mostScripts = 100
 
-/** Returns the paths of the page's own scripts that a browser would run. */
+/** Returns the paths of the site's scripts that a browser would run. */
 function scriptsOf(html: string): string[] {
   const tags = [...withoutComments(html).matchAll(/<script\b([^<>]{0,2000})>/gi)].slice(0, mostScripts)
   return tags.flatMap(([, attributes = '']) => {
     const type = attribute(attributes, 'type')
     if (type !== undefined && !/^(|module|(text|application)\/javascript)$/i.test(type)) return []
     const [path = ''] = (attribute(attributes, 'src') ?? '').split(/[?#]/)
-    // Addresses of other hosts, what a host adds (/_…), templates and long names are none of its own files.
+    // Addresses of other hosts, paths that a host adds (/_…), templates and long names are not files of the site.
     const isOther = /^[a-z][a-z\d+.-]*:|^\/\/|^\/[_.]|^\.\.|[{}<>%\s]/i.test(path)
     return path === '' || isOther || path.length > 200 ? [] : [path]
   })

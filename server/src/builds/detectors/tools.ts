@@ -4,29 +4,32 @@ import validRange from 'semver/ranges/valid.js'
 import { failed, type PlanFailure, quote } from '../result.ts'
 import type { Tool } from './detector.ts'
 
-/** Describes a program that the machine needs for a language, as Debian packages it. */
+/** Describes a program for a language with its Debian packages. */
 export function debianTool(language: string, program: string, packages: string, version?: Tool['version']): Tool {
   const code = `${program.replaceAll('-', '_')}_missing`
   const message = `This app needs ${language}, but the server has no ${program}: ask its operator to install it (Debian: apt-get install ${packages}).`
   return { program, packages, missing: { code, message }, ...(version === undefined ? {} : { version }) }
 }
 
-/** A version of a language that a file of the app asks for. */
+/** A version of a language that a file of the app requests. */
 export interface AskedVersion {
   /** The name of the language, for messages. */
   readonly language: string
-  /** The program whose version is the machine's. */
+  /** The program that decides the version on the machine. */
   readonly program: string
-  /** The file that asks, and the words in it. */
+  /** The file with the request. `text` has its words. */
   readonly from: string
   readonly text: string
-  /** The same as a range that `semver` reads. */
+  /** The request as a `semver` range. */
   readonly range: string
 }
 
 type Versions = ReadonlyMap<string, string>
 
-/** Returns the failure of an app that cannot run on the machine's version; null where it can, or where that is unknown. */
+/**
+ * Returns the failure for an app that cannot run on the machine's version; null if it can, or if the version is
+ * unknown.
+ */
 export function refuseVersion(asked: AskedVersion, versions: Versions): { ok: false; failure: PlanFailure } | null {
   const there = differing(asked, versions)
   if (there === null) return null
@@ -35,7 +38,7 @@ export function refuseVersion(asked: AskedVersion, versions: Versions): { ok: fa
   return failed('unsupported_version', message)
 }
 
-/** Returns a sentence for the build log about a version that may or may not do; none where it is the one asked for. */
+/** Returns a note for the build log about a version that may or may not work; none for the requested version. */
 export function noteVersion(asked: AskedVersion, versions: Versions): string[] {
   const there = differing(asked, versions)
   if (there === null) return []
@@ -44,10 +47,10 @@ export function noteVersion(asked: AskedVersion, versions: Versions): string[] {
 }
 
 /**
- * Returns sentences for the build log about the versions that files name, such as `.ruby-version`.
+ * Returns notes for the build log about versions in files such as `.ruby-version`.
  *
- * @param asked the versions as they are written; those that are undefined are left out
- * @param rangeOf returns the range that a version stands for
+ * @param asked the versions as written; undefined versions are left out
+ * @param rangeOf returns the range for a version
  */
 export function noteVersionFiles(
   language: Pick<AskedVersion, 'language' | 'program'>,
@@ -60,10 +63,10 @@ export function noteVersionFiles(
   )
 }
 
-/** A range of any length would be read for any time. */
+/** A limit, because the time to parse a range grows with its length. */
 const longestRange = 500
 
-/** Returns the machine's version where it is none that was asked for. */
+/** Returns the machine's version if the request does not allow it; otherwise null. */
 function differing({ program, range }: AskedVersion, versions: Versions): string | null {
   const there = versions.get(program)
   const version = coerce(there)
@@ -71,7 +74,7 @@ function differing({ program, range }: AskedVersion, versions: Versions): string
   return satisfies(version, range) ? null : there
 }
 
-/** Returns the first version in a text as a range of its release: `1.22.1` stands for all of 1.22. */
+/** Returns the first version in a text as a range of its minor release: `1.22.1` stands for all of 1.22. */
 function releaseOf(text: string): string {
   const [, major, minor] = /(\d+)(?:\.(\d+))?/.exec(text) ?? []
   if (major === undefined) return '*'

@@ -10,24 +10,30 @@ import { AcmeError, AttemptError, explain, explainChallenge, problemIn } from '.
 import { createTransport, type Library, loadLibrary } from './transport.ts'
 
 export interface AcmeOptions extends Omit<AcmeAccountDependencies, 'library'> {
-  /** The file with the certificates that the authority's own is checked by; null for those of the public authorities. */
+  /**
+   * The file with the root certificates that the authority's own certificate is checked against; null for the public
+   * roots.
+   */
   readonly ca: string | null
   readonly kinds: ChallengeKinds
 }
 
-/** A certificate authority that speaks ACME (RFC 8555). Everything rejects with `AttemptError`, or the reason of the signal. */
+/**
+ * A certificate authority that speaks ACME (RFC 8555). Every call rejects with `AttemptError` or the reason of the
+ * signal.
+ */
 export interface Acme {
-  /** Obtains a certificate, and returns its chain in PEM. */
+  /** Obtains a certificate, and returns its chain as PEM. */
   order(request: Omit<OrderRequest, 'kinds'>): Promise<string>
-  /** Revokes a certificate, as one whose key others may have. Resolves for one that is revoked already. */
+  /** Revokes a certificate for the reason of a compromised key. Resolves when it is already revoked. */
   revoke(certificate: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
-/** The time for an order with all its waits. The next attempt resumes one that takes longer. */
+/** The time for an order with all its waits. The next attempt resumes an order that takes longer. */
 const orderTimeoutMs = 8 * 60_000
 const revocationTimeoutMs = 60_000
-/** RFC 5280, section 5.3.1. */
+/** The reason code of RFC 5280, section 5.3.1. */
 const keyCompromise = 1
 
 export async function createAcme({ ca, kinds, ...options }: AcmeOptions): Promise<Acme> {
@@ -84,16 +90,16 @@ interface AcmeAccountDependencies {
   readonly library: Library
   /** The address of the authority's directory. */
   readonly directory: string
-  /** The authority writes to it when something is wrong. */
+  /** The address that the authority writes to about problems. */
   readonly email: string
   readonly logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** The account of this server at the authority. It is made once, and kept over all servers and versions. */
+/** The account of this server at the authority. It is created once, and kept by all servers and versions. */
 export interface AcmeAccount {
   /**
-   * Runs `work` with a client that signs by the account's key. Another account is made, and `work` run once more, when the authority
-   * does not know this one or refuses its key.
+   * Runs `work` with a client that signs with the account's key. When the authority does not know the account or
+   * refuses its key, creates another account and runs `work` once more.
    */
   use<T>(work: (client: Client) => Promise<T>): Promise<T>
 }
@@ -111,10 +117,10 @@ interface Known {
   readonly client: Client
 }
 
-/** An account that was made so lately is not replaced: the next one would be refused, too. */
+/** An account younger than this is not replaced, because its successor would be refused, too. */
 const leastAgeMs = 10 * 60_000
 
-/** The problems by which an authority may say that it does not accept the account. */
+/** The problems that authorities report when they do not accept the account. */
 const accountProblems = ['accountDoesNotExist', 'unauthorized', 'malformed', 'badPublicKey', 'badSignatureAlgorithm']
 
 function createAcmeAccount(dependencies: AcmeAccountDependencies): AcmeAccount {
@@ -127,7 +133,7 @@ function createAcmeAccount(dependencies: AcmeAccountDependencies): AcmeAccount {
       return known
     })
 
-  /** Returns true when another account is there now. */
+  /** Returns true when the account has been replaced. */
   const replaceUnlessGood = (refused: Known) =>
     oneAtATime('account', async () => {
       if (known !== refused) return true
@@ -153,7 +159,7 @@ function createAcmeAccount(dependencies: AcmeAccountDependencies): AcmeAccount {
 const mayBeRefused = (error: unknown): boolean =>
   error instanceof AcmeError && error.problem !== null && accountProblems.includes(error.problem.type)
 
-/** Returns the account, with the authority's address of it. Makes key and account where there are none. */
+/** Returns the account and its URL at the authority. Creates the key and the account when they are missing. */
 async function register(dependencies: AcmeAccountDependencies): Promise<Known> {
   const { library, directory, email, logger } = dependencies
   const stored = (await read(dependencies)) ?? (await makeKey(dependencies))
@@ -165,7 +171,7 @@ async function register(dependencies: AcmeAccountDependencies): Promise<Known> {
     return { url: stored.url, client }
   }
   const client = new Client({ directoryUrl: directory, accountKey: stored.key })
-  // An authority that knows the key already answers with its account.
+  // An authority that already knows the key returns its account.
   await client.createAccount({ termsOfServiceAgreed: true, contact })
   const url = client.getAccountUrl()
   await change(dependencies, { url, email })
@@ -173,7 +179,7 @@ async function register(dependencies: AcmeAccountDependencies): Promise<Known> {
   return { url, client }
 }
 
-/** Tells the authority the current e-mail address. An account that it refuses is left as it is: its next use replaces it. */
+/** Sends the current e-mail address to the authority. A refused account is left unchanged: its next use replaces it. */
 async function changeContact(dependencies: AcmeAccountDependencies, client: Client): Promise<void> {
   const { email } = dependencies
   try {
@@ -195,7 +201,7 @@ async function read({ database, secrets, directory }: AcmeAccountDependencies): 
   return { url: row.url, key, email: row.email, createdAt: row.created_at }
 }
 
-/** Stores a new key before the authority hears of it, so that a server that is killed leaves no account behind. */
+/** Stores a new key before it is sent to the authority, so that a killed server leaves no unknown account behind. */
 async function makeKey(dependencies: AcmeAccountDependencies): Promise<Stored> {
   const { database, secrets, directory, email } = dependencies
   const key = await newKey()
@@ -213,7 +219,7 @@ async function change(
   await tablesOf(database).updateTable('acme_accounts').set(values).where('directory', '=', directory).execute()
 }
 
-/** Asks the authority for the account of the key. Rejects when it does not answer. */
+/** Asks the authority whether it has an account for the key. Rejects when it does not answer. */
 async function isKnownToAuthority({ url, client }: Known): Promise<boolean> {
   try {
     const { status } = await client.createAccount({ onlyReturnExisting: true })
@@ -237,18 +243,21 @@ async function forget(dependencies: AcmeAccountDependencies, url: string): Promi
 
 interface OrderRequest {
   readonly names: readonly string[]
-  /** The key of the certificate, in PEM; for a resumed order that of the attempt before. */
+  /** The key of the certificate, as PEM; for a resumed order, the key of the previous attempt. */
   readonly key: string
   /** The order to resume; null for a new one. */
   readonly url: string | null
-  /** Called with a new order, before anything is done about it. */
+  /** Called with a new order before any other step. */
   readonly onOrder: (url: string) => Promise<void>
   readonly kinds: ChallengeKinds
-  /** Aborts when it takes too long or the server stops. The order can be resumed then. */
+  /** Aborts when the order takes too long or the server stops. The order can be resumed later. */
   readonly signal: AbortSignal
 }
 
-/** Obtains a certificate (RFC 8555, section 7.4) and returns its chain in PEM. Rejects with `AttemptError` or `AcmeError`. */
+/**
+ * Obtains a certificate (RFC 8555, section 7.4) and returns its chain as PEM. Rejects with `AttemptError` or
+ * `AcmeError`.
+ */
 async function runOrder(library: Library, client: Client, request: OrderRequest): Promise<string> {
   const { signal } = request
   const order = (await findOrder(client, request.url)) ?? (await newOrder(client, request))
@@ -259,14 +268,14 @@ async function runOrder(library: Library, client: Client, request: OrderRequest)
   return client.getCertificate(valid)
 }
 
-/** Returns the order of an earlier attempt if it can be resumed. */
+/** Returns the order of an earlier attempt, if it can be resumed. */
 async function findOrder(client: Client, url: string | null): Promise<Order | undefined> {
   if (url === null) return undefined
   try {
     const order = await client.getOrder({ url } as Order)
     return order.status === 'invalid' ? undefined : order
   } catch (error) {
-    // It is too old, or another account's.
+    // The order is too old, or belongs to another account.
     if (error instanceof AcmeError && error.problem !== null && (error.status ?? 0) < 500) return undefined
     throw error
   }
@@ -280,7 +289,7 @@ async function newOrder(client: Client, { names, onOrder }: OrderRequest): Promi
 
 async function authorize(client: Client, order: Order, request: OrderRequest): Promise<void> {
   const authorizations = await client.getAuthorizations(order)
-  // One after the other: a certificate has a name or two, and each of them may use the same TXT record.
+  // One after the other: a certificate has one or two names, and their proofs may use the same TXT record.
   for (const each of authorizations) {
     if (each.status === 'valid') continue
     assertOpen(each)
@@ -288,7 +297,7 @@ async function authorize(client: Client, order: Order, request: OrderRequest): P
   }
 }
 
-/** Throws unless the authorization waits for its proof. */
+/** Throws unless the authorization is waiting for its proof. */
 function assertOpen({ status, challenges }: Authorization): void {
   if (status === 'pending') return
   const problem = challenges.map(({ error }) => problemIn(error)).find((each) => each !== undefined)
@@ -314,7 +323,7 @@ async function prove(client: Client, order: Order, authorization: Authorization,
   }
   try {
     await kind.prepare(answer, signal)
-    // Otherwise a server that was killed has told the authority already, which looks now.
+    // Otherwise a server that was killed has already told the authority, which is checking now.
     if (challenge.status === 'pending') await client.completeChallenge(challenge)
     await waitForProof(client, order, authorization.url, signal)
   } finally {
@@ -364,7 +373,7 @@ async function finalize(library: Library, client: Client, order: Order, { names,
   await client.finalizeOrder(order, csr)
 }
 
-/** Looks again and again until there is something. Rejects with the reason of the signal when that aborts. */
+/** Calls `look` until it returns a value. Rejects with the reason of the signal when it aborts. */
 async function poll<T>(signal: AbortSignal, look: () => Promise<T | undefined>): Promise<T> {
   const pause = growingPause({ firstMs: 200, longestMs: 5_000 })
   for (;;) {
@@ -375,19 +384,19 @@ async function poll<T>(signal: AbortSignal, look: () => Promise<T | undefined>):
   }
 }
 
-/** The answer to a challenge that proves that a name is this server's. */
+/** The answer to a challenge. It proves control of a name. */
 export interface ChallengeAnswer {
-  /** The name of the authorization, which has no `*.`. */
+  /** The name of the authorization, without `*.`. */
   readonly name: string
   readonly token: string
-  /** The text at the path for http-01, and that of the TXT record for dns-01. */
+  /** For http-01 the text at the path, for dns-01 the text of the TXT record. */
   readonly value: string
 }
 
 /**
- * One way to prove that names are this server's. `prepare` resolves when the answer can be seen, as far as the server can tell, and
- * rejects with `AttemptError` when it cannot, before the authority looks. `clean` never rejects, and is called in any
- * case, also when the signal has aborted.
+ * A way to prove control of names. `prepare` resolves when the answer is visible, as far as the server can tell. It
+ * rejects with `AttemptError` when it is not, so that the authority is not asked in vain. `clean` never rejects, and is
+ * always called, even when the signal has aborted.
  */
 export interface ChallengeKind {
   readonly type: 'http-01' | 'dns-01'
@@ -395,7 +404,7 @@ export interface ChallengeKind {
   clean(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>
 }
 
-/** The ways that this server has; `dns` is null where it cannot change DNS. */
+/** The proofs that this server supports; `dns` is null when it cannot change DNS. */
 interface ChallengeKinds {
   readonly http: ChallengeKind
   readonly dns: ChallengeKind | null

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises'
 import type { Database } from '../../platform/database.ts'
 import { tablesOf } from '../tables.ts'
 
-/** The facts of an authority that CAA records speak of. */
+/** The facts about an authority that CAA records refer to. */
 export interface AuthorityFacts {
-  /** The names by which they allow it (RFC 8555, section 7.1.1). */
+  /** The names that allow the authority in CAA records (RFC 8555, section 7.1.1). */
   readonly identities: readonly string[]
-  /** The address of this server's account there (RFC 8657); null before there is one. */
+  /** The URL of this server's account (RFC 8657); null before there is one. */
   readonly accountUri: string | null
 }
 
@@ -15,7 +15,8 @@ const timeoutMs = 10_000
 const mostIdentities = 20
 
 /**
- * Returns a function that tells the facts of the configured authority; null when it does not answer. They are asked for once a day.
+ * Returns a function that returns the facts about the configured authority; null when it does not answer. The facts are
+ * cached for a day.
  */
 export function createAuthorityFacts(
   database: Database,

@@ -16,36 +16,35 @@ export interface Dns01Dependencies {
   readonly database: Database
   readonly updates: ChangeDns
   readonly resolver: Resolver
-  /** The server's own domain, in whose zone it changes DNS. */
+  /** The server's own domain. The server changes DNS only in its zone. */
   readonly domain: string
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** The proof by a TXT record (RFC 8555, section 8.4), with the removal of records that an earlier server has left. */
+/** The proof by a TXT record (RFC 8555, section 8.4). It also removes records that an earlier server has left. */
 export interface Dns01 extends ChallengeKind {
-  /** Removes all records that are still there. Never rejects: what cannot be removed now is removed later. */
+  /** Removes all remaining records. Never rejects: a record that cannot be removed now is removed later. */
   removeLeftovers(signal: AbortSignal): Promise<void>
 }
 
-/** The time until all servers of a zone have a record, which the program of an operator may have to wait for. */
+/** The time until all name servers of a zone have a record. An operator's program may have to wait for its provider. */
 const visibleWithinMs = 150_000
 const lookEveryMs = 2_000
 const removalTimeoutMs = 60_000
 const lastRemovalMs = 5_000
 
-/** Owners of domains do not read the addresses of name servers, which may be the operator's own. */
+/** Owners of domains must not see the addresses of name servers, which may be the operator's. */
 const toTenants =
   'The server has set its TXT record, which not all name servers have yet. Its operator finds them in the log. The server tries again ' +
   'automatically.'
 
-/** Returns the name of the TXT record that proves a name. */
 const proofName = (name: string): string => `_acme-challenge.${name}`
 
 /**
- * Returns the name below the server's own domain to which `_acme-challenge.<name>` of an app's domain must point by a CNAME record,
- * so that the server can prove it without the right to change the DNS of its owner.
+ * Returns a name below the server's own domain. `_acme-challenge.<name>` of an app's domain must point to it by a CNAME
+ * record, so that the server can prove the name without write access to the owner's DNS.
  *
- * @param domain the server's own
+ * @param domain the server's own domain
  */
 export function challengeTarget(name: string, domain: string): string {
   const of = createHash('sha256').update(name.replace(/^\*\./, '')).digest('hex').slice(0, 32)
@@ -54,13 +53,13 @@ export function challengeTarget(name: string, domain: string): string {
 
 export function createDns01(dependencies: Dns01Dependencies): Dns01 {
   const { database, updates, resolver, domain, logger } = dependencies
-  /** The records of the orders that are under way, by the tokens of their challenges. */
+  /** The records of running orders, keyed by the tokens of their challenges. */
   const inUse = new Map<string, TxtRecord>()
   const keyOf = ({ name, value }: TxtRecord) => `${name} ${value}`
   const isUsed = (record: TxtRecord) => [...inUse.values()].some((each) => keyOf(each) === keyOf(record))
   const oneAtATime = createKeyedLock()
 
-  // A resumed order has the same record as in the attempt before, whose removal may be under way.
+  // A resumed order uses the same record as the previous attempt, whose removal may still be running.
   const add = (record: TxtRecord, signal: AbortSignal): Promise<void> =>
     oneAtATime(keyOf(record), async () => {
       await remember(database, record)
@@ -88,7 +87,7 @@ export function createDns01(dependencies: Dns01Dependencies): Dns01 {
     async clean({ token }, signal) {
       const record = inUse.get(token)
       inUse.delete(token)
-      // A server that stops does not wait long: the next one removes it as well.
+      // A stopping server does not wait long: the next server removes the record as well.
       const timeoutMs = signal.aborted ? lastRemovalMs : removalTimeoutMs
       if (record !== undefined) await remove(record, AbortSignal.timeout(timeoutMs))
     },
@@ -113,8 +112,9 @@ async function forget(database: Database, { name, value }: TxtRecord): Promise<v
 }
 
 /**
- * Returns the name at which the record is set. `_acme-challenge` of the operator's own domain may be an alias of any name. That of a
- * tenant's domain must be an alias of its `challengeTarget`, so that tenants cannot have other records of the operator changed.
+ * Returns the name of the record. `_acme-challenge` of the operator's own domain may be an alias of any name.
+ * `_acme-challenge` of a tenant's domain must be an alias of its `challengeTarget`, so that tenants cannot have other
+ * records of the operator changed.
  */
 async function placeOf(resolver: Resolver, name: string, domain: string, signal: AbortSignal): Promise<string> {
   const own = proofName(name)
@@ -128,7 +128,7 @@ async function placeOf(resolver: Resolver, name: string, domain: string, signal:
   )
 }
 
-/** Resolves when all servers of the zone that answer have the record, as the authority may ask any of them. */
+/** Resolves when all answering servers of the zone have the record, because the authority may ask any of them. */
 async function untilVisible(resolver: Resolver, record: TxtRecord, signal: AbortSignal): Promise<void> {
   const end = performance.now() + visibleWithinMs
   let missing = 'no server of its zone answers'
@@ -146,7 +146,7 @@ async function untilVisible(resolver: Resolver, record: TxtRecord, signal: Abort
   )
 }
 
-/** Returns null when the record can be seen; otherwise why not. */
+/** Returns null when the record is visible; otherwise the reason. */
 async function lookAt(resolver: Resolver, record: TxtRecord, signal: AbortSignal): Promise<string | null> {
   const zone = await resolver.zoneOf(record.name, signal)
   const addresses = zone?.servers.flatMap((server) => server.addresses) ?? []
@@ -154,7 +154,7 @@ async function lookAt(resolver: Resolver, record: TxtRecord, signal: AbortSignal
   const without = addresses.filter((_, index) => looks[index] === false)
   if (without.length > 0) return `${without.join(', ')} does not have it`
   if (looks.includes(true)) return null
-  // Servers that only others reach are asked through the resolver.
+  // When no server of the zone answers us, the resolver is asked.
   const { records } = await resolver.resolve(record.name, 'TXT', signal)
   return has(records, record) ? null : 'no server of its zone has it'
 }
@@ -181,32 +181,31 @@ type Records = Awaited<ReturnType<Resolver['askAuthority']>>['answers']
 const has = (records: Records, { name, value }: TxtRecord): boolean =>
   records.some((each) => each.type === 'TXT' && each.name === name && each.text === value)
 
-/** A TXT record that proves a name. */
 interface TxtRecord {
-  /** In lower case, without a dot at its end. */
+  /** In lower case, without the final dot. */
   readonly name: string
   readonly value: string
 }
 
-/** Sets and removes TXT records. Both reject with `AttemptError`, and both may be repeated. */
+/** Sets and removes TXT records. Both calls reject with `AttemptError` and are idempotent. */
 interface ChangeDns {
   add(record: TxtRecord, signal: AbortSignal): Promise<void>
   remove(record: TxtRecord, signal: AbortSignal): Promise<void>
 }
 
-/** Seconds for which others keep a record. */
+/** How long resolvers may cache a record, in seconds. */
 const ttl = 60
 const updateTimeoutMs = 30_000
-/** Programs of operators may wait for their provider. */
+/** An operator's program may have to wait for its provider. */
 const commandTimeoutMs = 120_000
 
 const label = '[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?'
 const validName = new RegExp(`^${label}(\\.${label})+$`)
 
 /**
- * Returns the way to change DNS that the configuration names.
+ * Returns the configured way to change DNS.
  *
- * @param path the `PATH` on which programs are found
+ * @param path the `PATH` on which programs are searched
  */
 export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
   const change = updates.kind === 'nsupdate' ? byNsupdate(updates, path) : byCommand(updates, path)
@@ -218,7 +217,10 @@ export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
 
 type Change = (action: 'add' | 'remove', record: TxtRecord, signal: AbortSignal) => Promise<void>
 
-/** Throws unless name and value are plain: they become lines for `nsupdate` and arguments of programs. */
+/**
+ * Throws unless name and value contain only safe characters: they become lines for `nsupdate` and arguments of
+ * programs.
+ */
 function checked(record: TxtRecord): TxtRecord {
   if (record.name.length > 253 || !validName.test(record.name) || !/^[A-Za-z0-9_-]{1,255}$/.test(record.value)) {
     throw new AttemptError('dns_update_failed', 'The name or the value of the TXT record is not valid.')
@@ -226,7 +228,7 @@ function checked(record: TxtRecord): TxtRecord {
   return record
 }
 
-/** Dynamic updates (RFC 2136), signed by TSIG (RFC 8945). The zone is the one that the server has for the name. */
+/** Dynamic updates (RFC 2136), signed by TSIG (RFC 8945). `nsupdate` asks the server for the zone of the name. */
 function byNsupdate({ server, port, keyFile }: DnsUpdates & { kind: 'nsupdate' }, path: string): Change {
   if (!/^[A-Za-z0-9.:-]+$/.test(server))
     throw new Error('the server for updates of DNS is not a host name or an address')
@@ -261,24 +263,24 @@ function failed(what: string, program: string, { status, output }: ProgramResult
 
 export interface ProgramRun {
   readonly args: readonly string[]
-  /** Written to its standard input, which is closed then. */
+  /** Written to its standard input, which is then closed. */
   readonly input?: string
-  /** The `PATH` of the program, which gets no other variable but `LC_ALL`. */
+  /** The `PATH` of the program. Its only other variable is `LC_ALL`. */
   readonly path: string
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
 interface ProgramResult {
-  /** Null when it was ended, or could not be started. */
+  /** Null when it was killed or could not be started. */
   readonly status: number | null
-  /** The end of what it has printed. */
+  /** The end of its output. */
   readonly output: string
 }
 
 const mostOutput = 2_000
 
-/** Runs a program to its end. One that takes too long is ended. Rejects when the signal aborts. */
+/** Runs a program to its end, or kills it when it takes too long. Rejects when the signal aborts. */
 async function runProgram(program: string, run: ProgramRun): Promise<ProgramResult> {
   run.signal.throwIfAborted()
   const child = startProcess(program, run.args, {
@@ -294,7 +296,7 @@ async function runProgram(program: string, run: ProgramRun): Promise<ProgramResu
       output = (output + text).slice(-mostOutput)
     })
   }
-  // It may end before it has read everything.
+  // The program may end before it has read all of its input.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(run.input ?? '')
   try {

@@ -1,21 +1,26 @@
 import type { CertificateFailure } from '../../contract/certificates.ts'
 
-/** The certificates that must wait when one has failed: those of the same names, of the same registered domain, or all of the authority. */
+/**
+ * The certificates that must wait after a failure: certificates with the same names, with the same registered domain,
+ * or all certificates of the authority.
+ */
 export type PauseScope = 'names' | 'domain' | 'all'
 
 export interface AttemptFacts {
-  /** The time to wait at least; 0 for none. */
+  /** The shortest time to wait; 0 for none. */
   readonly retryAfterMs?: number
   readonly pauses?: PauseScope
   /** True when the next attempt resumes the order. */
   readonly keepsOrder?: boolean
-  /** The message for owners of names who are not the operator, when the usual one tells of the server's own parts. */
+  /**
+   * The message for owners of names other than the operator, when the usual message mentions internals of the server.
+   */
   readonly toTenants?: string
-  /** The time of the next attempt, in place of the usual one. */
+  /** The time of the next attempt, instead of the usual time. */
   readonly resumeAt?: Date
 }
 
-/** An attempt to obtain a certificate that has failed, in the words that its owner reads. */
+/** A failed attempt to obtain a certificate, with a message for its owner. */
 export class AttemptError extends Error {
   override readonly name = 'AttemptError'
   readonly failure: CertificateFailure
@@ -28,10 +33,13 @@ export class AttemptError extends Error {
   }
 }
 
-/** Without a `Retry-After`, the time to leave an authority alone that has had enough. */
+/** The pause after an authority reports a limit without `Retry-After`. */
 const usualPauseMs = 60 * 60_000
 
-/** Says in words why an attempt has failed: what the authority said, and what helps. Errors of our own code stay as they are. */
+/**
+ * Returns the failure of an attempt for its owner: what the authority said, and what helps. An `AttemptError` is
+ * returned unchanged.
+ */
 export function explain(error: unknown): AttemptError {
   if (error instanceof AttemptError) return error
   if (error instanceof AcmeError)
@@ -45,8 +53,9 @@ export function explain(error: unknown): AttemptError {
 }
 
 /**
- * Says in words why the authority could not confirm a name: the problem of a challenge or of its order. It never makes others wait:
- * the servers of a name's owner can provoke it, even one that the authority takes for its own.
+ * Returns the reason why the authority could not confirm a name, from the problem of a challenge or its order. It never
+ * makes other certificates wait, because the servers of a name's owner can provoke any such problem, including problems
+ * that look like a fault of the authority.
  */
 export const explainChallenge = (problem: AcmeProblem): AttemptError =>
   refused(new AcmeError(problem.detail, { problem }), problem)
@@ -73,7 +82,7 @@ function unanswered(error: AcmeError): AttemptError {
   return new AttemptError('authority_error', message, facts, options)
 }
 
-/** The codes with which Node refuses a certificate. */
+/** The error codes of Node for a certificate that it does not trust. */
 const isTrustProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
 
 function rateLimited(
@@ -86,7 +95,7 @@ function rateLimited(
   return new AttemptError('rate_limited', message, { ...facts, retryAfterMs }, options)
 }
 
-/** The types of RFC 8555, section 6.7, with what they mean for the owner of a name. */
+/** The types of RFC 8555, section 6.7, with their meaning for the owner of a name. */
 const meanings: Readonly<Record<string, readonly [code: string, message: string]>> = {
   rejectedIdentifier: ['rejected_identifier', 'The certificate authority does not issue certificates for this name.'],
   unsupportedIdentifier: [
@@ -132,14 +141,14 @@ const unknown = [
   'The certificate authority refused the request. The server tries again automatically.',
 ] as const
 
-/** The authority chooses the name. */
+/** The type comes from the authority, so it may be any name. */
 const meaningOf = (type: string) => (Object.hasOwn(meanings, type) ? meanings[type] : undefined) ?? unknown
 
 function explainProblem(error: AcmeError, problem: AcmeProblem): AttemptError {
   return isItsOwn(error, problem) ? failed(error, problem) : refused(error, problem)
 }
 
-/** True for an error of the authority itself. Where it has too much to do, it says so as if it were a limit. */
+/** True for a fault of the authority itself. An overloaded authority may report it like a rate limit. */
 const isItsOwn = ({ status }: AcmeError, { type, detail }: AcmeProblem): boolean =>
   type === 'serverInternal' || (status !== null && status >= 500) || /^service busy\b/i.test(detail)
 
@@ -162,19 +171,23 @@ function refused(error: AcmeError, { type, detail }: AcmeProblem): AttemptError 
 
 const quoted = (detail: string): string => (detail === '' ? 'nothing more.' : `“${detail.replace(/\.$/, '')}”.`)
 
-/** Boulder may begin with what it was asked for: `Error creating new order :: …`. */
+/** Boulder may prefix the request: `Error creating new order :: …`. */
 const request = /^error [a-z ]+ :: /i
 
-/** Limits of the account and of the address of this server, and those in front of Let's Encrypt (`Rate limit for '/acme' reached`). */
+/**
+ * Limits for this server's account and address, and for requests to Let's Encrypt (`Rate limit for '/acme' reached`).
+ */
 const ofAll = /^(too many (new )?(orders|registrations|requests)\b|rate limit for '\/)/i
 
-/** `too many certificates (50) already issued for "example.com" …`. The limit for the same names has no name at that place. */
+/**
+ * `too many certificates (50) already issued for "example.com" …`. The limit for identical names has no domain there.
+ */
 const ofDomain = /^too many certificates (\(\d+\) )?already issued for:? "?[a-z0-9-]+(\.[a-z0-9-]+)+/i
 
 /**
- * Returns the certificates that a limit holds for, by the words in which Boulder tells of it (`ratelimits/limiter.go`). They are
- * looked for at the beginning alone: further on, the text quotes the names of tenants. Other texts are of the names that were asked
- * for, so that nobody can make others wait by a text that nobody knows.
+ * Returns the scope of a limit, from Boulder's wording (`ratelimits/limiter.go`). Only the beginning is checked,
+ * because later parts quote names of tenants. An unknown text applies only to the requested names, so that nobody can
+ * make others wait by it.
  */
 function scopeOfLimit(detail: string): PauseScope {
   const said = detail.replace(request, '')
@@ -182,21 +195,21 @@ function scopeOfLimit(detail: string): PauseScope {
   return ofDomain.test(said) ? 'domain' : 'names'
 }
 
-/** The document in which an authority says what is wrong (RFC 8555, section 6.7). */
+/** The problem document of an authority (RFC 8555, section 6.7). */
 interface AcmeProblem {
   /** The last part of its type, such as `rateLimited`. */
   readonly type: string
   readonly detail: string
 }
 
-/** Thrown when an authority refuses a request, or does not answer. */
+/** Thrown when an authority refuses a request or does not answer. */
 export class AcmeError extends Error {
   override readonly name = 'AcmeError'
-  /** Null when it did not answer as an authority does. */
+  /** Null when the answer is no problem document. */
   readonly problem: AcmeProblem | null
-  /** The status of its answer; null without one. */
+  /** The HTTP status of the answer; null without an answer. */
   readonly status: number | null
-  /** The time for which it asks to wait; 0 for none. */
+  /** The time that the authority asks to wait; 0 for none. */
   readonly retryAfterMs: number
 
   constructor(
@@ -214,18 +227,19 @@ export class AcmeError extends Error {
 const namespace = 'urn:ietf:params:acme:error:'
 const longestDetail = 400
 
-/** Returns the problem of a document; `undefined` for one that is none. Of several identifiers, that of the first one counts. */
+/** Returns the problem in a document; `undefined` when it has none. With several identifiers, the first one counts. */
 export function problemIn(document: unknown): AcmeProblem | undefined {
   if (typeof document !== 'object' || document === null) return undefined
   const { type, detail, subproblems } = document as Readonly<Record<string, unknown>>
   if (typeof type !== 'string' || !type.startsWith(namespace)) return undefined
   const found = { type: type.slice(namespace.length, namespace.length + 40), detail: plain(detail) }
   const [first] = Array.isArray(subproblems) ? subproblems : []
-  // Such as a CAA record of one of the names: the problem as a whole is then `malformed` or `compound`.
+  // The first subproblem is more specific, such as a CAA record of one name: the whole problem is then `malformed` or
+  // `compound`.
   return found.type === 'compound' || found.type === 'malformed' ? (problemIn(first) ?? found) : found
 }
 
-/** Returns a text that others wrote as one line for messages: cut, and without invisible characters. */
+/** Returns an external text as one line for messages: cut, and without invisible characters. */
 export function plain(text: unknown): string {
   if (typeof text !== 'string') return ''
   return text
@@ -234,7 +248,7 @@ export function plain(text: unknown): string {
     .slice(0, longestDetail)
 }
 
-/** Returns the milliseconds that a `Retry-After` asks for (RFC 9110, section 10.2.3); 0 for none. */
+/** Returns the wait in a `Retry-After` header in milliseconds (RFC 9110, section 10.2.3); 0 for none. */
 export function retryAfterMs(header: unknown, now: Date): number {
   if (typeof header !== 'string' || header.trim() === '') return 0
   if (/^\s*\d{1,9}\s*$/.test(header)) return Number(header) * 1000

@@ -5,11 +5,11 @@ import { request } from '../../platform/machine/http.ts'
 import type { ChallengeAnswer, ChallengeKind } from './acme.ts'
 import { AttemptError } from './errors.ts'
 
-/** Resolves with the text that this server's edge answers at a path of a host; null when it does not answer. */
+/** Resolves with the text that this server's edge answers for a path of a host; null when it does not answer. */
 type AskEdge = (host: string, path: string, signal: AbortSignal) => Promise<string | null>
 
 export interface Http01Dependencies {
-  /** Lets every edge of this server answer with a text at a path; null ends that. */
+  /** Makes every edge of this server answer with a text at a path; null removes the answer. */
   readonly answerAt: (path: string, body: string | null) => Promise<void>
   readonly askEdge: AskEdge
   readonly resolver: Pick<Resolver, 'resolve'>
@@ -22,7 +22,7 @@ export const challengeFolder = '/.well-known/acme-challenge/'
 const lookEveryMs = 250
 const visibleWithinMs = 10_000
 
-/** The proof by a text at port 80. */
+/** The proof by a text on port 80 (http-01). */
 export function createHttp01({ answerAt, askEdge, resolver, logger }: Http01Dependencies): ChallengeKind {
   const pathOf = ({ token }: ChallengeAnswer) => `${challengeFolder}${token}`
   return {
@@ -40,7 +40,10 @@ export function createHttp01({ answerAt, askEdge, resolver, logger }: Http01Depe
   }
 }
 
-/** A name without an address cannot be proved. A resolver that fails tells nothing: the authority has another one. */
+/**
+ * Rejects when the name has no address, because it cannot be proved. An error of the resolver proves nothing, because
+ * the authority uses another resolver.
+ */
 async function assertInDns(resolver: Pick<Resolver, 'resolve'>, name: string, signal: AbortSignal): Promise<void> {
   const found = await Promise.all((['A', 'AAAA'] as const).map((type) => resolver.resolve(name, type, signal)))
   if (found.some(({ outcome }) => outcome === 'found' || outcome === 'failed')) return
@@ -72,7 +75,7 @@ async function untilVisible(
 const timeoutMs = 3_000
 const mostBytes = 10_000
 
-/** Asks the edge of this machine at its port for HTTP, whatever DNS says: routers seldom lead a request back inside. */
+/** Asks the edge of this machine at its HTTP port, regardless of DNS: routers seldom send a request back inside. */
 export function createAskEdge(port: number): AskEdge {
   return (host, path, signal) =>
     new Promise((resolve, reject) => {

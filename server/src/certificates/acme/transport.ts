@@ -4,19 +4,18 @@ import type { axios } from 'acme-client'
 import type { Dispatcher } from 'undici'
 import { AcmeError, problemIn, retryAfterMs } from './errors.ts'
 
-/** The time for one request, its answer included. */
+/** The time for one request, including its answer. */
 const requestTimeoutMs = 30_000
-/** More than any chain of certificates. */
+/** More than any certificate chain. */
 const mostBytes = 1024 * 1024
 
-/** The ACME library. */
 export type Library = typeof import('acme-client')
 type Adapter = Extract<typeof axios.defaults.adapter, (...args: never[]) => unknown>
 type Request = Parameters<Adapter>[0]
 
-/** The connections to an authority. The library's requests within `use` take them. */
+/** The connections to an authority, which the library uses for requests within `use`. */
 export interface Transport {
-  /** Runs `work`, whose requests end when the signal aborts. */
+  /** Runs `work`. Its requests end when the signal aborts. */
   use<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -29,7 +28,7 @@ interface Connections {
 
 const current = new AsyncLocalStorage<Connections>()
 
-/** Loads the library. Its requests take the transport in which they are made; outside of one they fail. */
+/** Loads the library. Its requests use the transport whose `use` they run in; outside of `use` they fail. */
 export async function loadLibrary(): Promise<Library> {
   const library = (await import('acme-client')).default
   library.axios.defaults.adapter = send
@@ -37,9 +36,9 @@ export async function loadLibrary(): Promise<Library> {
 }
 
 /**
- * Makes the connections to an authority.
+ * Creates the connections to an authority.
  *
- * @param ca the file with the certificates that its own is checked by; null for those of the public authorities
+ * @param ca the file with the root certificates that its own certificate is checked against; null for the public roots
  */
 export async function createTransport(ca: string | null): Promise<Transport> {
   const { Agent, request } = await import('undici')
@@ -52,8 +51,9 @@ export async function createTransport(ca: string | null): Promise<Transport> {
 }
 
 /**
- * Sends a request of the library, which has no signals and no deadlines of its own, and waits by itself when it is told to try later.
- * Answers with a problem become errors, except for a nonce that is too old: the library repeats that request itself.
+ * Sends a request of the library. The library has no signals and no deadlines, and waits on its own when it is told to
+ * try later. Therefore problem answers become errors, except for an outdated nonce: the library repeats that request
+ * itself.
  */
 const send: Adapter = async (config) => {
   const connections = current.getStore()

@@ -19,7 +19,9 @@ interface Parameter {
   readonly option: Option
 }
 
-/** `fairlead api <operation>`: every operation that an API key may call, generated from the table of operations. */
+/**
+ * `fairlead api <operation>`: one command for each operation that an API key may call, generated from the operations.
+ */
 export function apiCommand(): Command {
   const api = new Command('api')
     .description('call an operation of the API, on this server or another one')
@@ -47,7 +49,7 @@ function operationCommand(operation: Operation): Command {
     command.requiredOption('--file <path>', 'the file to upload')
     if (operation.upload === 'multipart/form-data') command.option('--name <name>', 'the name to store it under')
   }
-  // Computed only when the help is shown.
+  // Lazy: only the help needs it.
   command.addHelpText('after', () => bodyHelp(operation))
   return command.action((flags: Flags) => call(operation, parameters, flags))
 }
@@ -86,7 +88,7 @@ async function call(operation: Operation, parameters: readonly Parameter[], flag
   })
 }
 
-/** Returns the client's method for an operation. It is untyped, because the operation is known only at run time. */
+/** Returns the untyped client method of an operation, which is known only at run time. */
 function methodOf(client: unknown, { name }: Operation): (input: unknown) => Promise<unknown> {
   const [group = '', verb = ''] = name.split('.')
   const method = (client as Record<string, Record<string, (input: unknown) => Promise<unknown>>>)[group]?.[verb]
@@ -105,7 +107,7 @@ async function bodyOf(operation: Operation, { data, file, name }: Flags): Promis
   try {
     return JSON.parse(given) as unknown
   } catch {
-    // The parser's own message would quote the text, which may hold secrets.
+    // The message of the parser would quote the text, which may contain secrets.
     throw new CommandError('--data is not JSON.')
   }
 }
@@ -116,7 +118,7 @@ async function readText(path: string): Promise<string> {
   })
 }
 
-/** Opens a file, which is read while it is sent. */
+/** Opens a file, whose bytes are read during the upload. */
 async function openFile(path: string): Promise<Blob> {
   const found = await stat(path).catch(() => undefined)
   if (!found?.isFile()) throw new CommandError(`There is no file ${path}.`)
@@ -133,7 +135,7 @@ function formOf(file: Blob, filename: string, name: string | undefined): FormDat
 const width = 100
 const indent = '      '
 
-/** Returns the fields of an operation's body, for the help of its command; empty without a body. */
+/** Returns the help text on the body fields of an operation; empty without a body. */
 export function bodyHelp({ body }: Pick<Operation, 'body'>): string {
   if (body === undefined) return ''
   const fields = fieldsOf(schemaOf(body, 'input')).map(({ path, type, required, description, range, details }) =>

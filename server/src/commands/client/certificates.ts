@@ -17,10 +17,9 @@ interface UploadFlags extends Flags {
 
 type Certificate = ResponseBody<'certificates.get'>
 
-/** No certificate with its chain and no key comes near it. */
+/** Far more than any certificate chain or key. */
 const mostBytes = 1_000_000
 
-/** `fairlead certificates list|upload|renew` */
 export function certificatesCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) => withLocalOption(new Command(name).description(description), local)
   return new Command('certificates')
@@ -88,7 +87,7 @@ async function renew({ client }: Connection, named: string): Promise<void> {
   process.stderr.write(`${what} goes on at the server: fairlead certificates list\n`)
 }
 
-/** Finds the certificate of a name that the server obtains. Throws a `CommandError` when there is none, or more than one. */
+/** Finds the automatic certificate of a name. Throws a `CommandError` when there is none, or more than one. */
 async function certificateNamed(client: Connection['client'], name: string): Promise<Certificate> {
   const found: Certificate[] = []
   for await (const { certificates } of client.certificates.list.pages()) {

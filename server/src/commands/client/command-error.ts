@@ -5,7 +5,7 @@ export class CommandError extends Error {
   override readonly name = 'CommandError'
 }
 
-/** Ends the command with a status when everything was said already. */
+/** Ends the command with an exit status and without a further message. */
 export class Ended extends Error {
   override readonly name = 'Ended'
   readonly status: number
@@ -16,7 +16,7 @@ export class Ended extends Error {
   }
 }
 
-/** Returns a parser of an option's value; commander reports its error with the name of the option. */
+/** Returns a parser for the value of an option. Commander reports its error with the name of the option. */
 export function wholeNumber(least: number, most: number): (given: string) => number {
   return (given) => {
     const value = Number(given)

@@ -12,12 +12,12 @@ import { explain } from './errors.ts'
 import { withJobKey } from './job-key.ts'
 import { say, telling } from './wait.ts'
 
-/** A server as the commands of users reach it. */
+/** The connection of a user's command to a server. */
 export interface Connection {
   /** The address of the API, which ends with `/v1`. */
   readonly baseUrl: string
   readonly client: Client
-  /** The job of a CI whose key is used, if it is one. */
+  /** The CI job whose key is used; null outside a CI job. */
   readonly job: CiJob | null
   /** Returns the newest response of the client. */
   readonly lastResponse: () => Response | undefined
@@ -25,7 +25,7 @@ export interface Connection {
 
 export interface Wanted {
   readonly dataDir?: string | undefined
-  /** The project whose rules of trust a job of a CI is measured by. */
+  /** The project whose trust rules apply to a CI job. */
   readonly project?: string | undefined
 }
 
@@ -45,7 +45,7 @@ export async function withServer<T>(
   })
 }
 
-/** How long a server may give no answer to a request and its repetitions. */
+/** How long a server may leave a request and its repetitions unanswered. */
 const patienceMs = 5 * 60_000
 
 function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: CiJob | null): Connection {
@@ -74,13 +74,13 @@ function connect(config: ClientConfig & { readonly fetch?: typeof fetch }, job: 
 
 interface Found {
   readonly config: ClientConfig
-  /** The file that the key is kept in, if it is. */
+  /** The file that holds the key, if any. */
   readonly loginFile: string | undefined
 }
 
 /**
- * Finds the server: of the option, of the environment, of `fairlead login`, and then one of the same user that runs on this machine. A
- * server that is found by its data directory gives a key, which is kept as by a login.
+ * Finds the server by the option, the environment, `fairlead login`, and then as a server of the same user on this
+ * machine. A server that is found by its data directory gives a key, which is stored as by a login.
  */
 async function findServer(local: LocalServer | undefined, dataDir: string | undefined): Promise<Found> {
   const { given, loginFile, hasDataDirectory } = loadClientSettings()
@@ -94,7 +94,7 @@ async function findServer(local: LocalServer | undefined, dataDir: string | unde
   return { config, loginFile }
 }
 
-/** Prints the choice of a server that neither an option nor the environment names. */
+/** Prints the chosen server, unless an option or the environment names it. */
 function sayUsed(found: Found): Found {
   say(`using the server at ${found.config.baseUrl.replace(/\/v1$/, '')} (fairlead login)`)
   return found
@@ -139,7 +139,7 @@ async function readLogin(path: string): Promise<ClientConfig | undefined> {
   }
 }
 
-/** Keeps the address and the key of a server for this user alone. Returns the path of the file. */
+/** Stores the address and the key of a server in a file that only this user can read. Returns its path. */
 export async function storeLogin({ baseUrl, apiKey }: ClientConfig): Promise<string> {
   const { loginFile: path } = loadClientSettings()
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -156,13 +156,13 @@ export async function storeLogin({ baseUrl, apiKey }: ClientConfig): Promise<str
   )
 }
 
-/** The server of this machine, which only the server's own command knows: the command of the package has none. */
+/** The server on this machine. Only the server's own command line can find it; `@fairlead/cli` cannot. */
 export interface LocalServer {
   /** Returns the option that names its data directory. */
   readonly option: () => Option
   /**
-   * Finds a server that runs on this machine, of a server that this user runs, and makes and keeps a key of it, unless the kept
-   * one is of that server. Resolves to `undefined` when there is none. Of commands that do so at once, one makes the key.
+   * Finds a server that this user runs on this machine. Creates and stores a key, unless the stored key belongs to that
+   * server. Resolves to `undefined` when there is no server. Concurrent commands create only one key.
    */
   readonly logIn: (given: {
     readonly dataDir: string | undefined
@@ -172,7 +172,7 @@ export interface LocalServer {
   }) => Promise<ClientConfig | undefined>
 }
 
-/** Adds the option that names a server of this machine, where there can be one. */
+/** Adds the option that names a server on this machine, if the command line supports it. */
 export function withLocalOption(command: Command, local: LocalServer | undefined): Command {
   return local === undefined ? command : command.addOption(local.option())
 }

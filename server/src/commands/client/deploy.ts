@@ -91,7 +91,7 @@ async function promote(connection: Connection, source: string, from_deployment_i
   await runDeployment(connection, project, { name, from_deployment_id, ...variables }, flags)
 }
 
-/** Deploys a container image, as an app of its name unless another one is given. */
+/** Deploys a container image. The app has the name of the image unless the flags name another app. */
 async function deployImage(connection: Connection, source: string, image: string, flags: DeployFlags): Promise<void> {
   assertOnlySource('--image', source, flags)
   const reference = parseImageReference(image)
@@ -103,7 +103,7 @@ async function deployImage(connection: Connection, source: string, image: string
   await runDeployment(connection, project, { name, image, ...more }, flags)
 }
 
-/** @throws CommandError for a volume without a name and a path; the server says what else is wrong with one */
+/** @throws CommandError for a volume without a name and a path; the server checks the rest */
 function volumesFor({ volume }: DeployFlags): { volumes?: Record<string, string> } {
   if (volume === undefined) return {}
   const parse = (text: string): [string, string] => {
@@ -123,7 +123,7 @@ function assertOnlySource(option: string, source: string, { branch, root, image,
   throw new CommandError(`${option} has its own source: give no folder or address, and none of ${others}.`)
 }
 
-/** True for addresses of git, the form `user@host:path` included, that are no folders here. */
+/** True for git addresses, including `user@host:path`, that are not local folders. */
 const isAddress = (source: string): boolean =>
   /^[a-z][a-z+]*:\/\//i.test(source) || (/^[\w.-]+@[\w.-]+:/.test(source) && !existsSync(source))
 
@@ -144,11 +144,11 @@ async function deployFolder(connection: Connection, folder: string, flags: Deplo
   const { client, baseUrl, job } = connection
   const checkedOut = await readRepository(folder)
   const variables = await variablesFor(flags)
-  // Jobs of a CI check out a commit without its branch.
+  // CI jobs check out a commit without its branch.
   const local = { ...checkedOut, branch: checkedOut.branch ?? job?.branch ?? null }
   const stored = await readLink(local.root)
   const link = stored?.url === baseUrl ? stored : undefined
-  // The app of the link belongs to its project.
+  // The link names an app of the linked project, so another project makes it useless.
   const ofLink = flags.project === undefined ? link?.app : undefined
   const name = flags.name ?? ofLink ?? job?.repository ?? nameFor(local.root)
   const project = await projectFor(client, { named: flags.project, link, name })
@@ -172,14 +172,14 @@ function announce(
   if (local !== undefined) warnOfChanges(local)
 }
 
-/** Says how many files are not deployed as they are. */
+/** Warns about changes that are not committed, and so are not deployed. */
 export function warnOfChanges({ changed }: LocalCommit): void {
   if (changed === 0) return
   const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
   process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
 }
 
-/** Sends the files of a commit to a project, and returns the id of the source that a deployment can be created with. */
+/** Uploads the files of a commit to a project, and returns the id of the source for a deployment. */
 export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
   return withCleanUp(
@@ -194,7 +194,7 @@ export async function uploadCommit({ client }: Connection, { id }: Project, loca
 const rootFor = (latest: Deployment | undefined, { root = latest?.root ?? undefined }: DeployFlags) =>
   root === undefined ? {} : { root }
 
-/** Returns the variables that are given. The app has them from then on, beside those that it has. */
+/** Returns the given variables. They are added to the variables of the app. */
 async function variablesFor({
   env = [],
   envFile,
@@ -206,7 +206,6 @@ export interface DeploymentFlags {
   readonly json?: boolean
 }
 
-/** Creates a deployment and follows it to its end, as `followToEnd` does. */
 export async function runDeployment(
   connection: Connection,
   project: Project,
@@ -219,8 +218,8 @@ export async function runDeployment(
 
 /**
  * Follows a deployment to its end. The log goes to standard error, the address (or the deployment as JSON) to
- * standard output. The exit status is 0 when it runs, 1 when it does not, and 130 after Ctrl+C, which ends nothing but this
- * command.
+ * standard output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends
+ * only this command.
  */
 export async function followToEnd(
   { client }: Connection,
@@ -247,7 +246,7 @@ export async function followToEnd(
     process.stderr.write(`\n${goesOn}`)
     throw new Ended(130)
   }
-  // Since the command began, so that the upload counts, too.
+  // The time since the start of the command includes the upload.
   const seconds = process.uptime().toFixed(1)
   const steps = stepTimes(outcome)
   if (steps !== '') process.stderr.write(`${steps}\n`)
@@ -255,7 +254,7 @@ export async function followToEnd(
   report(outcome, seconds, json ?? false)
 }
 
-/** Returns the duration of each step that has ended, in one line; empty for servers of older versions, which tell none. */
+/** Returns the duration of each finished step, in one line; empty for older servers, which report no steps. */
 function stepTimes({ steps = [] }: Partial<Pick<Deployment, 'steps'>>): string {
   return steps
     .flatMap(({ name, started_at, finished_at }) => {

@@ -134,14 +134,14 @@ export interface DomainOfApp extends NamedApp {
   readonly domain: Domain
 }
 
-/** Few enough for the limit of checks of a name. */
+/** Long enough to stay below the limit on checks of a name. */
 const checkEveryMs = 15_000
 const readEveryMs = 3_000
 
-/** Finds a domain of an app by its name, as people or DNS write it. Throws a `CommandError` when there is none. */
+/** Finds a domain of an app by its Unicode or DNS name. Throws a `CommandError` when there is none. */
 export async function domainNamed(app: NamedApp, text: string): Promise<DomainOfApp> {
   const written = text.toLowerCase().replace(/\.$/, '')
-  // A wildcard is no host name, of which it has the rest.
+  // A wildcard is not a host name; only the part after `*.` is.
   const [, star = '', rest = ''] = /^(\*\.)?(.*)$/.exec(written) ?? []
   const name = star + domainToASCII(rest)
   const { connection, params } = app
@@ -152,13 +152,13 @@ export async function domainNamed(app: NamedApp, text: string): Promise<DomainOf
   throw new CommandError(`The app has no domain ${text}.`)
 }
 
-/** True when visitors get the app at the domain: its DNS was found right, and a certificate that it waits for is there. */
+/** True when visitors reach the app at the domain: its DNS is right, and no certificate is pending. */
 export const isServed = ({ status, certificate }: Domain): boolean =>
   status !== 'pending' && certificate?.status !== 'pending'
 
 /**
- * Waits until a domain is served, and prints its problems whenever they change. Resolves to undefined when it is not after
- * `deadlineMs`. A server that does not answer for a while is asked again.
+ * Waits until a domain is served, and prints its problems whenever they change. Resolves to undefined when the domain
+ * is not served after `deadlineMs`. Asks again when the server does not answer for a while.
  */
 export async function untilServed(
   { connection, params, domain }: DomainOfApp,
@@ -174,7 +174,7 @@ export async function untilServed(
     const isDue = performance.now() >= checkAt
     if (isDue) checkAt = performance.now() + checkEveryMs
     const read = await (isDue ? client.domains.check(at) : client.domains.get(at)).catch(orLater)
-    // A certificate is asked for after the DNS was found right: until it is known, it is as if there were none.
+    // The server requests a certificate only after the DNS check, so the first answer may not have it yet.
     if (read !== undefined && isServed(read) && (read.certificate !== null || wasServed)) return read
     wasServed = read !== undefined && isServed(read)
     const found = JSON.stringify(read?.problems ?? [])
@@ -185,7 +185,7 @@ export async function untilServed(
   return undefined
 }
 
-/** A domain that was removed meanwhile, or a key that was revoked, does not come back. */
+/** Throws a final error, such as a removed domain or a revoked key. Ignores errors that may pass. */
 function orLater(error: unknown): undefined {
   const isForGood = error instanceof ApiError && error.status < 500 && !('retry_after' in error.details)
   if (isForGood) throw error

@@ -124,16 +124,16 @@ async function appOf(connection: Connection, { app, project: named }: EnvFlags):
 
 const stateOf = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.list({ params })
 
-/** Makes the variables of the app's deployment those of the app: otherwise they would take precedence over a change. */
+/** Copies the variables of the deployment to the app. Otherwise they would take precedence over a change of the app. */
 const adopt = ({ connection, params }: AppOfServer): Promise<State> => connection.client.variables.adopt({ params })
 
-/** Throws a `CommandError` for a name that neither the app nor its deployment has. */
+/** Throws a `CommandError` for a variable that neither the app nor its deployment has. */
 function assertHas({ variables, env_vars }: State, names: readonly string[], app: string): void {
   const missing = names.find((name) => !env_vars.includes(name) && !variables.some((each) => each.name === name))
   if (missing !== undefined) throw new CommandError(`The app ${app} has no variable ${missing}.`)
 }
 
-/** Throws a `CommandError` for variables that the server would refuse, which a name or a value alone decides. */
+/** Throws a `CommandError` for a name or value that the server would refuse. */
 function assertValid(set: Readonly<Record<string, string>> = {}): void {
   const read = variablesSchema.safeParse(set)
   const [first] = read.error?.issues ?? []
@@ -166,7 +166,7 @@ async function apply({ connection, project, params }: AppOfServer, flags: EnvFla
   await followToEnd(connection, project, created, flags)
 }
 
-/** Prints plain variables as `NAME=value`, and the names of the others. */
+/** Prints plain variables as `NAME=value`, and only the names of secret variables. */
 function print(state: State, { json }: EnvFlags): void {
   if (json) return void process.stdout.write(`${JSON.stringify(state, null, 2)}\n`)
   const lines = new Map(state.env_vars.map((name) => [name, name]))

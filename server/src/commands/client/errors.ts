@@ -3,13 +3,13 @@ import { CommandError } from './command-error.ts'
 
 interface Server {
   readonly baseUrl: string
-  /** The CI whose job has a key without a login. */
+  /** The CI whose job gets a key without a login. */
   readonly ci?: string
-  /** The file that the key is kept in, if it is. */
+  /** The file that holds the key, if any. */
   readonly loginFile?: string | undefined
 }
 
-/** Turns an error of the client into a message for the user of the command. */
+/** Turns a client error into a message for the user of the command. */
 export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unknown {
   if (error instanceof ApiError) {
     const { field, errors = [] } = error.details
@@ -34,7 +34,7 @@ export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unk
   return reason === undefined ? error : new CommandError(`${baseUrl} does not answer: ${reason}`)
 }
 
-/** Returns why a server gives no answer, or none of its API; undefined for another error, a refusal included. */
+/** Returns why a server gives no API answer; undefined for other errors, including refusals. */
 export function reasonOfSilence(error: unknown): string | undefined {
   if (error instanceof ApiError) return error.status < 500 ? undefined : error.message
   if (error instanceof Error && error.name === 'TimeoutError') return error.message
@@ -43,11 +43,11 @@ export function reasonOfSilence(error: unknown): string | undefined {
   return (error.cause as NodeJS.ErrnoException).code ?? error.cause.message
 }
 
-/** Returns the error of a server that has been silent for too long. */
+/** Returns the error for a server that has been silent for too long. */
 export const noAnswer = (ms: number): DOMException =>
   new DOMException(`no answer for ${Math.round(ms / 1000)} s`, 'TimeoutError')
 
-/** Says how to get a key with more permissions. */
+/** Returns advice on how to get a key with more permissions. */
 const moreRights = (ci: string | undefined): string =>
   ci === undefined
     ? 'fairlead login gets a key with all permissions; Settings → API Keys in the dashboard makes one with those that you choose'

@@ -13,7 +13,7 @@ export interface Project {
 
 export type Deployment = ResponseBody<'deployments.get'>
 
-/** The parameters of the operations on what belongs to an app. */
+/** The path parameters of operations on an app. */
 export interface AppParams {
   readonly project_id: string
   readonly app_id: string
@@ -25,7 +25,7 @@ export interface FoundApp {
   readonly latest: Deployment
 }
 
-/** Finds the project that is named by its id or its name. Throws a `CommandError` when several have the name. */
+/** Finds a project by id or name. Throws a `CommandError` when several projects have the name. */
 export async function findProject(client: Client, named: string): Promise<Project | undefined> {
   if (isId('project', named)) return client.projects.get({ params: { project_id: named } })
   const same = (await allProjects(client)).filter(({ name }) => name === named)
@@ -36,7 +36,10 @@ export async function findProject(client: Client, named: string): Promise<Projec
   return same[0]
 }
 
-/** Finds or makes the project to deploy to: the one that is named, that of the link, or one with the name of the app. */
+/**
+ * Finds or creates the project to deploy to: the named project, the linked project, or a project with the name of the
+ * app.
+ */
 export async function projectFor(
   client: Client,
   given: { readonly named: string | undefined; readonly link: Link | undefined; readonly name: string },
@@ -50,7 +53,7 @@ export async function projectFor(
   return { ...(await client.projects.create({ body: { name } })), isNew: true }
 }
 
-/** A project that was deleted since, or that this key does not see, is no error. */
+/** Returns undefined for a linked project that was deleted, or that this key cannot see. */
 async function linkedProject(client: Client, { project }: Link): Promise<Project | undefined> {
   return client.projects.get({ params: { project_id: project } }).catch((error: unknown) => {
     if (error instanceof ApiError && (error.code === 'not_found' || error.code === 'forbidden')) return undefined
@@ -58,7 +61,6 @@ async function linkedProject(client: Client, { project }: Link): Promise<Project
   })
 }
 
-/** Returns the newest deployment of an app. */
 export async function latestOf(client: Client, project_id: string, app: string): Promise<Deployment | undefined> {
   const found = await findDeployment(client, project_id, app)
   return found && client.deployments.get({ params: { project_id, id: found.id } })
@@ -73,8 +75,8 @@ async function findDeployment(client: Client, project_id: string, app: string) {
 }
 
 /**
- * Finds an app that was deployed: by its name, or that of the folder's link. Without `--project` and a link, it looks in all
- * projects. Throws a `CommandError` when there is none, or more than one.
+ * Finds a deployed app by its name or by the link of the folder. Without `--project` and a link, searches all projects.
+ * Throws a `CommandError` when there is no such app, or more than one.
  */
 export async function findApp(
   { client, baseUrl }: Connection,
@@ -100,7 +102,7 @@ export async function findApp(
   throw new CommandError(`Several projects have an app ${name}: ${projects}. Give --project.`)
 }
 
-/** Finds an app as `findApp` does, and returns its project with the parameters of the operations on it. */
+/** Finds an app as `findApp` does, and returns its project and the path parameters of its operations. */
 export async function findAppParams(
   connection: Connection,
   given: Parameters<typeof findApp>[1],
@@ -114,7 +116,7 @@ export async function findAppParams(
   throw new CommandError(`There is no app ${name}.`)
 }
 
-/** Finds a project: the one that is named, that of the folder's link, or the only one. Throws a `CommandError`. */
+/** Finds the named project, the linked project of the folder, or the only project. Throws a `CommandError`. */
 export async function findOneProject(
   { client, baseUrl }: Connection,
   given: { readonly project: string | undefined; readonly folder: string },
@@ -147,7 +149,7 @@ export interface AppFlags {
   readonly dataDir?: string
 }
 
-/** An app of a server, as a command finds it. */
+/** An app that a command has found, with its connection. */
 export interface NamedApp {
   readonly connection: Connection
   readonly project: Project
@@ -165,7 +167,7 @@ export const appCommand = (name: string, description: string, local: LocalServer
     local,
   )
 
-/** Does something with the app of this name. */
+/** Runs `work` with the app of this name. */
 export function withNamedApp(
   local: LocalServer | undefined,
   flags: AppFlags,

@@ -11,7 +11,6 @@ interface CredentialFlags extends AppFlags {
 
 type GitAccess = ResponseBody<'gitCredentials.get'>
 
-/** `fairlead git show|token|deploy-key|remove|forget APP` */
 export function gitCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) => appCommand(name, description, local)
   const at = (app: string, flags: AppFlags, work: (app: NamedApp) => Promise<void>) =>

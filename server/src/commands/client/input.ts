@@ -5,14 +5,14 @@ import { parseDotenv } from '../../contract/dotenv.ts'
 import { CommandError } from './command-error.ts'
 import { say } from './wait.ts'
 
-/** Short for a person, and long for a program that has begun. */
+/** A short wait for a person, but long enough for a program that writes to the pipe. */
 const sayAfterMs = 2_000
 
 /**
- * Reads standard input to its end, which may never come, such as in a service whose input is a pipe that nobody writes to: the
- * command says what it waits for.
+ * Reads standard input to its end. After a while it prints what it waits for, because the end may never come, for
+ * example in a service whose input is an unused pipe.
  *
- * @param what names it, such as `the key`
+ * @param what names the input, such as `the key`
  */
 export async function textOfInput(
   what: string,
@@ -27,9 +27,9 @@ export async function textOfInput(
 }
 
 /**
- * Reads a secret from standard input: arguments are in process lists and histories.
+ * Reads a secret from standard input, because arguments appear in process lists and shell histories.
  *
- * @param what names it, such as `token`; `example` is a command that gives it
+ * @param what names the secret, such as `token`; `example` is a command that prints it
  */
 export async function secretOfInput(what: string, example: string): Promise<string> {
   const secret = process.stdin.isTTY ? '' : (await textOfInput(`the ${what}`)).trim()
@@ -38,8 +38,8 @@ export async function secretOfInput(what: string, example: string): Promise<stri
 }
 
 /**
- * Reads variables given as `NAME=value` and as a dotenv file; those of the arguments count. Throws a `CommandError`, which
- * never quotes a value.
+ * Reads variables from `NAME=value` arguments and a dotenv file. Arguments take precedence. Throws a `CommandError`,
+ * which never quotes a value.
  */
 export async function readVariables(
   given: readonly string[],

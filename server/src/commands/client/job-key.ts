@@ -8,19 +8,19 @@ import { withCleanUp } from './clean-up.ts'
 import { CommandError } from './command-error.ts'
 import { explain } from './errors.ts'
 
-/** A client's settings; its `fetch` sends the key that is valid at that moment. */
+/** The settings of a client. Its `fetch` sends the key that is valid at the time of the request. */
 export interface JobConfig extends ClientConfig {
   readonly fetch: typeof fetch
 }
 
 type Target = CiJob & { readonly baseUrl: string }
 
-/** How long the end waits for a key that was asked for, and then for the answers that the keys have ended. */
+/** How long the end waits for a requested key, and then for the revocation of the keys. */
 const endMs = 5_000
 
 /**
- * Exchanges the identity of a CI's job for a key of one project, runs `work` with it, and ends the key. Another one is
- * asked for before it expires: a build may take longer.
+ * Exchanges the identity of a CI job for a key of one project, runs `work` with the key, and revokes it. Requests the
+ * next key before a key expires, because a build may take longer.
  */
 export async function withJobKey<T>(
   job: Target,
@@ -39,13 +39,13 @@ export async function withJobKey<T>(
       const first = await keys.current()
       return await work({ baseUrl: job.baseUrl, apiKey: first, fetch: fetchWith(keys.current) })
     } catch (error) {
-      // The cause says what the CI lacks.
+      // The cause says what is missing in the CI job.
       throw withRule(explain(error instanceof NoTokenError ? error.cause : error, job), keys.refused(error))
     }
   })
 }
 
-/** Adds the command by which the project would trust the job. */
+/** Adds the command that makes the project trust the job. */
 function withRule(error: unknown, rule: string | null): unknown {
   if (rule === null || !(error instanceof CommandError)) return error
   return new CommandError(
@@ -53,7 +53,7 @@ function withRule(error: unknown, rule: string | null): unknown {
   )
 }
 
-/** The key is read for each request, so that a client keeps working when it is replaced. */
+/** Returns a `fetch` that reads the key for each request, so that a client can use the next key. */
 const fetchWith =
   (current: () => Promise<string>): typeof fetch =>
   async (target, init) => {
@@ -62,7 +62,7 @@ const fetchWith =
     return fetch(target, { ...init, headers })
   }
 
-/** Exchanges the tokens of the job for keys, of which the former ones live on until they expire or are ended. */
+/** Exchanges tokens of the job for keys. Earlier keys stay valid until they expire or `end` revokes them. */
 function createKeys(job: Target, projectId: string) {
   const address = new URL(job.baseUrl).origin
   const made: string[] = []
@@ -80,13 +80,13 @@ function createKeys(job: Target, projectId: string) {
   return {
     current: () => exchange.key(),
 
-    /** Returns the rule that would allow the last token, where the server has no key for it because of its rules. */
+    /** Returns the trust rule that would allow the last token, when no rule of the server allows it; otherwise null. */
     refused(error: unknown): string | null {
       const isRefused = error instanceof ApiError && error.code === 'forbidden' && made.length === 0
       return isRefused ? ruleFor(token, projectId) : null
     },
 
-    /** Ends all keys that were made. One that cannot be ended expires by itself. */
+    /** Revokes all keys. A key that cannot be revoked expires later. */
     async end(): Promise<void> {
       await endedOrAborted(exchange.end(), AbortSignal.timeout(endMs))
       const signal = AbortSignal.timeout(endMs)
@@ -98,8 +98,8 @@ function createKeys(job: Target, projectId: string) {
 const timeoutMs = 30_000
 
 /**
- * Returns a function that gets an OIDC token of the job for an audience: another one each time, because a server accepts
- * each only once. It rejects with a `CommandError` that says how to get one; no message has a part of a token.
+ * Returns a function that gets an OIDC token of the job for an audience. Each call gets a new token, because a server
+ * accepts a token only once. Rejects with a `CommandError` that says how to get a token; no message quotes a token.
  */
 function tokensOf({ ci, tokens }: CiJob, audience: string): () => Promise<string> {
   let used = 0
@@ -125,7 +125,7 @@ async function read(ci: string, from: CiTokens, audience: string, used: number):
   )
 }
 
-/** The protocol of the runners of GitHub and Forgejo. */
+/** Requests a token by the protocol of the GitHub and Forgejo runners. */
 async function request(
   ci: string,
   { url, bearer }: { readonly url: string; readonly bearer: string },
@@ -160,19 +160,19 @@ function run(ci: string, program: string, args: readonly string[]): Promise<stri
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** The claims of a repository and of its id, by issuer: GitHub and Forgejo, GitLab, Buildkite, CircleCI. */
+/** The claims that name a repository, by issuer: GitHub and Forgejo, GitLab, Buildkite, CircleCI. */
 const names = ['repository', 'project_path', 'oidc.circleci.com/vcs-origin']
 const ids = ['repository_id', 'project_id', 'pipeline_id', 'oidc.circleci.com/project-id']
 
 /**
- * Returns the command by which a project trusts the repository of a token, as far as its claims tell; null when they tell no
- * repository. It is for people: the server alone decides.
+ * Returns the command that makes a project trust the repository of a token; null when the claims name no repository.
+ * Only advice for a person: the server decides.
  */
 function ruleFor(token: string, project: string): string | null {
   const claims = claimsOf(token)
   const text = (name: string): string | undefined => {
     const value = claims[name]
-    // Nothing that a shell would read as more than a word.
+    // Only characters that a shell reads as one word.
     return typeof value === 'string' && /^[\w./:@-]{1,255}$/.test(value) ? value : undefined
   }
   const first = (of: readonly string[]) => of.map(text).find((value) => value !== undefined)

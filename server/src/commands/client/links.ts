@@ -5,7 +5,6 @@ import type { LocalServer } from './connection.ts'
 import { type AppFlags, appCommand, type NamedApp, withNamedApp } from './find-app.ts'
 import { printable } from './logs.ts'
 
-/** `fairlead links list|add|remove APP` */
 export function linksCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) => appCommand(name, description, local)
   return new Command('links')

@@ -13,7 +13,7 @@ import { textOfInput } from './input.ts'
 import { printable } from './logs.ts'
 import { openBrowser } from './open.ts'
 
-/** `fairlead login [URL]`: keeps the address and a key of a server for the other commands of this user. */
+/** `fairlead login [URL]`: stores the address and a key of a server for other commands of this user. */
 export function loginCommand(local?: LocalServer): Command {
   const command = new Command('login')
     .description('keep the address and an API key of a server for deploy, logs, open, env and api')
@@ -41,7 +41,7 @@ export function loginCommand(local?: LocalServer): Command {
 }
 
 async function logInLocally(local: LocalServer | undefined, dataDir: string | undefined): Promise<ClientConfig> {
-  // It is kept when it was tried.
+  // The caller stores the key after it has tried the key.
   const login = { kept: async () => undefined, keep: async () => undefined }
   const found = await local?.logIn({ dataDir, hasDataDirectory: false, ...login })
   if (found !== undefined) return found
@@ -61,13 +61,13 @@ async function logIn(url: string): Promise<ClientConfig> {
 }
 
 const requestMs = 30_000
-/** Seconds that are added to the interval when the server asks for it (RFC 8628 §3.5). */
+/** Seconds to add to the interval after `slow_down` (RFC 8628 §3.5). */
 const slowDown = 5
 
 /**
- * Lets a person approve this machine in the dashboard. Resolves to the key that the server then makes.
+ * Lets a person approve this machine in the dashboard. Resolves to the new key.
  *
- * @param pause waits for milliseconds
+ * @param pause waits for a number of milliseconds
  */
 export async function keyByApproval(baseUrl: string, pause: (ms: number) => Promise<unknown> = sleep): Promise<string> {
   const begun = await begin(baseUrl)
@@ -87,7 +87,7 @@ export async function keyByApproval(baseUrl: string, pause: (ms: number) => Prom
     const outcome = await ask(baseUrl, begun.device_code)
     if (typeof outcome === 'object') return outcome.api_key
     if (outcome === 'access_denied') throw new CommandError('the login was refused in the dashboard.')
-    // The server gives a key once.
+    // The server returns a key only once.
     if (outcome === 'expired_token' && isAnswerLost) throw lostKey()
     if (outcome === 'expired_token') break
     if (outcome === 'no answer') isAnswerLost = true
@@ -116,7 +116,7 @@ async function begin(baseUrl: string): Promise<z.output<typeof deviceCodeAnswer>
   )
 }
 
-/** Asks once. A server that gives no answer, a cut one or not now, is asked again. */
+/** Polls once. Missing or incomplete answers and server errors give `no answer`, after which the caller polls again. */
 async function ask(
   baseUrl: string,
   device_code: string,

@@ -57,7 +57,10 @@ export function logsCommand(local?: LocalServer): Command {
   )
 }
 
-/** Takes the name before a line of the server's text off, where `withProcess` shows none. The line before those of a release has no name. */
+/**
+ * Removes the process name before a line of the server's text, where `withProcess` shows none. The line that introduces
+ * a release has no name.
+ */
 function plainLine(line: string): string {
   const [, process, text] = /^(build|[a-z][\w-]*\.\d+) (.*)$/s.exec(line) ?? []
   return process === undefined || text === undefined ? line : withProcess(process, text)
@@ -68,16 +71,16 @@ export interface FollowedLog {
   readonly query: { readonly stream?: 'build' | 'runtime'; readonly process?: string; readonly tail?: string }
   /** Called with each line, which is untrusted text. */
   readonly print: (line: string) => void
-  /** Called with what the command says itself, such as that the server does not answer. */
+  /** Called with messages of the command itself, such as that the server does not answer. */
   readonly say: (line: string) => void
   readonly signal: AbortSignal
   readonly limits?: Limits
 }
 
 interface Limits {
-  /** How long a connection may be without a byte. The server writes at least a comment every 15 s. */
+  /** How long a connection may be silent. The server writes at least a comment every 15 s. */
   readonly silenceMs: number
-  /** How long a server may not answer: a machine that starts again takes some minutes. */
+  /** How long the server may be unreachable: a reboot takes some minutes. */
   readonly patienceMs: number
   readonly reconnectMs: number
 }
@@ -85,8 +88,8 @@ interface Limits {
 const usualLimits: Limits = { silenceMs: 60_000, patienceMs: 5 * 60_000, reconnectMs: 1_000 }
 
 /**
- * Prints the log of a deployment while it is written. Resolves when no more lines will come, or `signal` aborts. Rejects when the
- * server has not answered for the time of `limits`.
+ * Prints the log of a deployment as it grows. Resolves when no more lines will come, or `signal` aborts. Rejects when
+ * the server has not answered for the time in `limits`.
  */
 export function followLog(client: Client, log: FollowedLog): Promise<void> {
   const { params } = log
@@ -99,7 +102,7 @@ export function followLog(client: Client, log: FollowedLog): Promise<void> {
   })
 }
 
-/** Prints the log of an app over its releases while it is written, with a line before those of another release. */
+/** Prints the log of an app across releases as it grows. A line introduces each release. */
 export function followAppLog(
   client: Client,
   params: { readonly project_id: string; readonly app_id: string },
@@ -120,11 +123,14 @@ type Following = Pick<FollowedLog, 'print' | 'say' | 'signal' | 'limits'>
 
 interface LogSource {
   readonly open: (headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<Response>
-  /** Asked when the log is silent or cut. Resolves to true when the server answers and more lines may come. */
+  /**
+   * Called when the log is silent or the connection breaks. Resolves to true when the server answers and more lines may
+   * come.
+   */
   readonly isAlive: (signal: AbortSignal) => Promise<boolean>
 }
 
-/** Follows server-sent events over lost connections. */
+/** Follows server-sent events, and reconnects after a lost connection. */
 async function followLines(
   { print, signal, limits = usualLimits }: Following,
   patience: Patience,
@@ -132,9 +138,9 @@ async function followLines(
 ): Promise<void> {
   let lastEventId = ''
   let release: string | undefined
-  /** Resolves to true when the log ends, and to false when only the connection ends. */
+  /** Resolves to true when the log ends, to false when only the connection ends. */
   const read = async (connection: AbortSignal, refresh: () => void): Promise<boolean> => {
-    // A connection alone is no sign of life: a server, or a proxy before it, may accept it and send nothing.
+    // An open connection is no sign of life: a server or proxy may accept it and send nothing.
     const alive = () => {
       refresh()
       patience.answered()
@@ -163,7 +169,7 @@ async function followLines(
     try {
       if (await unlessSilent(read, signal, limits)) return
     } catch (error) {
-      // A proxy may keep a quiet log back, comments included.
+      // A proxy may buffer a quiet log, including its comments.
       const isQuiet =
         reasonOfSilence(error) !== undefined && (await unlessSilent(isAlive, signal, limits).catch(() => false))
       if (signal.aborted) return
@@ -174,7 +180,7 @@ async function followLines(
   }
 }
 
-/** Runs `work` with a signal that aborts when it has not called `refresh` for a time. */
+/** Runs `work` with a signal that aborts when `work` has not called `refresh` for a time. */
 async function unlessSilent<T>(
   work: (signal: AbortSignal, refresh: () => void) => Promise<T>,
   signal: AbortSignal,
@@ -189,10 +195,10 @@ async function unlessSilent<T>(
   }
 }
 
-/** The patience of a command with a server that does not answer. */
+/** Decides how long a command waits for a server that does not answer. */
 interface Patience {
   answered(): void
-  /** Throws the error when the server refuses, or has not answered for too long. */
+  /** Throws the error when it is a refusal, or when the server has been silent for too long. */
   failed(error: unknown): void
 }
 
@@ -229,11 +235,17 @@ function lineOf(data: string): Line {
   }
 }
 
-/** Returns a line after the name of the instance that wrote it. Those of the build and of `web.1`, the only one of most apps, have none. */
+/**
+ * Returns a line with the name of its instance in front. Lines of the build and of `web.1`, the only instance of most
+ * apps, get no name.
+ */
 export const withProcess = (process: string | undefined, line: string): string =>
   process === undefined || process === 'web.1' || process === 'build' ? line : `${process} | ${line}`
 
-/** Follows the build of a deployment to its outcome. Resolves to `undefined` when `signal` aborts. Rejects as `followLog` does. */
+/**
+ * Follows the build of a deployment to its outcome. Resolves to `undefined` when `signal` aborts. Rejects as
+ * `followLog` does.
+ */
 export async function followDeployment(
   client: Client,
   log: Omit<FollowedLog, 'query'>,
@@ -266,8 +278,8 @@ export async function followDeployment(
 }
 
 /**
- * Returns a line without characters that control a terminal, colours included, and with those visible that nobody sees: anybody may
- * have written it.
+ * Returns a line without characters that control a terminal, including colours, and with invisible characters made
+ * visible: the line is untrusted.
  */
 export const printable = (line: string): string =>
   withVisible(stripVTControlCharacters(line).replace(/[^\P{Cc}\t]/gu, ''))

@@ -2,14 +2,14 @@ import type { Command } from 'commander'
 import { exit } from './clean-up.ts'
 import { Ended } from './command-error.ts'
 
-/** Runs the program with the arguments of this process; an error becomes a line and the exit status 1. */
+/** Runs the program with the arguments of this process. An error becomes one line and the exit status 1. */
 export async function run(program: Command): Promise<void> {
-  // The reader of a pipe has ended, such as `head`, and wants no more.
+  // The reader of the pipe, such as `head`, has closed it.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
     void exit()
   })
-  // Nobody reads what the command says beside its result, which may still be on the way.
+  // Nothing reads standard error, but standard output may still have a reader.
   process.stderr.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
   })
@@ -18,18 +18,18 @@ export async function run(program: Command): Promise<void> {
   } catch (error) {
     const status = reportError(error)
     if (error instanceof Ended) {
-      // A pipe takes what is written at the pace of its reader. Who presses Ctrl+C does not wait for that.
+      // Wait for the readers of pipes, but not after Ctrl+C.
       if (status !== 130) await Promise.all([process.stdout, process.stderr].map(written))
-      // Standard input and connections would keep the process.
+      // Standard input and connections would keep the process alive.
       process.exit(status)
     }
     process.exitCode = status
-    // Nobody may read the message.
+    // The message may have no reader.
     setTimeout(() => process.exit(), 2_000).unref()
   }
 }
 
-/** Prints why a command has ended, unless it has said so itself. Returns the exit status. */
+/** Prints why a command has failed, unless the command has already printed it. Returns the exit status. */
 export function reportError(error: unknown): number {
   if (error instanceof Ended) return error.status
   process.stderr.write(`fairlead: ${textOf(error)}\n`)
@@ -44,5 +44,5 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Resolves when all that was written to a stream has been taken. */
+/** Resolves when a stream is flushed. */
 const written = (stream: NodeJS.WriteStream): Promise<void> => new Promise((done) => stream.write('', () => done()))

@@ -11,7 +11,6 @@ interface MetricsFlags extends AppFlags {
   readonly json?: true
 }
 
-/** `fairlead metrics APP` */
 export function metricsCommand(local?: LocalServer): Command {
   return appCommand('metrics', 'print the requests, response times, CPU and memory of an app', local)
     .addOption(
@@ -46,7 +45,7 @@ const head = [
   'restarts',
 ]
 
-/** Returns a table with a line for each step in which anything was counted or measured, one for all, and the releases. */
+/** Returns a table with a line for each step that has data, a line of totals, and the releases. */
 function metricsLines({ range, points, totals, releases }: Metrics): string[] {
   const seen = points.filter(({ requests, instances, restarts }) => requests > 0 || instances !== null || restarts > 0)
   if (seen.length === 0) return [`Nothing was measured in the last ${range}.`]
@@ -84,7 +83,7 @@ function cellsOf(name: string, point: Omit<Point, 'at'>): string[] {
   ]
 }
 
-/** Returns such as `48 MB/512 MB`; `-` for what was not measured. */
+/** Returns text such as `48 MB/512 MB`; `-` for a value that was not measured. */
 function ofLimit(value: number | null, limit: number | null, text: (value: number) => string): string {
   if (value === null) return '-'
   return limit === null ? text(value) : `${text(value)}/${text(limit)}`

@@ -9,7 +9,6 @@ interface OpenFlags {
   readonly dataDir?: string
 }
 
-/** `fairlead open [APP]` */
 export function openCommand(local?: LocalServer): Command {
   const command = new Command('open')
     .description('print the address of an app, and open it in a browser where there is one')
@@ -24,7 +23,7 @@ export function openCommand(local?: LocalServer): Command {
   )
 }
 
-/** Starts the browser of the desktop, if there is one. */
+/** Opens the URL in the browser of the desktop, if there is one. */
 export async function openBrowser(url: string): Promise<void> {
   const child = startProcess('xdg-open', [url], { stdio: 'ignore', detached: true })
   await Promise.race([once(child, 'spawn'), once(child, 'error')]).catch(() => undefined)

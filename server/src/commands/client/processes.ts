@@ -13,7 +13,6 @@ interface ProcessFlags {
 type Processes = ResponseBody<'processes.list'>
 type Instance = Processes['processes'][number]['running'][number]
 
-/** `fairlead ps [APP]` */
 export function psCommand(local?: LocalServer): Command {
   const command = new Command('ps')
     .description('list the process types of an app and their instances')
@@ -74,7 +73,7 @@ function print(answer: Processes, { json }: ProcessFlags): void {
   }
 }
 
-/** Returns such as `, 48 MB, 0.02 CPU`; nothing for what was not measured yet. */
+/** Returns text such as `, 48 MB, 0.02 CPU`, without values that are not measured yet. */
 function usageText(usage: Instance['usage']): string {
   if (usage === null) return ''
   const cpus = usage.cpus === null ? '' : `, ${usage.cpus.toFixed(2)} CPU`

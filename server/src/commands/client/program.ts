@@ -19,8 +19,8 @@ import { runsCommand, schedulesCommand } from './schedules.ts'
 import { volumesCommand } from './volumes.ts'
 
 /**
- * Returns the program with the commands that talk to a server by HTTP. They are those of `@fairlead/cli`, and the server's own
- * command has them, too, which also finds a server of its machine.
+ * Returns the program with the commands that use the HTTP API. Both `@fairlead/cli` and the server's own command line
+ * have these commands; the latter also finds a server on the same machine.
  */
 export function clientProgram(description: string, version: string, local?: LocalServer): Command {
   const program = new Command('fairlead').description(description).version(version)

@@ -13,7 +13,6 @@ interface RegistryFlags {
 type Params = { readonly project_id: string }
 type At = (flags: RegistryFlags, work: (connection: Connection, params: Params) => Promise<void>) => Promise<void>
 
-/** `fairlead registries list|add|remove` */
 export function registriesCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) =>
     withLocalOption(

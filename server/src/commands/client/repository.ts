@@ -14,18 +14,18 @@ export interface LocalCommit {
   readonly commit: string
   /** Null on a commit without a branch. */
   readonly branch: string | null
-  /** The number of changed files that are not committed. */
+  /** The number of files with changes that are not committed. */
   readonly changed: number
 }
 
-/** The app that a repository was deployed as before. It is kept in the git configuration of that clone alone. */
+/** The app of an earlier deployment from this clone. Stored only in the git configuration of the clone. */
 export interface Link {
   readonly url: string
   readonly project: string
   readonly app: string
 }
 
-/** Reads the repository of a folder. Throws a `CommandError` that says how to make one. */
+/** Reads the repository of a folder. Without a repository, throws a `CommandError` that says how to create it. */
 export async function readRepository(folder: string): Promise<LocalCommit> {
   const directory = await realpath(folder).catch(() => {
     throw new CommandError(`There is no folder ${folder}.`)
@@ -50,7 +50,7 @@ export async function readRepository(folder: string): Promise<LocalCommit> {
   }
 }
 
-/** Returns the top of the repository that a folder is in. Throws a `CommandError` that says how to make one. */
+/** Returns the top folder of a repository. Without a repository, throws a `CommandError` that says how to create it. */
 export async function folderOfRepository(directory: string): Promise<string> {
   const printed = await git(directory, ['rev-parse', '--show-toplevel']).catch((error: unknown) => {
     throw isNoRepository(error) ? noRepository(directory) : error
@@ -58,13 +58,13 @@ export async function folderOfRepository(directory: string): Promise<string> {
   return printed.trim()
 }
 
-/** Reads a file of a commit; null when the commit has none at this path. */
+/** Reads a file of a commit; null when the commit has no file at this path. */
 export const readFileOfCommit = ({ root, commit }: LocalCommit, path: string): Promise<string | null> =>
   git(root, ['cat-file', 'blob', `${commit}:${path}`]).catch(() => null)
 
 /**
- * Returns a bundle of the commit and its files, without its history, so that large repositories and shallow clones can be
- * sent. `folder` keeps the objects while it is sent.
+ * Returns a bundle of the commit and its files without history, so that large repositories and shallow clones can be
+ * uploaded. `folder` must exist until the upload ends.
  */
 export async function bundleCommit({ root, commit, branch }: LocalCommit, folder: string): Promise<Blob> {
   const objects = await git(root, ['rev-list', '--objects', '--no-walk', commit])
@@ -75,7 +75,10 @@ export async function bundleCommit({ root, commit, branch }: LocalCommit, folder
   return new Blob([`${signature}\n${commit} ${ref}\n\n`, await openAsBlob(path)])
 }
 
-/** Git itself would write the pack into the repository first and move it, which fails where `path` is on another file system. */
+/**
+ * Writes the pack ourselves, because git writes it into the repository and then moves it, which fails across file
+ * systems.
+ */
 async function packInto(path: string, root: string, objects: string): Promise<void> {
   const file = await open(path, 'wx', 0o600)
   try {
@@ -85,7 +88,7 @@ async function packInto(path: string, root: string, objects: string): Promise<vo
   }
 }
 
-/** Reads the link of a folder; undefined when it is no repository, or was never deployed from here. */
+/** Reads the link of a folder; undefined without a repository or without an earlier deployment from it. */
 export async function readLink(folder: string): Promise<Link | undefined> {
   const read = (name: string) => git(folder, ['config', '--local', '--get', `fairlead.${name}`]).catch(() => '')
   const [url = '', project = '', app = ''] = await Promise.all(['url', 'project', 'app'].map(read))
@@ -93,7 +96,7 @@ export async function readLink(folder: string): Promise<Link | undefined> {
   return { url: url.trim(), project: project.trim(), app: app.trim() }
 }
 
-/** Keeps the link of a folder. One that cannot be kept is told: a deployment does not need it. */
+/** Stores the link of a folder. A failure is only a warning, because a deployment does not need the link. */
 export async function writeLink(folder: string, link: Link): Promise<void> {
   try {
     for (const [name, value] of Object.entries(link)) await configure(folder, `fairlead.${name}`, value)
@@ -103,10 +106,10 @@ export async function writeLink(folder: string, link: Link): Promise<void> {
   }
 }
 
-/** How long to wait while another git writes the configuration, such as for another deployment of the same folder. */
+/** How long to wait while another git process writes the configuration, for example during a parallel deployment. */
 const configureMs = 2_000
 
-/** Sets a variable of git. Git itself does not wait for the lock of its configuration. */
+/** Sets a git variable, and retries, because git does not wait for the lock of its configuration. */
 async function configure(folder: string, name: string, value: string): Promise<void> {
   const until = performance.now() + configureMs
   const pause = growingPause({ firstMs: 20, longestMs: 500 })
@@ -121,7 +124,7 @@ async function configure(folder: string, name: string, value: string): Promise<v
   }
 }
 
-/** Returns the name of an app for a folder or an address: its last part, without `.git`. */
+/** Returns an app name for a folder or an address: the last part, without `.git`. */
 export function nameFor(source: string): string {
   const last = basename(source.replace(/[/?#]+$/, '').replace(/^.*:(?!\/)/, ''))
   const name = last
@@ -151,11 +154,11 @@ const commitAdvice = (directory: string, first: readonly string[] = []): string 
 const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
 
 /**
- * Runs git as the user of the command, and returns its output, unless that goes to a file. Rejects with a `CommandError` that
- * quotes its message.
+ * Runs git as the current user, and returns its output unless the output goes to a file. Rejects with a `CommandError`
+ * that quotes the message of git.
  */
 async function git(directory: string, args: readonly string[], input = '', file?: number): Promise<string> {
-  // A file system monitor that the repository names is a program of the repository's.
+  // The file system monitor in the configuration of a repository is a program that we do not trust.
   const child = startProcess('git', ['-c', 'core.fsmonitor=false', ...args], {
     cwd: directory,
     stdio: ['pipe', file ?? 'pipe', 'pipe'],
@@ -164,13 +167,13 @@ async function git(directory: string, args: readonly string[], input = '', file?
     if (error.code !== 'ENOENT') throw error
     throw new CommandError('git is not installed, or not on the PATH.')
   })
-  // Git may have ended before it has read everything; its status says why.
+  // Git may end before it has read everything; the exit status says why.
   child.stdin?.on('error', () => undefined).end(input)
   const [[code, signal], stdout, stderr] = await Promise.all([ended, textOf(child.stdout), textOf(child.stderr)])
   if (code !== 0) throw new CommandError(`git: ${stderr.trim() || `it ended with ${code ?? signal}`}`)
   return stdout
 }
 
-/** The streams of a program that could not be started break off. */
+/** Returns the text of a stream; the stream breaks when the program cannot start. */
 const textOf = async (stream: Readable | null): Promise<string> =>
   Buffer.concat((await stream?.toArray().catch(() => [])) ?? []).toString()

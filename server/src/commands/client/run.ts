@@ -14,7 +14,7 @@ interface RunFlags {
   readonly dataDir?: string
 }
 
-/** The status of a command that Ctrl+C has ended. */
+/** The exit status of a command that Ctrl+C has ended. */
 const interrupted = 130
 
 /** `fairlead run APP [--tty] -- COMMAND…` */
@@ -42,7 +42,7 @@ export function runCommand(local?: LocalServer): Command {
   )
 }
 
-/** Waits for the end; Ctrl+C, and the end of this terminal, end the command. */
+/** Waits for the end. Ctrl+C and the loss of the terminal end the command. */
 async function untilEnd(run: ConnectedRun): Promise<RunEnd> {
   const asked = Promise.withResolvers<RunEnd>()
   const stop = () => {
@@ -71,11 +71,11 @@ function ownTerminal(): Terminal {
 
 const sizeOf = ({ columns, rows }: WriteStream) => ({ columns: Math.max(1, columns), rows: Math.max(1, rows) })
 
-/** Passes every key to the command, Ctrl+C included, and each new size of the window. */
+/** Forwards every key to the command, including Ctrl+C, and each new size of the window. */
 async function inTerminal(run: ConnectedRun, { keyboard, screen }: Terminal): Promise<RunEnd> {
   const resize = () => run.send({ type: 'resize', ...sizeOf(screen) })
   keyboard.setRawMode(true)
-  // Node leaves line ends to be changed, which the command's own terminal has done already.
+  // Raw mode of Node still converts line ends, but the terminal of the command has already converted them.
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] })
   screen.on('resize', resize)
   try {
@@ -86,32 +86,31 @@ async function inTerminal(run: ConnectedRun, { keyboard, screen }: Terminal): Pr
   }
 }
 
-/** Returns the status that a shell gives: 128 and the number of the signal for a command that a signal ended. */
+/** Returns the exit status as a shell does: 128 plus the number of the signal for a command that a signal has ended. */
 function statusOf({ code, signal, problem }: RunEnd): number {
   if (code !== null) return code
   if (signal !== null) return 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)
   return problem === null ? 0 : 1
 }
 
-/** Less than the time in which the server expects an answer to its ping. */
+/** Less than the time that the server allows for an answer to its ping. */
 const lifeMs = 10_000
 
 /** The server pings three times in this time. */
 const silenceMs = 60_000
 
-/** The streams of this machine that a command of an app is connected with. */
+/** The local streams that are connected to a command of an app. */
 export interface OwnStreams {
   readonly input: NodeJS.ReadableStream
   readonly output: NodeJS.WritableStream
   readonly errors: NodeJS.WritableStream
 }
 
-/** A command of an app, with this machine's streams as its own. */
+/** A command of an app that is connected to local streams. */
 export interface ConnectedRun {
-  /** Resolves with its end. Rejects when the connection is lost, which ends the command, too. */
+  /** Resolves when the command ends. Rejects when the connection is lost, which also ends the command. */
   readonly ended: Promise<RunEnd>
   send(request: RunRequest): void
-  /** Ends the command. */
   close(): void
 }
 
@@ -128,7 +127,7 @@ export function connectRun(address: string, ticket: string, streams: OwnStreams)
     const message = readMessage(data.toString())
     if (message?.type === 'exit') resolve(message as unknown as RunEnd)
   })
-  // A connection that closes after the end is lost to nobody: the promise has settled.
+  // A connection that closes after the end changes nothing, because the promise is already settled.
   const lost = (why: string) => () => reject(new CommandError(why))
   socket.once('unexpected-response', lost('the server refused the connection to the command'))
   socket.once('error', lost('the connection to the server was lost, and the command was ended'))
@@ -138,7 +137,10 @@ export function connectRun(address: string, ticket: string, streams: OwnStreams)
   return { ended, send, close: () => socket.terminate() }
 }
 
-/** Tells the server that this client lives, also while it reads nothing and answers no ping: a pager may not read for long. */
+/**
+ * Tells the server that this client is alive, even while it reads nothing and answers no ping: a pager may not read for
+ * a long time.
+ */
 function showLife(socket: WebSocket): void {
   const timer = setInterval(() => {
     if (socket.readyState === socket.OPEN) socket.pong()
@@ -147,7 +149,7 @@ function showLife(socket: WebSocket): void {
   socket.once('close', () => clearInterval(timer))
 }
 
-/** Closes the connection when the server shows no life. While nothing is read here, nothing can be seen of it. */
+/** Closes the connection when the server is silent. Silence does not count while this client reads nothing. */
 function endWithServer(socket: WebSocket): void {
   const timer = setTimeout(() => (socket.isPaused ? timer.refresh() : socket.terminate()), silenceMs)
   timer.unref()
@@ -156,7 +158,7 @@ function endWithServer(socket: WebSocket): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** Sends what is read, at the pace of the command. */
+/** Sends the input at the pace of the command. */
 function passInput(socket: WebSocket, input: NodeJS.ReadableStream, end: () => void): void {
   input.on('data', (chunk: Buffer) => {
     input.pause()
@@ -166,7 +168,7 @@ function passInput(socket: WebSocket, input: NodeJS.ReadableStream, end: () => v
   socket.once('close', () => input.pause())
 }
 
-/** Writes what the command prints. The server sends no more while a stream takes nothing. */
+/** Writes the output of the command. The server pauses while a stream is full. */
 function passOutput(socket: WebSocket, data: Buffer, { output, errors }: OwnStreams): void {
   const stream = data[0] === channels.errors ? errors : output
   if (stream.write(data.subarray(1))) return

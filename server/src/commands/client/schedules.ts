@@ -44,7 +44,7 @@ export function schedulesCommand(local?: LocalServer): Command {
     )
 }
 
-/** Does something with the app of this name. */
+/** Runs `work` with the app of this name. */
 type At = (
   flags: AppFlags,
   app: string,
@@ -142,7 +142,7 @@ export function runsCommand(local?: LocalServer): Command {
     )
 }
 
-/** Prints the output that is stored of a run; on the standard error, why there is none. */
+/** Prints the stored output of a run; without output, prints the reason to standard error. */
 export function printOutput({ output, terminal, finished_at }: ResponseBody<'runs.get'>): void {
   if (output === null) {
     const why = terminal

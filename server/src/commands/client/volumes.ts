@@ -3,7 +3,6 @@ import type { LocalServer } from './connection.ts'
 import { type AppFlags, appCommand, type NamedApp, withNamedApp } from './find-app.ts'
 import { printable } from './logs.ts'
 
-/** `fairlead volumes list|delete APP` */
 export function volumesCommand(local?: LocalServer): Command {
   const part = (name: string, description: string) => appCommand(name, description, local)
   return new Command('volumes')

@@ -1,7 +1,7 @@
 import { sayAlive } from '../../platform/alive.ts'
 
-/** Prints what the command says itself, beside what it was asked for. */
+/** Prints a message of the command to standard error, apart from its result. */
 export const say = (line: string): void => void process.stderr.write(`fairlead: ${line}\n`)
 
-/** Does a part of a command that may take long, and tells at the terminal that it goes on. */
+/** Runs a step that may take long, and shows in the terminal that it still runs. */
 export const telling = <T>(what: string, work: () => Promise<T>): Promise<T> => sayAlive({ what, say }, work)

@@ -23,7 +23,7 @@ import type { Tenancy } from '../../projects/tenancy.ts'
 import { announce } from '../../webhooks/outbox.ts'
 import type { Composition } from '../composition.ts'
 
-/** Records that could not be removed from DNS are tried again after this time. */
+/** The time between attempts to remove leftover DNS records. */
 const leftoversEveryMs = 60 * 60_000
 const settleMs = 5_000
 
@@ -38,15 +38,14 @@ export interface CertificateParts {
   readonly tenancy: Pick<Tenancy, 'accountOf' | 'accountsOf'>
 }
 
-/** The work of the leader on certificates, as others use it. */
 export interface CertificatesWork {
-  /** Removes what is too old. */
+  /** Deletes what is past its retention. */
   readonly forget: () => Promise<void>
 }
 
 /**
- * Obtains and renews certificates, and lets the gateway show them. Resolves when the gateway has those that are there. Without a
- * domain of the server's own nothing is done, and what is stored stays.
+ * Obtains and renews certificates, and passes them to the gateway. Resolves when the gateway has all existing
+ * certificates. Without a domain of the server, does nothing and keeps stored certificates.
  */
 export async function leadCertificates(
   composition: CertificateComposition,
@@ -71,7 +70,10 @@ export async function leadCertificates(
   return { forget }
 }
 
-/** Takes from the gateway what a server before this one has left there: answers to challenges, and certificates that nobody shows. */
+/**
+ * Removes leftovers of an earlier server from the gateway: answers to challenges, and certificates that are no longer
+ * in use.
+ */
 async function clean(
   gateway: EdgeGateway,
   certificates: readonly string[],
@@ -86,7 +88,7 @@ async function clean(
   }
 }
 
-/** Returns the names of domains that are served, and the host names of some apps. */
+/** Returns the domains that are served, and the host names of the given apps. */
 async function servedNames(
   { state }: Pick<CertificateComposition, 'state'>,
   tenancy: Pick<Tenancy, 'accountsOf'>,
@@ -116,7 +118,7 @@ async function composeAcme(
   { answerAt }: Pick<EdgeGateway, 'answerAt'>,
 ): Promise<Acme> {
   const database = state.db
-  // The names are the operator's own, or were checked before they are served here.
+  // All addresses are allowed: the names belong to the operator, or were checked before they are served.
   const resolver = createResolver({ servers: edge.dnsServers, allows: () => true })
   const dns =
     edge.dnsUpdates === null
@@ -147,7 +149,7 @@ function removeLeftovers({ stack, logger }: Pick<Composition, 'stack' | 'logger'
   stack.defer('records in DNS', stop)
 }
 
-/** Lets the work follow changes, and the visits of names without a certificate. */
+/** Wakes the work at changes, and at visits to names without a certificate. */
 function follow(
   { state, stack, logger }: Pick<CertificateComposition, 'state' | 'stack' | 'logger'>,
   { gateway, tenancy }: CertificateParts,
@@ -163,7 +165,7 @@ function follow(
   const background = createBackground({ logger })
   const obtain = async (hostname: string): Promise<void> => {
     const app = await appAt(state.db, hostname)
-    // Domains, and the names of the server itself, are asked for without a visit.
+    // Certificates for domains and for names of the server do not need a visit.
     if (app === undefined) return work.wake()
     const { appId, projectId } = app
     const accountId = await state.db.transaction().execute((on) => tenancy.accountOf(on, projectId))

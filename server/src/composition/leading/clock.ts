@@ -4,8 +4,8 @@ import { bringDeliveriesForward } from '../../webhooks/due.ts'
 import type { Composition } from '../composition.ts'
 
 /**
- * Brings jobs and deliveries that wait for a later time forward when the clock is set back, so that they wait no longer
- * than they were to. Rate windows, leases and leadership need no correction.
+ * Brings waiting jobs and deliveries forward when the clock is set back, so that their wait does not grow. Rate
+ * windows, leases and leadership need no correction.
  *
  * @param given.backMs how far the clock was set back since another server led
  * @param given.wake starts a new search for deliveries that are due

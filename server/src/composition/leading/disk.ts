@@ -4,7 +4,7 @@ import type { Composition } from '../composition.ts'
 
 const everyMs = 60_000
 
-/** Sets room aside for the server's own PostgreSQL, also again after it was given up and there is room. */
+/** Reserves disk space for the server's own PostgreSQL, and reserves it again after a release once there is space. */
 export function leadBallast({ config, logger, state, stack }: Composition): void {
   if (config.databaseUrl !== undefined) return
   const ballast = startPeriodic({

@@ -22,16 +22,16 @@ import type { FindBuilt, Runtimes } from '../../runtimes/runtimes.ts'
 import type { Composition } from '../composition.ts'
 import { composeImageBuilds } from './image-builds.ts'
 
-/** How long the start of a server waits for an engine that starts at the same time, as after a reboot. */
+/** How long the start of a server waits for an engine that also starts, for example after a reboot. */
 const engineStartMs = 10_000
 
-/** Leftovers of an earlier server in an engine that is away now are removed when that is back. */
+/** The time between attempts to remove leftovers of an earlier server from an engine that was unreachable. */
 const cleanEveryMs = 60_000
 
-/** How long the base of containers may take ahead of deployments: a registry may never end its answer. */
+/** The time limit for preparing the base of containers: a registry may never end its answer. */
 const prepareMs = 3_600_000
 
-/** The runtime of containers, and the way to let them reach a port that the gateway has opened. */
+/** The runtime of containers, and a function that lets containers reach a port of the gateway. */
 export interface DockerParts {
   readonly runtime: Runtime
   readonly packs: Runtimes['packs']
@@ -39,12 +39,12 @@ export interface DockerParts {
 }
 
 /**
- * Makes the runtime of containers, where the configuration names an engine. An engine that is away does not keep the server from
- * starting.
+ * Creates the runtime of containers if the configuration names an engine. The server also starts when the engine is
+ * unreachable.
  *
  * @param processes.sources keeps the sources of Dockerfiles
  * @param processes.networks null where the machine has none
- * @param processes.yielding the place for the control groups of builds; null where none can be made
+ * @param processes.yielding the place for the control groups of builds; null where control groups are impossible
  */
 export async function composeDocker(
   composition: Composition,
@@ -101,7 +101,9 @@ export async function composeDocker(
 const systemOf = ({ base }: { readonly base: string | null }, dataDirectory: string): SystemSource =>
   base === null ? { entries: systemEntries, hidden: dataDirectory } : { reference: base }
 
-/** The import of a machine's programs takes minutes, which the first deployment need not wait for. */
+/**
+ * Imports the programs of the machine in the background: the import takes minutes, and the first deployment would wait.
+ */
 function prepareBase({ logger, stack }: Pick<Composition, 'logger' | 'stack'>, { prepare }: Packing): void {
   const stopped = new AbortController()
   const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(prepareMs)])

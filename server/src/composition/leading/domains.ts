@@ -10,15 +10,14 @@ import { listen } from '../../platform/database/notifications.ts'
 import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 
-/** The work of the leader on domains. */
 export interface DomainsWork {
-  /** Forgets who had names long ago. */
+  /** Deletes old records of the former owners of names. */
   readonly forget: () => Promise<void>
 }
 
 /**
- * Lets the gateway serve the names of apps, and checks domains again by themselves. Resolves when the gateway has all names, or
- * could not be told.
+ * Passes the names of apps to the gateway, and rechecks domains regularly. Resolves when the gateway has all names, or
+ * when it cannot be reached.
  */
 export async function leadDomains(
   composition: Pick<Composition, 'config' | 'state' | 'stack' | 'logger'>,
@@ -31,7 +30,7 @@ export async function leadDomains(
   const { gateway } = given
   const database = state.db
   const forget = () => forgetHolders(database)
-  // Apps with ports have no names. The rows stay, for a later start with host names.
+  // In ports mode, apps have no names. The rows stay for a later start in hostnames mode.
   if (config.apps.mode === 'ports') return { forget }
   const operatorId = await createAccounts({ database }).ensureOperator()
   const dashboardHost = config.edge === null ? [] : [config.edge.dashboardHost]

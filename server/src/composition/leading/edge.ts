@@ -4,20 +4,20 @@ import type { EdgeConfig } from '../../platform/config/edge.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Composition, SharedParts } from '../composition.ts'
 
-/** A socket that somebody has removed, such as a cleaner of temporary folders, is there again after this time. */
+/** The time between checks of the socket, which a cleaner of temporary folders may remove. */
 const lookEveryMs = 5_000
 
 export interface EdgeParts extends Pick<SharedParts, 'edge'> {
   readonly gateway: GatewayProcess
-  /** The user of the gateway, and of Caddy; `null` for that of the server. */
+  /** The user of the gateway and of Caddy; `null` for the user of the server. */
   readonly runAs: RunAs | null
   /** Throws when another server leads. */
   readonly fence: () => void
 }
 
 /**
- * Opens the API for the edge, and starts or adopts the edge itself. A server without a domain ends the edge of one that had one.
- * Never rejects for what keeps the edge from running: apps and API are reached by the other addresses.
+ * Opens the API for the edge, and starts or adopts the edge. Without a domain, ends the edge of an earlier
+ * configuration. Never rejects for problems of the edge: apps and API have other addresses.
  */
 export async function leadEdge(composition: Composition, parts: EdgeParts): Promise<void> {
   const { config, state, stack } = composition
@@ -30,7 +30,7 @@ export async function leadEdge(composition: Composition, parts: EdgeParts): Prom
   stack.defer('edge', edge.stop)
 }
 
-/** Listens for requests of the edge, as long as this server leads and afterwards until another one does. */
+/** Listens for requests of the edge while this server leads, and afterwards until another server leads. */
 function listenForEdge({ state, logger }: Composition, { edge, runAs }: EdgeParts) {
   const home = edgeHome(state.directory.root)
   const user = runAs?.user ?? null

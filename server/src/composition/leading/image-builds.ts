@@ -12,12 +12,12 @@ import { pathsOf } from '../../runtimes/process/release-folders.ts'
 import type { Composition } from '../composition.ts'
 
 /**
- * Makes what builds Dockerfiles for the runtime of containers. Their sources lie where the runtime of processes keeps them, and they
- * reach what its builds reach.
+ * Creates the builder of Dockerfiles for the runtime of containers. Builds use the source folders and the network
+ * access of the process runtime.
  *
  * @param runtime.server the id of the data directory, which labels images
  * @param runtime.networks null where the machine has none
- * @param runtime.yielding the place of control groups; null where none can be made
+ * @param runtime.yielding the place for control groups; null where control groups are impossible
  */
 export async function composeImageBuilds(
   { config: { cgroups, deploys }, state: { directory }, stack }: Pick<Composition, 'config' | 'state' | 'stack'>,
@@ -42,7 +42,7 @@ export async function composeImageBuilds(
   })
   if (found.ok) {
     fence()
-    // A leader that was killed has left its groups.
+    // A killed leader leaves its groups behind.
     await found.parts.groups.sweep()
     await removeFormerGroups(await readHierarchy(cgroups), `${groupName(directory.root)}-builds`)
   }
@@ -57,7 +57,7 @@ export async function composeImageBuilds(
   return builds
 }
 
-/** Removes what is left of the folder in which older versions had these groups. */
+/** Removes the folder that older versions have used for the groups. */
 async function removeFormerGroups(hierarchy: Hierarchy | null, name: string): Promise<void> {
   const former = await openBuildGroups(hierarchy, name, null)
   await former?.sweep()

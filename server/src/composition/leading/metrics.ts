@@ -2,17 +2,17 @@ import { createMetrics, type InstanceUsage, type Metrics } from '../../apps/metr
 import { startPeriodic } from '../../platform/periodic.ts'
 import type { Composition } from '../composition.ts'
 
-/** Rare enough that two hundred idle apps cost the server next to nothing. */
+/** Rare enough that two hundred idle apps cost almost nothing. */
 const measureEveryMs = 30_000
 const writeEveryMs = 10_000
 
-/** The metrics of apps, which the leader alone collects and writes. */
+/** The metrics of apps, which only the leader collects and writes. */
 export interface MetricsWork extends Pick<Metrics, 'count' | 'noteRestart'> {
-  /** Begins to measure the instances that live, and measures them once more when the leader stops. */
+  /** Starts to measure live instances regularly, and measures them once more when the leader stops. */
   startMeasuring(measure: (signal: AbortSignal) => Promise<readonly InstanceUsage[]>): void
 }
 
-/** Begins to write metrics. To be called before the gateway is there, so that its last counts are written, too. */
+/** Starts to write metrics. Must be called before the gateway is created, so that its last counts are also written. */
 export function leadMetrics({ state, stack, logger }: Composition): MetricsWork {
   const metrics = createMetrics({ database: state.db })
   const writing = startPeriodic({ name: 'writing metrics', everyMs: writeEveryMs, work: metrics.write, logger })

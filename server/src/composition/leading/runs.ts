@@ -13,10 +13,10 @@ import type { RunRow } from '../../runs/tables.ts'
 import { announce } from '../../webhooks/outbox.ts'
 import type { Composition } from '../composition.ts'
 
-/** The time between two searches for commands whose end could not be stored. */
+/** The time between searches for commands whose end could not be stored. */
 const lostEveryMs = 10_000
 
-/** Runs the commands of apps and follows their schedules, as long as this server leads. */
+/** Runs the commands and schedules of apps as long as this server leads. */
 export async function leadRuns(
   { state, stack, logger }: Pick<Composition, 'state' | 'stack' | 'logger'>,
   given: {
@@ -61,7 +61,7 @@ export async function leadRuns(
   return { forget: () => forgetRuns(database) }
 }
 
-/** Announces that the command of a schedule has failed. */
+/** Announces the failure of a scheduled command to webhooks. */
 async function announceFailure(transaction: Transaction, run: RunRow, outcome: Outcome): Promise<void> {
   if (run.schedule_id === null || outcome.status !== 'failed') return
   const schedule = await findSchedule(transaction, run.app_id, run.schedule_id)

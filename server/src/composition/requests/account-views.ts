@@ -29,7 +29,7 @@ interface Features {
   readonly storage: Pick<Files, 'storedBytes'>
 }
 
-/** Makes the operations that read all features of an account. */
+/** Creates the operations that read all features of an account. */
 export function composeAccountViews(
   { config, state }: Pick<Composition, 'config' | 'state'>,
   features: Features,
@@ -69,7 +69,7 @@ export function composeAccountViews(
 
 type Counted = ResponseBody<'account.usage'>['usage'][number]['limit'] & keyof AccountLimits
 
-/** Counts what an account has, as its limits count it. */
+/** Counts the resources of an account in the units of its limits. */
 async function countUsage(
   database: Database,
   { tenancy, deployments, databases, storage }: Features,

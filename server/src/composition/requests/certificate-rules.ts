@@ -3,7 +3,7 @@ import { challengeTarget } from '../../certificates/acme/dns-01.ts'
 import type { Composition } from '../composition.ts'
 import { type CertificateRules, noCertificates } from './domain-checks.ts'
 
-/** Makes the rules by which the check of a domain tells if its certificate can be obtained. */
+/** Creates the rules that decide whether a certificate for a domain can be obtained. */
 export function composeCertificateRules({
   config: { edge },
   state,

@@ -7,7 +7,6 @@ import type { RequestComposition } from '../composition.ts'
 
 const healthEveryMs = 30_000
 
-/** Makes the operations of certificates. */
 export function composeCertificates(composition: RequestComposition, tenancy: Tenancy): HandlersOf<'certificates'> {
   const { config, state, secrets } = composition
   if (config.edge !== null) followHealth(composition)
@@ -19,7 +18,7 @@ export function composeCertificates(composition: RequestComposition, tenancy: Te
   })
 }
 
-/** Tells by `/readyz` and metrics which certificates are in danger. */
+/** Reports certificates that are at risk in `/readyz` and metrics. */
 function followHealth({ state, application, metrics, logger, stack }: RequestComposition): void {
   const health = createCertificateHealth(state.db, logger, new Date())
   application.addProblems(health.problems)

@@ -16,24 +16,23 @@ import { createTenancy } from '../../projects/tenancy.ts'
 import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 
-/** The parts that requests and the work of the leader on domains share. */
+/** The parts that the requests and the leader's work on domains share. */
 export interface DomainChecks {
   readonly look: LookAtDns
   readonly names: DomainNames
 }
 
-/** The rules by which the check of a domain tells if its certificate can be obtained. */
+/** The rules that decide whether a certificate for a domain can be obtained. */
 export interface CertificateRules {
-  /** Returns null when no certificates are obtained here. */
+  /** Returns null when this server obtains no certificates. */
   readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
-  /** Returns the name to which `_acme-challenge` of a wildcard must point; null when none is needed. */
+  /** Returns the target for the `_acme-challenge` record of a wildcard; null when no record is needed. */
   readonly challengeTargetOf: (name: string) => string | null
 }
 
-/** The rules of a server that obtains no certificates. */
 export const noCertificates: CertificateRules = { authority: async () => null, challengeTargetOf: () => null }
 
-/** Makes the checks of domains, and the reading and showing of names. */
+/** Creates the checks of domains, and the functions that parse and show names. */
 export function composeDomainChecks(
   { config, state }: Pick<Composition, 'config' | 'state'>,
   { authority, challengeTargetOf }: CertificateRules,
@@ -97,7 +96,7 @@ export function composeDomainChecks(
   }
 }
 
-/** Makes the probe over HTTP. Without an edge another proxy answers for the names, so that only DNS is looked at. */
+/** Creates the HTTP probe. Without an edge, another proxy answers for the names, so the check looks only at DNS. */
 function composeProbe({ config, state }: Pick<Composition, 'config' | 'state'>) {
   if (config.edge === null) return null
   let agreed: Promise<string> | undefined
@@ -108,11 +107,11 @@ function composeProbe({ config, state }: Pick<Composition, 'config' | 'state'>) 
     })
     return agreed
   }
-  // A router may lead port 80 of its own address to another port of this machine.
+  // A router may forward port 80 to another port of this machine.
   return createProbe({ text, ports: [...new Set([config.edge.httpPort, 80])] })
 }
 
-/** Returns a name of this server, which leads to its addresses. */
+/** Returns a host name of this server that resolves to its addresses. */
 function ownHost({ apps, edge }: Config): string {
   if (edge !== null) return edge.dashboardHost
   return apps.mode === 'hostnames' ? `fairlead.${apps.domain}` : 'localhost'

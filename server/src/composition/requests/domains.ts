@@ -9,10 +9,10 @@ import type { Composition } from '../composition.ts'
 import { composeCertificateRules } from './certificate-rules.ts'
 import { composeDomainChecks } from './domain-checks.ts'
 
-/** The domains of apps, as other composers use them. */
+/** The parts of the domains feature that other composers use. */
 export interface DomainsFeature {
   readonly handlers: HandlersOf<'domains'>
-  /** Returns the deletion of projects, which frees the names of their apps at once. */
+  /** Wraps the deletion of projects, so that it also frees the names of their apps at once. */
   readonly freeing: (projects: HandlersOf<'projects'>) => Pick<HandlersOf<'projects'>, 'projects.delete'>
 }
 
@@ -33,7 +33,7 @@ export function composeDomains(
       plans: config.plans,
       names,
       runCheck: createRunCheck({ database, lockApp: apps.lock, look }),
-      // Without an edge, another proxy has the certificates.
+      // Without an edge, another proxy manages the certificates.
       certificatesOf: async (on, domains) => (config.edge === null ? new Map() : certificatesOfDomains(on, domains)),
     }),
     freeing: (projects) => ({

@@ -6,7 +6,7 @@ import type { DeploymentStore } from '../../deployments/state/store.ts'
 import { sourceOfSecrets } from '../../deployments/state/variables-of-apps/source-of-secrets.ts'
 import type { HandlersOf } from '../../http/call.ts'
 
-/** Makes the requests that store and read the git credentials of apps. */
+/** Creates the operations that store and read the git credentials of apps. */
 export function composeGitCredentials(
   given: Pick<GitCredentialDependencies, 'database' | 'secretBox' | 'allowHttpTokens'> & {
     readonly store: Pick<DeploymentStore, 'releases'>

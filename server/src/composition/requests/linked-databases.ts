@@ -1,10 +1,10 @@
 import type { LinkRequests } from '../../deployments/app-requests/links.ts'
 import type { HandlersOf } from '../../http/call.ts'
 
-/** Links of databases to apps, as the feature of databases needs them. */
+/** The link operation that the databases feature needs. */
 export type DatabaseLinks = Pick<LinkRequests, 'create'>
 
-/** Returns the handler of the creation of databases, which can link an app. */
+/** Extends the creation of databases, so that it can also link an app. */
 export function withLinks(
   handlers: HandlersOf<'databases'>,
   links: DatabaseLinks,

@@ -4,7 +4,7 @@ import type { HandlersOf } from '../../http/call.ts'
 import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 
-/** Makes the operations of apps' metrics, which have the releases of deployments beside them. */
+/** Creates the operations of app metrics, which also return the releases. */
 export function composeMetrics(composition: Pick<Composition, 'config' | 'state'>): HandlersOf<'metrics'> {
   const { apps } = composeApps(composition)
   const database = composition.state.db

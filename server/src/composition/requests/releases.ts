@@ -26,14 +26,13 @@ import type { AccountRights } from '../sources.ts'
 import { composeGitCredentials } from './git-credentials.ts'
 import type { DatabaseLinks } from './linked-databases.ts'
 
-/** The requests about apps and their releases. */
 export interface ReleaseRequests {
   readonly create: CreateDeployment
   readonly handlers: HandlersOf<'apps' | 'releases' | 'variables' | 'links' | 'gitCredentials'>
   readonly links: DatabaseLinks
 }
 
-/** Makes the requests that read apps, change their variables, and make releases. */
+/** Creates the operations that read apps, change their variables, and create releases. */
 export function composeReleases(
   composition: Pick<Composition, 'config' | 'secrets' | 'moreRuntimes' | 'preferredRuntime'>,
   { apps, urlOf }: AppsFeature,

@@ -6,7 +6,7 @@ import { runHandlers } from '../../runs/runs.ts'
 import { type ScheduleHandlerDependencies, scheduleHandlers } from '../../runs/schedules.ts'
 import type { Composition } from '../composition.ts'
 
-/** Makes the connections of clients to commands of apps, which the server that leads runs. */
+/** Creates the client connections to commands of apps, which run on the leader. */
 export function composeRunConnections({
   state,
   stack,
@@ -22,7 +22,7 @@ export function composeRunConnections({
   })
 }
 
-/** Returns the path of the control socket of the server that leads. */
+/** Returns the path of the leader's control socket. */
 async function findLeader(folder: string): Promise<string | undefined> {
   for (const control of await controlsOf(folder)) {
     const status = await control.status().catch(() => undefined)
@@ -31,7 +31,7 @@ async function findLeader(folder: string): Promise<string | undefined> {
   return undefined
 }
 
-/** Makes the operations of runs, and the function that connects their clients. */
+/** Creates the operations of runs, and the function that connects clients. */
 export function composeRuns(
   { state }: Pick<Composition, 'state'>,
   given: Omit<ScheduleHandlerDependencies, 'database'> & { readonly connections: RunConnections },

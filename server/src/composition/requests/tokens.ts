@@ -18,7 +18,7 @@ interface TokensDependencies {
   readonly countRequest: CountRequest
 }
 
-/** Makes the exchange of tokens of trusted issuers for keys, and counts its outcomes in the metrics. */
+/** Creates the exchange of tokens from trusted issuers for keys, and counts its outcomes in the metrics. */
 export function composeTokens(
   { config, state, metrics, publicOrigin }: RequestComposition,
   { tenancy, audit, countRequest }: TokensDependencies,
@@ -60,10 +60,10 @@ export function composeTokens(
   })
 }
 
-/** The names of this machine for itself. A server that is known by one of them is known by all. */
+/** The loopback names. A server whose address has one of these names is also reachable by the other names. */
 const loopback = ['127.0.0.1', 'localhost', '[::1]']
 
-/** Returns the addresses by which a server is known, its own one first. */
+/** Returns all origins of a server; the public origin comes first. */
 export function audiencesOf(publicOrigin: string): string[] {
   const { hostname } = new URL(publicOrigin)
   if (!loopback.includes(hostname)) return [publicOrigin]

@@ -4,17 +4,19 @@ import { endingBlockers, lockTimeoutMs } from './blockers.ts'
 import { isInUse, retryConcurrentUpdate } from './sql-errors.ts'
 
 /**
- * Connections of an administrator to a PostgreSQL instance. No statement waits for a lock for longer than 5 s, and users'
- * sessions that keep one waiting are ended before that.
+ * Connections of an administrator to a PostgreSQL instance. No statement waits longer than 5 s for a lock; users'
+ * sessions that block a statement are ended before that.
  */
 export interface AdminConnection {
-  /** Runs statements; several in one text are one transaction. Drops the connection when the signal aborts. */
+  /**
+   * Runs statements; several statements in one text are one transaction. Drops the connection when the signal aborts.
+   */
   run(text: string, signal: AbortSignal): Promise<void>
-  /** Runs a statement that copies or removes the files of a database, which takes as long as it is large. */
+  /** Runs a statement that copies or removes the files of a database, which can take long for a large database. */
   runLong(text: string, signal: AbortSignal): Promise<void>
   /** Runs statements that PostgreSQL refuses while a database has sessions; ends these sessions first. */
   runWithoutSessions(database: string, text: string, signal: AbortSignal): Promise<void>
-  /** Runs statements inside a user's database, on a connection of its own. */
+  /** Runs statements inside a user's database, on a separate connection. */
   runInside(database: string, text: string, signal: AbortSignal): Promise<void>
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
   databaseExists(name: string): Promise<boolean>
@@ -23,13 +25,15 @@ export interface AdminConnection {
   close(): Promise<void>
 }
 
-/** How long to wait for ended sessions to be gone. PostgreSQL waits as long before it reports that a database is in use. */
+/**
+ * The time to wait until ended sessions are gone. PostgreSQL waits as long before it reports that a database is in use.
+ */
 const endSessionsMs = 5_000
 const inUseAttempts = 5
 const connectionTimeoutMillis = 10_000
 const statementTimeoutMs = 30_000
 const longStatementTimeoutMs = 60 * 60_000
-/** Reads have connections of their own, so that statements that wait do not keep the checks from looking. */
+/** Reads have separate connections, so that waiting statements do not block the periodic checks. */
 const readTimeoutMs = 10_000
 const readConnections = 3
 
@@ -86,7 +90,7 @@ export function createAdminConnection(connection: pg.PoolConfig, onLost: (error:
   }
 }
 
-/** Runs statements on connections of a pool, with a timeout for each of them. */
+/** Runs statements on connections of a pool, with a timeout for each statement. */
 type Runner = (timeoutMs: number, text: string, signal: AbortSignal) => Promise<void>
 
 function createRunner(changes: pg.Pool, query: AdminConnection['query']): Runner {
@@ -106,7 +110,7 @@ function createRunner(changes: pg.Pool, query: AdminConnection['query']): Runner
         failure = error
         throw error
       } finally {
-        // After a failure the connection may be lost, or have other timeouts.
+        // After a failure the connection may be lost or have changed timeouts.
         client.release(failure !== undefined)
       }
     })
@@ -126,12 +130,14 @@ function openPool(
     },
   })
   pool.on('error', onLost)
-  // A connection lost during a query rejects that query; without a listener it would end the process as well.
+  // A connection lost during a query rejects that query; without a listener the error would also end the process.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
-/** Users may create objects in their databases. With this search path no name in a statement resolves to one of them. */
+/**
+ * Users may create objects in their databases. With this search path no name in a statement resolves to such an object.
+ */
 const insideOptions = '-c search_path=pg_catalog -c default_transaction_read_only=off'
 
 async function runInside(
@@ -154,7 +160,6 @@ async function runInside(
   }
 }
 
-/** Returns the same connection to another database. */
 function toDatabase(connection: pg.PoolConfig, database: string): pg.ClientConfig {
   if (connection.connectionString === undefined) return { ...connection, database }
   const url = new URL(connection.connectionString)

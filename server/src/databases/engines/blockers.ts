@@ -1,16 +1,16 @@
 import type { Client, ClientBase } from 'pg'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 
-/** How long a user's transaction may keep administration waiting for a lock before its session is ended. */
+/** The time for which a user's transaction may block the administrator before its session is ended. */
 const graceMs = 1_000
 const againMs = 250
 
-/** The end of every wait for a lock; what still blocks then is no user's session. */
+/** The longest wait for a lock; what still blocks then is not a user's session. */
 export const lockTimeoutMs = 5_000
 
 /**
- * A condition on `pg_stat_activity` and its like: true for users' roles, which have names of `newEngineName`. Those of earlier
- * versions have the ids of databases.
+ * A condition on `pg_stat_activity` and similar views: true for users' roles, which have names from `newEngineName`.
+ * Roles of earlier versions have the ids of databases as names.
  */
 export const ofUsers = (column: string): string => `${column} ~ '^([a-z]{26}|db_[0-9a-z]{26})$'`
 
@@ -19,8 +19,8 @@ const endBlockers = `
   where pid = any(pg_blocking_pids($1)) and ${ofUsers('usename')}`
 
 /**
- * Runs a statement of an administrator, and ends users' sessions that keep it waiting for a lock: with an open
- * transaction a user could otherwise keep the role and the settings of a database from being changed.
+ * Runs a statement of an administrator, and ends users' sessions that block it: otherwise a user with an open
+ * transaction could prevent changes to the role and the settings of a database.
  *
  * @param client the connection of the statement
  * @param query runs on another connection
@@ -35,7 +35,7 @@ export async function endingBlockers<Result>(
   const watch = async () => {
     await sleepUntilAborted(graceMs, over.signal)
     while (!over.signal.aborted) {
-      // The statement's own lock timeout reports the block when this fails.
+      // If this fails, the statement's own lock timeout reports the block.
       await query(endBlockers, [pid]).catch(() => undefined)
       await sleepUntilAborted(againMs, over.signal)
     }

@@ -1,25 +1,28 @@
 import { ofUsers } from './blockers.ts'
 
 /*
- * PostgreSQL's catalogue shows every role the sessions, locks, roles, settings and comments of all databases. The statement
- * below changes the catalogue of one database, which only a superuser can:
+ * In PostgreSQL's catalogue every role sees the sessions, locks, roles, settings and comments of all databases. The
+ * statement below changes the catalogue of one database. It needs a superuser.
  *
- * - `pg_stat_activity`, `pg_locks` and `pg_stat_database` show the rows of this database, through functions that have the
- *   rights of their owner; the functions behind the views are closed. Tools and queues ask these views for rows of their own.
- * - `pg_roles`, `pg_user` and `pg_group` show the own role and those of no database: pg_dump looks up owners there.
- * - Tables of comments and settings are closed; `shobj_description` answers for the own database and role.
+ * - `pg_stat_activity`, `pg_locks` and `pg_stat_database` show only the rows of this database, through functions with
+ *   the rights of the functions' owner; the functions behind the views are closed. Tools and queues look for their own
+ *   rows in these views.
+ * - `pg_roles`, `pg_user` and `pg_group` show the session's own role and the roles that belong to no database: pg_dump
+ *   looks up owners there.
+ * - Tables of comments and settings are closed; `shobj_description` answers only for the session's own database and
+ *   role.
  *
  * `pg_database` stays as it is, because psql and pg_dump read it and PostgreSQL has no row security for catalogues: it
- * shows the ids of databases. The new rights become the initial ones, as extensions do with theirs: otherwise pg_dump would
- * add them to the dumps of users, who could then not restore these elsewhere.
+ * shows the ids of databases. The new rights become the initial rights, like the rights of extensions. Otherwise
+ * pg_dump would add them to the users' dumps, and users could not restore these elsewhere.
  */
 
-/** True in a database that was not closed yet. */
+/** True in a database whose catalogue is not closed yet. */
 const isCatalogueOpen = `has_function_privilege('public', 'pg_catalog.pg_lock_status()', 'execute')`
 
 const ownDatabase = '(select d.oid from pg_catalog.pg_database d where d.datname = current_database())'
 
-/** Closes the catalogue of the database that it runs in; does nothing when it is closed. Needs a superuser. */
+/** Closes the catalogue of the current database; does nothing when it is closed already. Needs a superuser. */
 export const closeCatalogue = `
 do $close$
 declare

@@ -5,7 +5,9 @@ import { isPortFree } from '../../platform/machine/port.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { listenAddress } from './cluster-access.ts'
 
-/** Returns the port of a version's cluster. Reserves a free one of `range` for good when the version has none yet. */
+/**
+ * Returns the port of a version's cluster. Reserves a free port in `range` permanently when the version has none yet.
+ */
 export async function clusterPort(transaction: Transaction, version: string, range: Range): Promise<number> {
   const trx = transaction.withTables<DatabasesTables>()
   const find = () =>
@@ -23,7 +25,7 @@ export async function clusterPort(transaction: Transaction, version: string, ran
   return (await find())?.port ?? port
 }
 
-/** Picks at random, so that servers that choose at the same time hardly ever choose the same port. */
+/** Picks at random, so that servers that choose at the same time rarely choose the same port. */
 async function freePort({ from, to }: Range, taken: ReadonlySet<number>): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = randomInt(from, to + 1)

@@ -15,25 +15,24 @@ import { createInstance, type Instance } from './instance.ts'
 import type { Certificates } from './tls/certificates.ts'
 
 export interface ClustersOptions {
-  /** Holds one folder for each version. */
+  /** The folder with one subfolder for each version. */
   readonly directory: string
-  /** The folder for copies of binaries that `user` cannot reach. */
+  /** The folder for copies of binaries that `user` cannot access. */
   readonly runtimeDirectory: string
-  /** The user that the clusters run as when the server is root, otherwise `null`. */
+  /** The user that the clusters run as if the server is root; otherwise `null`. */
   readonly user: OsUser | null
   readonly binaries: BinariesStore
   readonly certificates: Certificates
   readonly logger: Logger
 }
 
-/** The clusters that are open, one for each version. */
 export interface Clusters {
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
-  /** Returns the instances that were opened, by version; `null` for one that did not start at the last attempt. */
+  /** Returns the opened instances by version; `null` for an instance whose last start failed. */
   all(): ReadonlyMap<string, Instance | null>
-  /** Ends connections to clusters that do not log in, beyond their limits; returns how many. */
+  /** Ends connections that have not logged in, beyond the limits of their clusters. Returns their number. */
   limitLogins(): Promise<number>
-  /** Gives the open clusters a new certificate before theirs expires; no connection ends. */
+  /** Gives the open clusters a new certificate before theirs expires, without ending connections. */
   renewCertificate(): Promise<void>
   close(options?: CloseOptions): Promise<void>
 }
@@ -108,7 +107,10 @@ export function createClusters(options: ClustersOptions): Clusters {
   }
 }
 
-/** Returns a function for the connections that users have: settings of a postmaster change only when it is started again. */
+/**
+ * Returns a function that reads how many connections users have. The number is cached for each postmaster, because it
+ * changes only with a new start.
+ */
 function createPlaces(): (pid: number, instance: Instance) => Promise<number> {
   const known = new Map<number, number>()
   return async (pid, { statistics }) => {
@@ -141,14 +143,14 @@ async function startCluster(
     const message = `PostgreSQL ${version} does not start on this server; its operator finds the reason in the log.`
     throw new EngineError('engine_unavailable', message, { cause: error })
   })
-  // One that kept running may have an older certificate, and the access rules of an older server.
+  // A cluster that kept running may have an older certificate, and the access rules of an older server.
   await writeHba(dataDirectory(directory, version), hba)
   await reload(directory, version)
   const onLost = (error: Error) => logger.debug({ err: error, version }, 'an administrative connection was lost')
   return { cluster, instance: createInstance({ ...cluster.connection }, onLost, { sessionPlaces }) }
 }
 
-/** Databases are more important than TLS: without a certificate they are reached without it. */
+/** Databases matter more than TLS: without a certificate, clients connect without TLS. */
 function hasCertificate(certificates: Certificates, logger: Logger): Promise<boolean> {
   return certificates.ensure().then(
     () => true,
@@ -162,10 +164,10 @@ function hasCertificate(certificates: Certificates, logger: Logger): Promise<boo
   )
 }
 
-/** Makes a cluster read its certificate and its access rules again. */
+/** Makes a cluster reload its certificate and its access rules. */
 async function reload(directory: string, version: string): Promise<void> {
   const postmaster = await findPostmaster(dataDirectory(directory, version))
-  // One that has ended reads them when it is started again.
+  // A stopped cluster reads them when it starts again.
   if (postmaster !== null) sendSignal(postmaster.pid, 'SIGHUP')
 }
 

@@ -7,15 +7,14 @@ import type { Engine } from './engine.ts'
 import { endLockHolders } from './lock-limit.ts'
 
 export interface EmbeddedEngineOptions extends ClustersOptions {
-  /** The host in connection strings: the name under which apps reach this machine. */
+  /** The host in connection strings, with which apps reach this machine. */
   readonly host: string
-  /** The ports that clusters may get. */
   readonly ports: Range
 }
 
 /**
- * Runs PostgreSQL clusters on this machine, one for each version, apart from the one that holds Fairlead's state. They
- * are started when first needed and supervised. They may outlive the server; the next one adopts them.
+ * Runs PostgreSQL clusters on this machine, one for each version, separate from the cluster with Fairlead's state. They
+ * start when first needed and are supervised. They may outlive the server; the next server adopts them.
  */
 export function createEmbeddedEngine(options: EmbeddedEngineOptions): Engine {
   const { binaries, certificates, directory, host, ports } = options

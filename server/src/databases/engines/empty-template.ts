@@ -6,12 +6,13 @@ import { closeCatalogue } from './catalogue.ts'
 const { escapeIdentifier: id } = pg
 
 const prefix = 'fairlead_empty_'
-/** Another statement makes another template. */
+/** A changed statement leads to a new name, and so to a new template. */
 const name = `${prefix}${createHash('sha256').update(closeCatalogue).digest('hex').slice(0, 8)}`
 
 /**
- * Returns a function for the name of an empty database with a closed catalogue, which it makes when there is none. Closing the
- * catalogue of a database takes a connection and nearly as long as creating it; a copy of the template needs neither.
+ * Returns a function that resolves to the name of an empty database with a closed catalogue, and creates this template
+ * if needed. Closing a catalogue takes a connection and nearly as long as creating a database; a copy of the template
+ * needs neither.
  */
 export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSignal) => Promise<string> {
   const { run, runLong, runInside, query } = admin
@@ -33,7 +34,7 @@ export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSigna
     await runLong(`create database ${id(name)} template template0`, signal)
     await run(`revoke all on database ${id(name)} from public`, signal)
     await runInside(name, closeCatalogue, signal)
-    // Last, because it says that the template is ready.
+    // Last, because these options mark the template as ready.
     await run(`alter database ${id(name)} allow_connections false is_template true`, signal)
   }
 

@@ -3,7 +3,7 @@ import { type Engine, EngineError } from './engine.ts'
 import { createInstance } from './instance.ts'
 
 /**
- * Uses a PostgreSQL server of the operator. It has one version, and connection strings have its address. The administrator
+ * Uses the operator's PostgreSQL server. It has one version, and connection strings have its address. The administrator
  * must be a superuser, or have the right to create roles and databases.
  *
  * @param options.url the administrator's address

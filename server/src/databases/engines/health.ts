@@ -4,21 +4,23 @@ import type { Engine } from './engine.ts'
 
 /** The state of the instances of an engine at the last check, by version. */
 export interface EngineHealth {
-  /** Looks again; for a periodic check. */
+  /** Updates the state; for a periodic check. */
   check(): Promise<void>
-  /** Returns one sentence for each instance that does not answer. */
+  /** Returns a sentence for each instance that does not answer. */
   problems(): readonly string[]
-  /** Returns 1 for each instance that answers, 0 for the others. */
+  /** Returns 1 for each instance that answers, otherwise 0. */
   answering(): Readonly<Record<string, number>>
-  /** Returns how full the queue of notifications of each instance is, from 0 to 1. */
+  /** Returns how full each instance's queue of notifications is, from 0 to 1. */
   notifications(): Readonly<Record<string, number>>
 }
 
 const timeoutMs = 3_000
 
-/** Follows the health of the instances that this process has opened; changes are logged. */
+/** Monitors the instances that this process has opened, and logs changes. */
 export function createEngineHealth(engine: Pick<Engine, 'instances'>, logger: Logger): EngineHealth {
-  /** The share of the queue by version; `null` for an instance that does not answer. */
+  /**
+   * The fill level of the queue of notifications from 0 to 1, by version; `null` for an instance that does not answer.
+   */
   let seen: ReadonlyMap<string, number | null> = new Map()
 
   const look = async (): Promise<ReadonlyMap<string, number | null>> => {

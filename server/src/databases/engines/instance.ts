@@ -8,18 +8,20 @@ import { createStatistics, type Statistics } from './statistics.ts'
 import { createStoredDatabases, type StoredDatabases } from './stored-databases.ts'
 
 /**
- * A running PostgreSQL instance, administered by SQL alone. A database and its owner's role have the same name. Every
- * function can be repeated, however far an earlier call got before its server died.
+ * A running PostgreSQL instance, administered only by SQL. A database and its owner role have the same name. Every
+ * function can be repeated, no matter how far an earlier call got before its server died.
  *
- * The administrator works in the engine's own database, which users cannot enter. The exceptions, `roles.takeOwnership`,
- * `roles.drop` and `closeCatalogue`, set a search path in which no object of a user is found.
+ * The administrator works in the engine's own database, which users cannot enter. The exceptions `roles.takeOwnership`,
+ * `roles.drop` and `closeCatalogue` set a search path that contains no object of a user.
  */
 export interface Instance {
   readonly roles: Roles
   readonly databases: StoredDatabases
   readonly statistics: Statistics
   readonly sessions: Sessions
-  /** Keeps a database that accepts connections from showing others in its catalogue. An administrator who is no superuser cannot. */
+  /**
+   * Hides other databases in the catalogue of an open database. Does nothing if the administrator is not a superuser.
+   */
   closeCatalogue(name: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -31,7 +33,7 @@ export interface OwnInstance {
 
 /**
  * @param connection of an administrator, to a database that users cannot enter
- * @param own the options of an instance that no other server uses; `null` for one that its operator administers
+ * @param own the options of an instance that no other server uses; `null` for the operator's own server
  */
 export function createInstance(
   connection: pg.PoolConfig,

@@ -13,7 +13,7 @@ export interface RoleDependencies {
   readonly logger: Logger
 }
 
-/** Gives the engine the roles, passwords and limits of the row. New roles cannot log in yet. */
+/** Gives the engine the roles of a row, with passwords and limits. New roles cannot log in yet. */
 export async function ensureRoles(
   dependencies: RoleDependencies,
   instance: Instance,
@@ -30,7 +30,7 @@ export async function ensureRoles(
 /**
  * Gives the engine one role of the row.
  *
- * @param given.password encrypted; null for one that nobody knows
+ * @param given.password encrypted; `null` for a random password that nobody knows
  */
 export async function ensureRole(
   { plans, secrets, logger }: RoleDependencies,
@@ -45,7 +45,7 @@ export async function ensureRole(
   if (name === owner) return instance.roles.ensure({ name, verifier, limits }, signal)
   await instance.roles.ensureSecond({ name, owner, verifier, connections: limits.connections }, signal)
   await instance.roles.copySettings([{ name, owner }], signal).catch((err: unknown) => {
-    // A user may have set something that cannot be copied.
+    // A user's setting may be impossible to copy.
     if (!signal.aborted) logger.warn({ err, database: row.id }, 'settings of a database could not be copied')
   })
 }

@@ -13,7 +13,7 @@ export interface Role {
   readonly limits: DatabaseLimits
 }
 
-/** A role that works as another one: what its sessions make belongs to the owner of the database. */
+/** A role that works as another role: the owner of the database owns what the sessions of the second role create. */
 export interface SecondRole {
   readonly name: string
   readonly owner: string
@@ -22,53 +22,53 @@ export interface SecondRole {
 }
 
 /**
- * Administers the roles of an instance. A database is owned by the role of its name. A second role may log in to it as well,
- * which is a member of the owner, has its settings, and becomes the owner when a session begins.
+ * Administers the roles of an instance. A database has an owner role of the same name. A second role may also log in:
+ * it is a member of the owner, has the owner's settings, and becomes the owner when a session begins.
  */
 export interface Roles {
   /**
-   * Creates the role, or gives an existing one this password and the limits that users cannot change. A new one cannot log in yet.
+   * Creates the role, or gives an existing role this password and the limits that users cannot change. A new role
+   * cannot log in yet.
    */
   ensure(role: Role, signal: AbortSignal): Promise<void>
-  /** The same for a second role. */
   ensureSecond(role: SecondRole, signal: AbortSignal): Promise<void>
-  /** Gives second roles the settings of their owners where they differ: users change those of the owner. */
+  /** Copies the owners' settings to second roles where they differ, because users change only the owner's settings. */
   copySettings(roles: readonly Pick<SecondRole, 'name' | 'owner'>[], signal: AbortSignal): Promise<void>
-  /** Lets a role log in until this time; null for ever. */
+  /** Lets a role log in until this time; `null` for no end. */
   allowUntil(name: string, until: Date | null, signal: AbortSignal): Promise<void>
   /**
-   * Ends a login to the database of `owner`, with all of its sessions. What a second role owns in that database, which it does only
-   * if a session was not the owner, belongs to the owner afterwards.
+   * Ends a login to the database of `owner`, with all its sessions. Objects of a second role in that database go to the
+   * owner; a second role has objects only if a session did not become the owner.
    */
   endLogin(name: string, owner: string, signal: AbortSignal): Promise<void>
   /**
-   * Changes the limit for the sessions of a database, whichever role they have, from one number to another; -1 is no limit. Its
-   * owner may have set another one, which stays.
+   * Changes the limit for all sessions of a database, whatever their role, from one number to another; -1 is no limit.
+   * A limit that the owner has set stays.
    */
   limitDatabase(name: string, from: number, to: number, signal: AbortSignal): Promise<void>
   /**
-   * Sets the timeouts of sessions for a role that has none, such as one of an earlier version of Fairlead, and its connection
-   * limit where it has another one.
+   * Sets the session timeouts for a role that has none, such as a role from an earlier version of Fairlead, and
+   * corrects its connection limit.
    */
   ensureLimits(name: string, connections: number, signal: AbortSignal): Promise<void>
-  /** Changes how many sessions the role may have; those that it has go on. */
+  /** Changes how many sessions the role may have; its present sessions continue. */
   limitConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
-  /** Lets the database of a role accept connections, of no other role. */
+  /** Lets the database of a role accept connections, but only from that role. */
   allowConnections(name: string, signal: AbortSignal): Promise<void>
-  /** Lets these roles log in to a database, which accepts connections then. */
+  /** Lets these roles log in to a database, and opens the database for connections. */
   admit(name: string, logins: readonly string[], signal: AbortSignal): Promise<void>
-  /** Gives the role everything that others own inside the database of its name. */
+  /** Gives the role everything that former owners own inside the database of its name. */
   takeOwnership(name: string, former: readonly string[], signal: AbortSignal): Promise<void>
   /** Applies a restriction to the roles that log in to a database and ends its sessions. */
   restrict(name: string, logins: readonly string[], restriction: Restriction, signal: AbortSignal): Promise<void>
   drop(name: string, signal: AbortSignal): Promise<void>
 }
 
-/** Revokes the default grant first: every role may connect to a new database. */
+/** Revokes the default grant first, which lets every role connect to a new database. */
 const allowConnections = (name: string) =>
   `revoke all on database ${id(name)} from public; alter database ${id(name)} allow_connections true`
 
-/** Users may change these. A check of the server has limits that they cannot change. */
+/** Users may change these timeouts. A periodic check enforces limits that users cannot change. */
 const timeouts = { idle_in_transaction_session_timeout: '10min', idle_session_timeout: '1d' }
 
 const setting = (name: string, key: string, value: string) => `alter role ${id(name)} set ${key} = ${literal(value)}`
@@ -129,7 +129,7 @@ export function createRoles(admin: AdminConnection): Roles {
          where rolname = any($1)`,
         [former],
       )
-      // REASSIGN OWNED also hands over the former owner's databases; the same transaction gives them back.
+      // REASSIGN OWNED also transfers the former owner's databases; the same transaction gives them back.
       const giveBack = owned.map((database) => `alter database ${id(database.name)} owner to ${id(database.owner)}`)
       const statements = [`reassign owned by ${former.map(id).join(', ')} to ${id(name)}`, ...giveBack]
       await retryConcurrentUpdate(() => runInside(name, statements.join('; '), signal))
@@ -139,19 +139,19 @@ export function createRoles(admin: AdminConnection): Roles {
       const login = restriction === 'no_login' ? 'nologin' : 'login'
       const readOnly =
         restriction === 'none' ? 'reset default_transaction_read_only' : 'set default_transaction_read_only = on'
-      // The owner always has the setting: a second role gets the settings of the owner.
+      // The owner always gets the setting, because a second role copies the owner's settings.
       const statements = [
         ...logins.map((each) => `alter role ${id(each)} ${login}`),
         ...[...new Set([name, ...logins])].map((each) => `alter role ${id(each)} in database ${id(name)} ${readOnly}`),
       ]
-      // One transaction: when the database was deleted meanwhile, all statements fail and no role can log in again.
+      // One transaction: if the database was deleted in between, all statements fail and no role can log in again.
       await run(statements.join('; '), signal)
-      // Open sessions keep the setting that they began with.
+      // Open sessions keep their initial setting.
       await admin.endSessions(name)
     },
 
     async drop(name, signal) {
-      // Databases that were created from a snapshot of this role's database may still have grants to the role.
+      // Databases from a snapshot of this role's database may still have grants to the role.
       const elsewhere = await query<{ name: string }>(
         `select distinct d.datname as name from pg_shdepend s join pg_database d on d.oid = s.dbid
          where s.refclassid = 'pg_authid'::regclass and s.refobjid = (select oid from pg_roles where rolname = $1)`,
@@ -176,7 +176,7 @@ async function ensureRole(
     Object.entries(all).map(([key, value]) => setting(name, key, value))
   const statements = [
     ...settings(fixed),
-    // An administrator who is no superuser must be a member of a role to make it the owner of a database.
+    // An administrator without superuser rights must be a member of a role to make it the owner of a database.
     ...(superuser ? [] : [`grant ${id(name)} to current_user`]),
   ]
   const create = `create role ${id(name)} nologin nocreatedb nocreaterole ${options}`
@@ -198,7 +198,7 @@ async function ensureSecond(
   const options = `connection limit ${connections} password ${literal(verifier)} valid until 'infinity'`
   const create = `create role ${id(name)} nologin nocreatedb nocreaterole ${options} in role ${id(owner)}`
   const grant = (await isSuperuser()) ? [] : [`grant ${id(name)} to current_user`]
-  // Here too, should the other settings not be copied.
+  // Set here too, in case the other settings cannot be copied.
   const becomes = setting(name, 'role', owner)
   try {
     await run([create, ...grant, becomes].join('; '), signal)
@@ -210,13 +210,13 @@ async function ensureSecond(
 
 interface Settings {
   readonly role: string
-  /** The database that they are for; null for all. */
+  /** The database that the settings are for; `null` for all databases. */
   readonly database: string | null
-  /** As `name=value`. */
+  /** The settings as `name=value`. */
   readonly settings: readonly string[]
 }
 
-/** The settings that are lists of names, of which PostgreSQL would quote a whole value as one name. */
+/** The settings that are lists of names. PostgreSQL would quote a literal value of these as a single name. */
 const lists: ReadonlySet<string> = new Set([
   'search_path',
   'temp_tablespaces',
@@ -244,14 +244,14 @@ async function copySettings(
   for (const { name, owner } of roles) {
     const keyed = (all: readonly { database: string | null; each: string }[]) =>
       all.map(({ database, each }) => JSON.stringify([database, each])).sort()
-    // A session becomes the owner, whatever role its own sessions begin as.
+    // A session of the second role becomes the owner, even if the owner has a different `role` setting.
     const copied = of(owner).filter(({ each }) => !each.startsWith('role='))
     const desired = [...copied, { database: null, each: `role=${owner}` }]
     const has = of(name)
     if (keyed(desired).join() === keyed(has).join()) continue
     const resets = new Set(has.map(({ database }) => `alter role ${id(name)}${inDatabase(database)} reset all`))
     const sets = desired.map(({ database, each }) => copyOfSetting(name, database, each))
-    // One that refuses a setting keeps no other from getting theirs.
+    // If one role refuses a setting, the other roles still get theirs.
     await run([...resets, ...sets].join('; '), signal).catch((error: unknown) => failures.push(error))
   }
   if (failures.length > 0) throw failures[0]

@@ -1,37 +1,42 @@
 import type { AdminConnection } from './admin-connection.ts'
 import { ofUsers } from './blockers.ts'
 
-/** Bounds for users' sessions, in seconds. Roles have shorter ones as settings, which users can change. */
+/** Limits on users' sessions, in seconds. Roles have shorter limits as settings, which users can change. */
 export interface SessionLimits {
-  /** How long a transaction may be open while its client does nothing. */
+  /** The time for which a transaction may be open while its client does nothing. */
   readonly idleInTransaction: number
-  /** How long a transaction may take: all databases of an instance keep what the oldest one may still see. */
+  /**
+   * The longest duration of a transaction: all databases of an instance keep everything that the oldest transaction may
+   * still see.
+   */
   readonly transaction: number
-  /** How long a session may do nothing. */
   readonly idle: number
 }
 
-/** The databases of sessions that were ended. */
+/** The databases whose sessions were ended. */
 export type EndedSessions = readonly string[]
 
-/** Ends users' sessions that keep what all databases of an instance share. */
+/** Ends users' sessions that hold back resources shared by all databases of an instance. */
 export interface Sessions {
-  /** Ends the sessions that are beyond the limits. */
   endStale(limits: SessionLimits): Promise<EndedSessions>
-  /** Ends the sessions of a database beyond a number: idle ones first, those that were idle longest, then the youngest. */
+  /** Ends the sessions of a database above a number: first the idle ones, longest idle first, then the youngest. */
   endSurplus(database: string, keep: number): Promise<void>
   /** Returns how full the queue of notifications is, from 0 to 1. */
   notificationUsage(): Promise<number>
   /**
-   * Ends the sessions that may keep the queue of notifications from being freed: it ends at the position of the listener
-   * that has read least, and a listener reads between its transactions alone, if its client takes what it is sent. PostgreSQL does not
-   * show who listens. So first the sessions that do nothing inside a transaction or whose client does not read; with
-   * `all` those too that have been in a transaction for some seconds.
+   * Ends the sessions that may keep the queue of notifications from being freed. The queue ends at the position of the
+   * slowest listener, and a listener reads only between its transactions, and only if its client reads its data.
+   * PostgreSQL does not show which sessions listen. So this first ends the sessions that are idle inside a transaction
+   * or whose client does not read; with `all` it also ends the sessions that have been in a transaction for some
+   * seconds.
    */
   endNotificationHolders(all: boolean): Promise<EndedSessions>
 }
 
-/** Selects first: PostgreSQL may call a function of a condition before it looks at the others, which would end every session. */
+/**
+ * Selects first: PostgreSQL may call a function of a condition before it evaluates the other conditions, and would then
+ * end every session.
+ */
 const end = (condition: string): string => `
   with found as materialized (
     select pid, datname from pg_stat_activity
@@ -47,7 +52,7 @@ const endSurplus = `
 const older = (column: string, seconds: number): string =>
   `${column} < clock_timestamp() - make_interval(secs => ${seconds})`
 
-/** A client that reads gets what it is sent in this time, and a transaction that is no obstacle is over. */
+/** Within this time an active client reads its data, and a harmless transaction ends. */
 const obstacleSeconds = 2
 const longTransactionSeconds = 10
 

@@ -2,33 +2,36 @@ import type { ConnectionUse } from '../connection-shares.ts'
 import type { AdminConnection } from './admin-connection.ts'
 import { ofUsers } from './blockers.ts'
 
-/** A session of a database that holds too many locks. */
 export interface LockHolder {
   /** The OID of the database. */
   readonly database: number
-  /** The process id of the session on the engine's machine. */
+  /** The process id of the session on the machine of the engine. */
   readonly pid: number
 }
 
-/** Reads facts about an instance and its databases. */
 export interface Statistics {
   majorVersion(): Promise<number>
-  /** Returns bytes by name of database; databases that do not exist are missing. */
+  /** Returns sizes in bytes by database name, without databases that do not exist. */
   sizes(names: readonly string[]): Promise<Map<string, number>>
-  /** Returns the number of clients that are connected to a database. */
   connections(name: string): Promise<number>
-  /** Returns how many connections the settings leave to users. */
+  /** Returns how many connections the settings leave for users. */
   places(): Promise<number>
-  /** Returns the most sessions that users may have together, and those of each database that has some or is named here. */
+  /**
+   * Returns the most sessions that users may have together, and the sessions of each database that has sessions or is
+   * named here.
+   */
   connectionUse(names: readonly string[]): Promise<{ most: number; uses: ConnectionUse[] }>
-  /** Returns all sessions of databases that hold more than `maxLocks` locks together. */
+  /** Returns all sessions of the databases that hold more than `maxLocks` locks in total. */
   lockHolders(maxLocks: number): Promise<LockHolder[]>
 }
 
-/** The share of users' connections that sessions may have; the others are for logins, also those that are refused. */
+/** The share of users' connections that sessions may have; the rest is for logins, including refused ones. */
 const usable = 2 / 3
 
-/** @param sessionPlaces the connections that sessions of users have together; `null` for a share of what the settings leave */
+/**
+ * @param sessionPlaces the connections for all sessions of users together; `null` for a share of what the settings
+ * leave
+ */
 export function createStatistics({ query }: Pick<AdminConnection, 'query'>, sessionPlaces: number | null): Statistics {
   const places = async (): Promise<number> => {
     const rows = await query<{ places: number }>(
@@ -52,7 +55,7 @@ export function createStatistics({ query }: Pick<AdminConnection, 'query'>, sess
     },
 
     async connections(name) {
-      // PostgreSQL's own background workers are in the view as well.
+      // The view also lists PostgreSQL's own background workers.
       const text = `select count(*) from pg_stat_activity where datname = $1 and backend_type = 'client backend'`
       const rows = await query<{ count: string }>(text, [name])
       return Number(rows[0]?.count ?? 0)

@@ -4,28 +4,27 @@ import { isDuplicate } from './sql-errors.ts'
 
 const { escapeIdentifier: id, escapeLiteral: literal } = pg
 
-/** Administers the databases and snapshots of an instance. A snapshot is a database that nobody can connect to. */
+/** Administers the databases and snapshots of an instance. A snapshot is a database that refuses all connections. */
 export interface StoredDatabases {
   /**
-   * Creates the database, empty or as a copy of `template`, or restores the deleted one of this name. Resolves to true when it
-   * is new and its catalogue is closed.
+   * Creates the database, empty or as a copy of `template`, or restores the deleted database of this name. Resolves to
+   * true when it is new and its catalogue is closed.
    */
   ensure(name: string, template: string | null, signal: AbortSignal): Promise<boolean>
   /** Forbids logins of its roles, ends all sessions and renames the database, so that it can be restored later. */
   archive(name: string, roles: readonly string[], signal: AbortSignal): Promise<void>
-  /** Removes databases for good, archived and half-restored ones included. */
+  /** Removes databases permanently, including archived and half-restored ones. */
   drop(names: readonly string[], signal: AbortSignal): Promise<void>
-  /** Returns which of these databases refuse connections. */
   closed(names: readonly string[]): Promise<string[]>
-  /** Lets a database accept connections again that a copy had closed. */
+  /** Opens a database that a copy had closed. */
   reopen(name: string, signal: AbortSignal): Promise<void>
-  /** Copies a database. Its connections end, and new ones are refused, until the copy is made. */
+  /** Copies a database. Its connections end, and it refuses new connections until the copy is complete. */
   copy(source: string, target: string, signal: AbortSignal): Promise<void>
-  /** Replaces the content of a database by that of a copy, once for each `restoreId`. */
+  /** Replaces the content of a database with the content of a copy, once for each `restoreId`. */
   replaceContent(name: string, template: string, restoreId: string, signal: AbortSignal): Promise<void>
 }
 
-/** How long opening a database may take, also while the server stops. */
+/** The time limit for opening a database, even while the server stops. */
 const reopenMs = 5_000
 
 const archived = (name: string) => `deleted_${name}`
@@ -35,20 +34,20 @@ const restoring = (name: string) => `restoring_${name}`
 const replaced = (name: string) => `replaced_${name}`
 
 /**
- * Copying whole files takes half the time of writing everything to the log first. A new database refuses connections
- * until its grants are set: by default every role may connect.
+ * Copying whole files takes half as long as writing everything to the log first. A new database refuses connections
+ * until its grants are set, because by default every role may connect.
  */
 const copyOf = (template: string) => `template ${id(template)} strategy file_copy allow_connections false`
 const emptyCopyOf = (template: string) => `template ${id(template)} allow_connections false`
 const dropNow = (name: string) => `drop database if exists ${id(name)} with (force)`
 /**
- * The job that closes a database opens it again. When its server is killed in between, and the job is not repeated because
- * somebody deletes the snapshot, `createClosedCheck` finds the database by its row, which says that it is available.
+ * The job that closes a database opens it again. If its server is killed in between, and the job is not repeated
+ * because the snapshot is deleted, `createClosedCheck` finds the database by its row, whose status is `available`.
  */
 const close = (name: string) => `alter database ${id(name)} allow_connections false`
 const rename = (from: string, to: string) => `alter database ${id(from)} rename to ${id(to)}`
 
-/** @param emptyTemplate resolves to the name of an empty database with a closed catalogue; `null` where there is none */
+/** @param emptyTemplate resolves to the name of an empty database with a closed catalogue; `null` when there is none */
 export function createStoredDatabases(
   admin: AdminConnection,
   emptyTemplate: ((signal: AbortSignal) => Promise<string>) | null,
@@ -82,7 +81,7 @@ export function createStoredDatabases(
     async drop(names, signal) {
       for (const name of names.flatMap((each) => [each, archived(each), restoring(each), replaced(each)])) {
         if (!(await databaseExists(name))) continue
-        // Its owner may have marked it as a template, which cannot be dropped.
+        // The owner may have marked the database as a template, and templates cannot be dropped.
         await run(`alter database ${id(name)} is_template false`, signal)
         await runLong(dropNow(name), signal)
       }
@@ -102,7 +101,7 @@ export function createStoredDatabases(
         const create = `create database ${id(target)} ${copyOf(source)}`
         await unlessCreated(runWithoutSessions(source, create, signal))
       } finally {
-        // Also when the server stops, which would otherwise leave the database closed until another one leads.
+        // Runs even when the server stops; otherwise the database would stay closed until another server leads.
         await reopen(source, AbortSignal.timeout(reopenMs))
       }
     },
@@ -112,8 +111,8 @@ export function createStoredDatabases(
 }
 
 /**
- * An earlier attempt, whose server died, may still be creating the database: then the later one finds it there, and this
- * resolves to false.
+ * An earlier attempt, whose server died, may still be creating the database. Then the later attempt finds it, and this
+ * function resolves to false.
  */
 async function unlessCreated(creation: Promise<void>): Promise<boolean> {
   try {
@@ -126,8 +125,8 @@ async function unlessCreated(creation: Promise<void>): Promise<boolean> {
 }
 
 /**
- * Creates the new content beside the database, which stays in use meanwhile, then exchanges the names. A comment with
- * the restoration's id tells a repeated call which steps are done.
+ * Creates the new content beside the database, which stays in use, then exchanges the names. A comment with the
+ * restoration's id tells a repeated call which steps are done.
  */
 async function replaceContent(
   { run, runLong, runWithoutSessions, query }: AdminConnection,
@@ -146,7 +145,7 @@ async function replaceContent(
       await run(`comment on database ${id(fresh)} is ${literal(restoreId)}`, signal)
     }
     await run(close(name), signal)
-    // One transaction, so that there is always a database of this name.
+    // One transaction, so that a database of this name always exists.
     const exchange = [`alter database ${id(name)} is_template false`, rename(name, old), rename(fresh, name)]
     await runWithoutSessions(name, exchange.join('; '), signal)
   }

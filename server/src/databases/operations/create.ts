@@ -30,7 +30,7 @@ export async function createDatabase(
 ): Promise<ResponseBody<'databases.create'>> {
   const { engine, plans, secrets } = dependencies
   const plan = await choosePlan(dependencies, transaction, project, input.plan ?? defaultPlan)
-  // The lock of the account comes before those of rows, as in deletions.
+  // The lock of the account comes before the locks of rows, as in deletions.
   if (input.snapshot_id !== undefined) await lockAccount(transaction, project)
   const source = input.snapshot_id === undefined ? null : await lockSnapshot(transaction, project, input.snapshot_id)
   const version = await chooseVersion(engine, input.version ?? source?.version)
@@ -86,14 +86,13 @@ async function chooseVersion(engine: Engine, version: string | undefined): Promi
   throw invalidRequest({ field: 'version', message: `must be one of: ${versions.join(', ')}` })
 }
 
-/** The snapshot that a new database starts with. */
 interface SourceSnapshot {
   readonly id: string
   readonly size_bytes: string | null
   readonly version: string
 }
 
-/** Reads the snapshot and locks it, so that it is not removed before the new database's row refers to it. */
+/** Reads and locks the snapshot, so that it is not removed before the new database's row refers to it. */
 async function lockSnapshot(
   transaction: Transaction,
   project: TenantProject,
@@ -104,7 +103,7 @@ async function lockSnapshot(
     .selectFrom('snapshots')
     .innerJoin('databases', 'databases.id', 'snapshots.database_id')
     .select(['snapshots.id', 'snapshots.size_bytes', 'databases.version'])
-    // PostgreSQL rejects some text that is no id, such as one with a zero byte.
+    // PostgreSQL rejects some texts that are not ids, such as a text with a zero byte.
     .where('snapshots.id', '=', isId('snapshot', snapshotId) ? snapshotId : '')
     .where('snapshots.status', '=', 'available')
     .where('databases.project_id', '=', project.id)

@@ -15,9 +15,9 @@ import { findDatabase } from './rows.ts'
 
 type Created = ResponseBody<'databases.create'>
 
-/** The operations on databases. Those that name a database throw `not_found` when the project has none of this id. */
+/** The operations on databases. With a database id they throw `not_found` when the project has no such database. */
 export interface Databases {
-  /** Throws `invalid_request` for an unknown version or plan, and when the project has as many as its plan allows. */
+  /** Throws `invalid_request` for an unknown version or plan, and when a limit of the project or account is reached. */
   create(transaction: Transaction, project: TenantProject, input: BodyOutput<'databases.create'>): Promise<Created>
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'databases.list'>>>
   get(project: TenantProject, id: string, transaction?: Transaction): Promise<Detail>
@@ -26,7 +26,7 @@ export interface Databases {
   rotatePassword(transaction: Transaction, project: TenantProject, id: string): Promise<Rotation>
   /** The databases of some projects, newest first, without deleted ones. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
-  /** Returns how many databases a project has; deleted ones do not count. */
+  /** Returns the number of a project's databases, without deleted ones. */
   readonly count: BatchedRead<string, number>
 }
 

@@ -7,11 +7,10 @@ import { lockAccount, type QuotaDependencies } from './quota.ts'
 import { lockDatabase } from './rows.ts'
 
 export interface DeletionDependencies extends QuotaDependencies {
-  /** How long a deleted database can be restored. */
   readonly retentionMs: number
 }
 
-/** Marks a database as deleted; jobs close it and, after the retention, remove it. */
+/** Marks a database as deleted; jobs close it and remove it after the retention. */
 export async function deleteDatabase(
   dependencies: DeletionDependencies,
   transaction: Transaction,
@@ -21,12 +20,12 @@ export async function deleteDatabase(
   await lockAccount(transaction, project)
   const row = await lockDatabase(transaction, project, id)
   if (row.status === 'deleting') return
-  // A database that was never usable holds nothing to restore.
+  // A database that was never available holds nothing to restore.
   const dropAt = new Date(Date.now() + (row.available_at === null ? 0 : dependencies.retentionMs))
   await transaction
     .withTables<DatabasesTables>()
     .updateTable('databases')
-    // An unfinished restoration is given up, so its snapshot need not be kept.
+    // An unfinished restoration is aborted, so its snapshot need not be kept.
     .set({
       status: 'deleting',
       drop_at: dropAt,
@@ -43,8 +42,8 @@ export async function deleteDatabase(
 }
 
 /**
- * Bounds the space of deleted databases: a project keeps as many as its plan allows, an account as many as it may have, and the
- * oldest are removed at once.
+ * Limits the space of deleted databases: a project keeps as many as its plan allows, and an account as many as its own
+ * limit allows. The oldest ones beyond these limits are removed at once.
  */
 async function dropSurplus(
   { plans, tierOf, projectsOf }: QuotaDependencies,

@@ -7,12 +7,11 @@ import { usageOf } from './usage.ts'
 
 export type Detail = ResponseBody<'databases.get'>
 
-/** Returns a database as lists show it. */
 export function listItem({ id, name, version, plan, status, created_at }: DatabaseRow) {
   return { id, name, type: 'postgresql' as const, version, plan, status, created_at: created_at.toISOString() }
 }
 
-/** Returns a database as it is shown alone, with its present usage. */
+/** Returns the details of a database with its present usage. */
 export async function detailOf(
   { engine, plans }: { readonly engine: Pick<Engine, 'name' | 'open'>; readonly plans: Plans },
   row: DatabaseRow,

@@ -7,7 +7,7 @@ import { accountLimits, type Plans, planNamed, type Tier } from '../../platform/
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
 
-/** Deleted databases, which can still be restored, do not count. */
+/** Deleted databases do not count, although they can still be restored. */
 const counted = (db: Database | Transaction) =>
   db
     .withTables<DatabasesTables>()
@@ -28,26 +28,23 @@ export function createDatabaseCount(database: Database): BatchedRead<string, num
   })
 }
 
-/** The sources of the limits of an account. */
 export interface QuotaDependencies {
   readonly plans: Plans
-  /** Returns the tier of an account, read inside the transaction. */
   readonly tierOf: (transaction: Transaction, accountId: string) => Promise<Tier>
-  /** Returns the ids of all projects of an account, read inside the transaction. */
   readonly projectsOf: (transaction: Transaction, accountId: string) => Promise<readonly string[]>
 }
 
 /**
- * Transactions of one account run one after the other from here on, so that two cannot both take the last of a limit. Comes before
- * the lock of a database, because a deletion locks several databases.
+ * Makes transactions of an account run one after the other, so that two transactions cannot both use the last free
+ * place. Comes before the lock of a database, because a deletion locks several databases.
  */
 export async function lockAccount(transaction: Transaction, { accountId }: TenantProject): Promise<void> {
   await lockByName(transaction, `databases of ${accountId}`)
 }
 
 /**
- * Throws `invalid_request` when a database of this plan would be one too many for its project, or for its account by number
- * or connections.
+ * Throws `invalid_request` when one more database of this plan would exceed the limit of its project, or the account's
+ * limits on databases or connections.
  */
 export async function checkQuota(
   dependencies: QuotaDependencies,

@@ -8,7 +8,7 @@ import { type Detail, detailOf } from './presentation.ts'
 import { checkQuota, lockAccount, type QuotaDependencies } from './quota.ts'
 import { lockDatabase } from './rows.ts'
 
-/** Takes back the deletion of a database that was not removed yet. */
+/** Reverts the deletion of a database that is not removed yet. */
 export async function restoreDatabase(
   dependencies: QuotaDependencies & { readonly engine: Pick<Engine, 'name' | 'open'> },
   transaction: Transaction,

@@ -17,17 +17,17 @@ export interface RotationDependencies {
 
 export interface Rotation {
   readonly body: ResponseBody<'databases.create'>
-  /** Waits until the engine has the new password; to be called when the transaction has been committed. */
+  /** Waits until the engine has the new password; call it after the transaction was committed. */
   readonly applied: () => Promise<void>
 }
 
-/** How long a request waits for the engine. */
 const timeoutMs = 10_000
 const pollMs = 25
 
 /**
- * Gives a database a new password, which a job of the leader gives the engine: only the leader changes the roles that log in, one
- * change after the other. A rotation that the engine does not have yet is the same one: its password is returned again.
+ * Gives a database a new password. A job of the leader passes it to the engine, because only the leader changes the
+ * roles that log in, one change after the other. If the engine does not have the password of an earlier rotation yet,
+ * this returns that password again.
  */
 export async function rotatePassword(
   { database, secrets }: RotationDependencies,
@@ -55,7 +55,9 @@ export async function rotatePassword(
   }
 }
 
-/** Resolves when the next password is the current one, and the former one has ended unless apps still use it. */
+/**
+ * Resolves when the next password is the current password, and the former password has ended unless apps still use it.
+ */
 async function untilApplied(database: Database, id: string): Promise<void> {
   const timeout = AbortSignal.timeout(timeoutMs)
   while (await isPending(database, id)) {

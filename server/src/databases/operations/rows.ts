@@ -30,12 +30,11 @@ export async function lockDatabase(trx: Transaction, project: TenantProject, id:
   return row
 }
 
-/** Returns the error for operations that need a database in use. */
 export function notAvailable(): ApiError {
   return invalidRequest({ field: 'id', message: 'this database is not available at the moment; see its status' })
 }
 
-/** Turns the rejection of an engine into an error for the client; the reason is in the log. */
+/** Converts an engine's error into an error for the client; the log has the reason. */
 export function toApiError(error: unknown): never {
   throw error instanceof EngineError ? new ApiError('server_error', error.message) : error
 }

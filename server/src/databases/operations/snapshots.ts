@@ -16,13 +16,13 @@ type Snapshot = ResponseBody<'snapshots.get'>
 export interface Snapshots {
   list(project: TenantProject, databaseId: string, page: PageRequest): Promise<Page<ResponseBody<'snapshots.list'>>>
   /**
-   * Throws `invalid_request` while another snapshot is being taken, when the database is not available, or when the account
-   * has as many snapshots as it may have.
+   * Throws `invalid_request` while another snapshot is being created, when the database is not available, or when the
+   * account has reached its limit of snapshots.
    */
   create(transaction: Transaction, project: TenantProject, databaseId: string): Promise<Snapshot>
   get(project: TenantProject, databaseId: string, id: string): Promise<Snapshot>
   delete(transaction: Transaction, project: TenantProject, databaseId: string, id: string): Promise<void>
-  /** Starts to replace the database's content by the snapshot's. */
+  /** Starts to replace the database's content with the snapshot's content. */
   restore(transaction: Transaction, project: TenantProject, databaseId: string, id: string): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export function createSnapshots(dependencies: QuotaDependencies & { readonly dat
 
     async create(transaction, project, databaseId) {
       await lockAccount(transaction, project)
-      // The lock keeps others from starting a snapshot at the same time.
+      // The lock prevents another snapshot from starting at the same time.
       const { status } = await lockDatabase(transaction, project, databaseId)
       if (status !== 'available') throw notAvailable()
       const another = await visible(transaction, databaseId).where('status', '=', 'creating').executeTakeFirst()
@@ -72,7 +72,7 @@ export function createSnapshots(dependencies: QuotaDependencies & { readonly dat
   }
 }
 
-/** Snapshots that are being removed are gone as far as clients see. */
+/** Clients do not see snapshots that are being removed. */
 const visible = (db: Database | Transaction, databaseId: string) =>
   db
     .withTables<DatabasesTables>()
@@ -100,7 +100,7 @@ async function restoreSnapshot(
   id: string,
 ): Promise<void> {
   await lockDatabase(transaction, project, databaseId)
-  // Locked, so that its deletion comes later, and finds it in use.
+  // Locked, so that a deletion waits and then finds the snapshot in use.
   const snapshot = await visible(transaction, databaseId).where('id', '=', id).forUpdate().executeTakeFirst()
   if (snapshot === undefined) throw notFound()
   if (snapshot.status !== 'available') throw invalidRequest({ field: 'id', message: 'this snapshot is not available' })

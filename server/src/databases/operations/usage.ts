@@ -5,8 +5,8 @@ import type { DatabaseRow } from '../tables.ts'
 const timeoutMs = 3_000
 
 /**
- * Returns size and connections as the engine reports them now; `null` when it does not answer or the database is not in use.
- * The first answer of a server opens the engine, which the leader has started.
+ * Returns the current size and connections from the engine; `null` when it does not answer or the database is not in
+ * use. The first call in a server opens the engine, which the leader has started.
  */
 export async function usageOf(
   engine: Pick<Engine, 'name' | 'open'>,

@@ -19,15 +19,15 @@ const connectionsEveryMs = 500
 const sessionsEveryMs = 1_000
 const sizesEveryMs = 10_000
 const closedEveryMs = 10_000
-/** Databases that are restricted because of their size are measured this often. */
+/** The interval between size checks of restricted databases. */
 const restrictedEveryMs = 1_000
 const settingsEveryMs = 5_000
 const snapshotsEveryMs = 60 * 60_000
 const olderDatabasesEveryMs = 60 * 60_000
 
 /**
- * All databases of a version share PostgreSQL's lock table, and PostgreSQL has no limit for a single one. The sessions of
- * a database with more locks than this are ended.
+ * All databases of a version share PostgreSQL's lock table, and PostgreSQL has no limit for a single database. If a
+ * database holds more locks than this, its sessions are ended.
  */
 const maxLocks = 20_000
 
@@ -39,11 +39,10 @@ export interface ChecksDependencies {
   readonly reconciler: Pick<DatabaseReconciler, 'pruneSnapshots' | 'reopen' | 'withLogins'>
 }
 
-/** Starts the periodic checks of locks, sessions, sizes and the age of snapshots. */
 export function startDatabaseChecks(dependencies: ChecksDependencies): { stop(): Promise<void> } {
   const { database, logger, reconciler } = dependencies
 
-  /** The log names databases by the ids that operators know. */
+  /** The log names databases by the ids that operators see. */
   const idsOf: IdsOf = async (names) => {
     const rows = await database
       .withTables<DatabasesTables>()
@@ -51,7 +50,7 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
       .select('id')
       .where(sql<boolean>`array[role_name, second_role] && ${[...names]}::text[]`)
       .execute()
-      // Sessions are ended all the same when the server's own database does not answer.
+      // Sessions are ended even when the server's own database does not answer.
       .catch(() => null)
     return rows?.map(({ id }) => id) ?? names
   }

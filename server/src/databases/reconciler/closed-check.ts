@@ -4,7 +4,7 @@ import type { Engine } from '../engines/engine.ts'
 import type { DatabasesTables } from '../tables.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
 
-/** Returns a function that opens databases which refuse connections, although their rows say that they are available. */
+/** Returns a function that opens databases that refuse connections although their rows say `available`. */
 export function createClosedCheck({
   database,
   engine,

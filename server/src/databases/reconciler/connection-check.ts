@@ -5,9 +5,9 @@ import type { Instance } from '../engines/instance.ts'
 import type { IdsOf } from './session-check.ts'
 
 /**
- * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their sessions beyond
- * that, and gives them back their limits when there is room. Limits that an earlier server lowered are raised by the check of
- * older databases.
+ * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their
+ * sessions above the new limits, and restores the limits when there is room. The check of older databases
+ * (`createOlderDatabasesCheck`) restores limits that an earlier server lowered.
  */
 export function createConnectionCheck({
   engine,
@@ -18,7 +18,7 @@ export function createConnectionCheck({
   readonly idsOf: IdsOf
   readonly logger: Logger
 }): (signal: AbortSignal) => Promise<void> {
-  /** The former limits by database; a database is in one instance alone. */
+  /** The former limits by database; each database is in one instance. */
   const lowered = new Map<Instance, Map<string, number>>()
 
   const lower = async (instance: Instance, { name, limit }: ConnectionLimit, signal: AbortSignal): Promise<void> => {
@@ -34,7 +34,7 @@ export function createConnectionCheck({
     lowered.set(instance, former)
     const { most, uses } = await instance.statistics.connectionUse([...former.keys()])
     const changes = limitChanges(uses, former, most)
-    // A database that is missing by now was deleted.
+    // A database that is missing was deleted.
     for (const name of former.keys()) if (!uses.some((use) => use.name === name)) former.delete(name)
     for (const { name, limit } of uses) {
       if (!former.has(name) && changes.lower.some((change) => change.name === name)) former.set(name, limit)
@@ -60,7 +60,7 @@ export function createConnectionCheck({
   }
 }
 
-/** Waits for all, so that one database delays no other; rejects with the first error. */
+/** Waits for all work, so that one database does not delay the others; then rejects with the first error. */
 async function allSettled(work: readonly Promise<void>[]): Promise<void> {
   await Promise.allSettled(work)
   await Promise.all(work)

@@ -4,7 +4,10 @@ import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import { rolesOf } from '../logins.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 
-/** Removes a deleted database and its snapshots, first from the engine, then their rows, so that nothing is left behind. */
+/**
+ * Removes a deleted database and its snapshots, first from the engine and then their rows, so that nothing is left
+ * behind.
+ */
 export async function dropDatabase(
   { database, engine, logger }: { readonly database: Database; readonly engine: Engine; readonly logger: Logger },
   row: DatabaseRow,
@@ -15,7 +18,7 @@ export async function dropDatabase(
     const instance = await openInstanceOf(engine, row, signal)
     await instance.databases.archive(row.role_name, rolesOf(row), signal)
     await instance.databases.drop([row.role_name, ...snapshots.map(({ copy_name }) => copy_name)], signal)
-    // The second one is a member of the owner.
+    // The second role is a member of the owner, so it is dropped first.
     for (const role of rolesOf(row).toReversed()) await instance.roles.drop(role, signal)
   }
   await database.transaction().execute(async (transaction) => {
@@ -26,7 +29,6 @@ export async function dropDatabase(
   logger.info({ database: row.id }, 'database was removed')
 }
 
-/** Returns the ids of a database's snapshots, and the names of their copies. */
 function snapshotsOf(database: Database, databaseId: string): Promise<{ id: string; copy_name: string }[]> {
   return database
     .withTables<DatabasesTables>()
@@ -36,7 +38,10 @@ function snapshotsOf(database: Database, databaseId: string): Promise<{ id: stri
     .execute()
 }
 
-/** Lets nothing more be created from the snapshots of a database, and returns their ids. Waits for what is about to be. */
+/**
+ * Keeps new databases from being created from the snapshots of a database, and returns the snapshots' ids. Waits for
+ * creations that have begun.
+ */
 export async function closeSnapshots(database: Database, databaseId: string): Promise<string[]> {
   const rows = await database
     .withTables<DatabasesTables>()
@@ -48,7 +53,7 @@ export async function closeSnapshots(database: Database, databaseId: string): Pr
   return rows.map(({ id }) => id)
 }
 
-/** True while a database is created or restored from one of these snapshots, which must be kept until then. */
+/** True while a database is being created or restored from one of these snapshots; until then they must be kept. */
 export async function areInUse(database: Database, snapshotIds: readonly string[]): Promise<boolean> {
   if (snapshotIds.length === 0) return false
   const user = await database

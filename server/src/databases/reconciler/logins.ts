@@ -9,19 +9,19 @@ import { loginOf, otherLoginOf } from '../logins.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 
-/** The apps that are linked to databases, as rotations of passwords need them. */
+/** The apps that are linked to databases, for password rotations. */
 export interface LinkedApps {
   /**
-   * Gives releases the new connection string of a database, and lets the instances that have the old one be replaced. Resolves to
-   * false when there are none.
+   * Gives releases the new connection string of a database, and lets instances with the old string be replaced.
+   * Resolves to false when there are no such releases.
    */
   follow(
     transaction: Transaction,
     rotated: { readonly projectId: string; readonly databaseId: string; readonly connectionString: string },
   ): Promise<boolean>
-  /** True when every instance that has a place was started with the current connection string of the database. */
+  /** True when every instance in a slot was started with the current connection string of the database. */
   haveFollowed(databaseId: string): Promise<boolean>
-  /** How long an instance that was replaced may go on, to finish its requests. */
+  /** The time that a replaced instance may take to finish its requests. */
   readonly leaveMs: number
 }
 
@@ -30,13 +30,13 @@ export interface LoginsDependencies extends RoleDependencies {
   readonly engine: Engine
 }
 
-/** How long the former password works at most, while linked apps use it. */
+/** The longest time that the former password works while linked apps use it. */
 const formerDeadlineMs = 15 * 60_000
 
 /**
- * Does the next step of a rotation: lets the other role log in with the next password, makes it the current one, and ends the former
- * one when no linked app uses it any more. Nothing else may change the logins of the database meanwhile. It can be
- * repeated, however far an earlier call got.
+ * Does the next step of a rotation: it lets the other role log in with the next password, makes that password the
+ * current one, and ends the former password when no linked app uses it any more. Nothing else may change the logins of
+ * the database at the same time. It can be repeated, no matter how far an earlier call got.
  */
 export async function changeLogins(
   dependencies: LoginsDependencies,
@@ -48,7 +48,7 @@ export async function changeLogins(
   if (row.former_password === null && !rotates) return
   const instance = await openInstanceOf(dependencies.engine, row, signal)
   if (row.former_password !== null) {
-    // There are two roles: the next password takes the place of the former one.
+    // With two roles, the next password can only replace the former password.
     if (!rotates && !isOver(row)) return awaitFollowers(dependencies, linked, instance, row, signal)
     await endFormer(dependencies, instance, row, signal)
   }
@@ -61,7 +61,7 @@ export async function changeLogins(
 
 const isOver = ({ former_ends_at }: DatabaseRow): boolean => former_ends_at !== null && former_ends_at <= new Date()
 
-/** Lets both roles log in. Returns the row as it is then; null if the database was deleted or is restored meanwhile. */
+/** Lets both roles log in. Returns the new row; `null` if the database was deleted or is being restored. */
 async function rotate(
   dependencies: LoginsDependencies,
   linked: LinkedApps,
@@ -75,12 +75,12 @@ async function rotate(
   if (role === null || password === null) throw new Error('a rotation has no role and no password')
   await ensureRole(dependencies, instance, row, { role, password }, signal)
   await instance.roles.allowUntil(role, null, signal)
-  // A database that is far too large refuses logins for a time.
+  // A database that is far too large refuses logins for some time.
   if (row.restriction !== 'no_login') await instance.roles.admit(owner, [role], signal)
   return database.transaction().execute((transaction) => accept(transaction, secrets, linked, row))
 }
 
-/** Makes the next password the current one, in the row and in the releases of linked apps. */
+/** Makes the next password the current password, in the row and in the releases of linked apps. */
 async function accept(
   transaction: Transaction,
   secrets: SecretBox,
@@ -88,7 +88,7 @@ async function accept(
   { id, next_password }: DatabaseRow,
 ): Promise<DatabaseRow | null> {
   const trx = transaction.withTables<DatabasesTables>()
-  // Apps that are about to be linked hold the lock, so that they are found.
+  // An app that is about to be linked holds the lock, so this waits for it and finds it.
   const row = await trx.selectFrom('databases').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
   if (row?.status !== 'available' || next_password === null || row.next_password === null) return null
   const login = row.login === 'owner' ? 'second' : 'owner'
@@ -109,7 +109,7 @@ async function accept(
     .executeTakeFirstOrThrow()
 }
 
-/** Sets the end of the former password once no instance needs it any more. */
+/** Ends the former password soon after the last instance has stopped needing it. */
 async function awaitFollowers(
   { database, plans }: LoginsDependencies,
   { haveFollowed, leaveMs }: LinkedApps,
@@ -120,9 +120,9 @@ async function awaitFollowers(
   const { id, role_name: owner, former_ends_at: deadline, former_password } = row
   const former = otherLoginOf(row)
   if (former === null || deadline === null) return
-  // The engine ends the password also if no server runs then.
+  // The engine ends the password even if no server runs then.
   await roles.allowUntil(former, deadline, signal)
-  // PostgreSQL counts the sessions of each role by itself.
+  // PostgreSQL counts the sessions of each role separately.
   await roles.limitDatabase(owner, -1, connectionsOf(plans, row), signal)
   if (!(await haveFollowed(id))) return
   const end = new Date(Date.now() + leaveMs)
@@ -161,7 +161,7 @@ async function endFormer(
 const connectionsOf = (plans: LoginsDependencies['plans'], { plan }: DatabaseRow): number =>
   databaseLimits(planNamed(plans, plan)).connections
 
-/** Returns a function that goes on with the rotations that are under way. */
+/** Returns a function that continues unfinished rotations. */
 export function createRotationsCheck({
   database,
   engine,
@@ -189,7 +189,7 @@ export function createRotationsCheck({
 }
 
 /**
- * Returns a function that gives second roles the settings of their owners. A session of a second role is the owner, so that its
+ * Returns a function that copies the owners' settings to second roles. A session of a second role is the owner, so its
  * `alter role current_user` changes the owner.
  */
 export function createSettingsCheck({

@@ -7,8 +7,9 @@ import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
 
 /**
- * Returns a function that gives databases of earlier versions of Fairlead what new ones have: timeouts, and a catalogue that
- * shows no others; and the connection limits of their plans, which an earlier server may have lowered for a time. It can be called again, and tries those again that it could not reach.
+ * Returns a function that gives databases of earlier versions of Fairlead what new ones have: timeouts, and a catalogue
+ * that hides other databases. It also restores the connection limits of their plans, which an earlier server may have
+ * lowered. Each call retries the databases that earlier calls could not reach.
  */
 export function createOlderDatabasesCheck({
   database,

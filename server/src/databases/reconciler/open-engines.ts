@@ -4,8 +4,8 @@ import type { Engine } from '../engines/engine.ts'
 import type { DatabasesTables } from '../tables.ts'
 
 /**
- * Starts the instances that hold databases in use. One that does not start is logged, does not keep the server from
- * starting, and is tried again when it is needed next.
+ * Starts the instances that hold databases in use. If an instance does not start, this is logged, the server starts
+ * anyway, and the next use of the instance tries again.
  */
 export async function openEngines(
   { database, engine, logger }: { readonly database: Database; readonly engine: Engine; readonly logger: Logger },

@@ -15,7 +15,7 @@ export interface ProvisioningDependencies extends RoleDependencies {
   readonly logger: Logger
 }
 
-/** Runs work with the row as it is, while nothing else changes the logins of the database; not when there is none. */
+/** Runs work with the current row while nothing else changes the logins of the database, unless the row is gone. */
 export type WithLogins = (databaseId: string, work: (row: DatabaseRow) => Promise<void>) => Promise<void>
 
 /** Creates or restores the database in the engine, then makes its row `available` and announces it. */
@@ -86,13 +86,13 @@ async function makeAvailable(
       .where('id', '=', row.id)
       .where('status', '=', 'provisioning')
       .executeTakeFirst()
-    // Deleted meanwhile: the deletion's own job closes it again.
+    // If the database was deleted in between, the deletion's own job closes it again.
     if (numUpdatedRows === 0n) return
     await announce(transaction, { event: 'database.available', databaseId: row.id, projectId: row.project_id })
   })
 }
 
-/** Makes a database that could not be provisioned `failed` and announces it. */
+/** Marks a database that could not be provisioned as `failed` and announces this. */
 export async function failProvisioning(
   { database, announce }: Pick<ProvisioningDependencies, 'database' | 'announce'>,
   row: DatabaseRow,

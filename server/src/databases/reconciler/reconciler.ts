@@ -12,40 +12,38 @@ import { resume } from './resume.ts'
 import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
 
 /**
- * Reconciles databases and snapshots with their rows. Every function reads the row and does the steps that are missing, so
- * it can be repeated at any time: the next call completes the work of a server that died in the middle.
+ * Reconciles databases and snapshots with their rows. Every function reads the row and does the missing steps, so it
+ * can be repeated at any time: the next call completes the work of a server that died.
  */
 export interface DatabaseReconciler {
   reconcile(databaseId: string, signal: AbortSignal): Promise<void>
   /**
-   * Opens a database in use. Resolves to false when it is open already, or other work on it is under way, such as a copy, which opens it
-   * at its end.
+   * Opens a database in use. Resolves to false when it is open already, or when other work on it is running, such as a
+   * copy, which opens the database at its end.
    */
   reopen(databaseId: string, signal: AbortSignal): Promise<boolean>
-  /** Goes on with the rotation of a password. It waits for no other work on the database, such as a copy. */
+  /** Continues the rotation of a password. It does not wait for other work on the database, such as a copy. */
   changeLogins(databaseId: string, linked: LinkedApps, signal: AbortSignal): Promise<void>
   readonly withLogins: WithLogins
-  /** Removes a deleted database for good, if it can no longer be restored. */
+  /** Removes a deleted database permanently, if it can no longer be restored. */
   drop(databaseId: string, signal: AbortSignal): Promise<void>
   reconcileSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
-  /** Removes the snapshots of a database beyond the count, age and size that are kept. */
   pruneSnapshots(databaseId: string): Promise<void>
-  /** Removes all databases of a project with their snapshots, for good. */
   removeProject(projectId: string, signal: AbortSignal): Promise<void>
   /** Enqueues jobs for everything that an earlier server left unfinished. */
   resume(): Promise<void>
 }
 
-/** How long the opening of a database waits for other work on it. */
+/** The time for which the opening of a database waits for other work on that database. */
 const patienceMs = 1_000
 
 export type ReconcilerDependencies = ProvisioningDependencies & SnapshotDependencies
 
 export function createDatabaseReconciler(dependencies: ReconcilerDependencies): DatabaseReconciler {
   const { database, plans } = dependencies
-  /** The queue runs jobs of one database one after the other, but the removal of its project is in another queue. */
+  /** The queue runs the jobs of a database one after the other, but the removal of its project is in another queue. */
   const oneAtATime = createKeyedLock()
-  /** Taken after the lock of the other work, or without it. */
+  /** Taken after the lock of the other work, or without that lock. */
   const loginsOneAtATime = createKeyedLock()
   const withLogins: WithLogins = (databaseId, work) =>
     loginsOneAtATime(databaseId, async () => {
@@ -54,7 +52,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
     })
   const dropRow = (row: DatabaseRow, signal: AbortSignal): Promise<void> =>
     withLogins(row.id, (now) => dropDatabase(dependencies, now, signal))
-  /** Calls `act` with the row as it is when all earlier calls for the database have ended; not when there is none. */
+  /** Calls `act` with the current row when all earlier calls for the database have ended, unless the row is gone. */
   const withRow = (
     databaseId: string,
     act: (row: DatabaseRow) => Promise<void>,
@@ -82,7 +80,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
       const open = async (row: DatabaseRow): Promise<void> => {
         if (row.status !== 'available') return
         const { databases } = await openInstanceOf(dependencies.engine, row, signal)
-        // A copy that had closed it may have opened it since.
+        // A copy that closed the database may have opened it since.
         if ((await databases.closed([row.role_name])).length === 0) return
         await databases.reopen(row.role_name, signal)
         isReopened = true
@@ -95,9 +93,9 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
 
     drop: (databaseId, signal) =>
       withRow(databaseId, async (row) => {
-        // The database was restored since.
+        // The database was restored in between.
         if (row.drop_at === null) return
-        // The database was deleted again with a later date, or the clock was set back.
+        // The database was deleted again, with a later date, or the clock was set back.
         if (row.drop_at > new Date()) return enqueueDrop(database, databaseId, row.drop_at)
         if (await areInUse(database, await closeSnapshots(database, databaseId))) {
           return enqueueDrop(database, databaseId, nextUseCheck())

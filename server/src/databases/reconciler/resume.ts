@@ -2,7 +2,10 @@ import type { Database } from '../../platform/database.ts'
 import { enqueueDrop, enqueueReconcile, enqueueSnapshot } from '../job-queue.ts'
 import type { DatabasesTables } from '../tables.ts'
 
-/** Enqueues a job for everything that an earlier server left unfinished. The time without a server does not count as retrying. */
+/**
+ * Enqueues a job for everything that an earlier server left unfinished. Time without a server does not count towards
+ * the retry limit.
+ */
 export async function resume(database: Database): Promise<void> {
   const db = database.withTables<DatabasesTables>()
   const provisioning = await db

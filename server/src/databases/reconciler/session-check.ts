@@ -2,7 +2,7 @@ import type { Logger } from '../../platform/logger.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { Sessions } from '../engines/sessions.ts'
 
-/** Returns the ids of databases by their names in the engine. */
+/** Returns the ids of databases from their names in the engine. */
 export type IdsOf = (names: readonly string[]) => Promise<readonly string[]>
 
 const minute = 60
@@ -11,12 +11,12 @@ const hour = 60 * minute
 const limits = { idleInTransaction: 30 * minute, transaction: 24 * hour, idle: 7 * 24 * hour }
 
 /**
- * The share of the queue of notifications at which sessions are ended. The queue has a place for 8 GB on the disk, or for what
- * the settings of an embedded cluster allow.
+ * Sessions are ended when this share of the queue of notifications is in use. The queue has room for 8 GB on the disk,
+ * or for what the settings of an embedded cluster allow.
  */
 const fullQueue = 0.02
 
-/** Ends users' sessions that hold back what all databases of an instance share, and says so in the log. */
+/** Ends users' sessions that hold back resources shared by all databases of an instance, and logs this. */
 export async function checkSessions({
   engine,
   idsOf,
@@ -45,7 +45,7 @@ async function relieveQueue(sessions: Sessions, idsOf: IdsOf, logger: Logger): P
     const databases = await sessions.endNotificationHolders(all)
     const message = 'notifications of databases fill the queue: sessions that hold it back were ended'
     logger.warn({ usage, databases: await idsOf(databases) }, message)
-    // Ended sessions free the queue in a moment; the next check looks further.
+    // Ended sessions free the queue in a moment; the next check continues.
     if (databases.length > 0) return
   }
 }

@@ -18,17 +18,16 @@ export interface SizeCheckDependencies {
   readonly reconciler: Pick<DatabaseReconciler, 'withLogins'>
 }
 
-/** Restricts databases that are larger than their plan allows, and lifts the restriction of those that are no longer. */
+/** Restricts databases that exceed the size of their plan, and lifts the restriction when they no longer do. */
 export interface SizeCheck {
-  /** Begins to check all databases; those that take long do not delay the next check of others. */
+  /** Begins to check all databases; slow databases do not delay the next check of the others. */
   all(signal: AbortSignal): Promise<void>
-  /** The same for databases that are restricted, which may be growing all the same. */
+  /** Checks the restricted databases, which may still be growing. */
   restricted(signal: AbortSignal): Promise<void>
-  /** Resolves when no check is under way. */
   ended(): Promise<void>
 }
 
-/** Databases that are looked at at the same time. One that takes long delays no other for longer than its own reads. */
+/** The databases that are checked at the same time. A slow database delays the others by no more than its own reads. */
 const concurrency = 3
 
 export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck {
@@ -48,7 +47,7 @@ export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck 
     logger.warn({ database: row.id, size, restriction }, 'the size of a database has crossed a limit')
   }
 
-  /** Does nothing while work of the same key is under way. */
+  /** Does nothing while work with the same key is running. */
   const begin = (key: string, signal: AbortSignal, work: () => Promise<void>): void => {
     if (underWay.has(key)) return
     const working = work()
@@ -64,7 +63,8 @@ export function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck 
       const [first] = ofVersion
       if (first === undefined) continue
       begin(version, signal, async () => {
-        // Starts an instance that could not be started before. One that does not answer is reported once, not for each row.
+        // Starts an instance whose earlier start failed. An instance that does not answer is reported once, not for
+        // each row.
         const instance = await openInstanceOf(engine, first, signal)
         await instance.statistics.majorVersion()
         for (const row of ofVersion) begin(row.id, signal, () => check(instance, row, signal))
@@ -96,8 +96,8 @@ const databasesOf = (database: SizeCheckDependencies['database'], engine: Pick<E
     .where('engine', '=', engine.name)
 
 /**
- * Decides how databases are restricted, and remembers those that are far above their size. A new leader begins anew, and lets
- * their owners in.
+ * Decides how databases are restricted, and remembers the databases that are far above their size. A new leader starts
+ * without this memory, and lets their owners in.
  */
 function createRestrictions(plans: Plans) {
   const shrinking = new Map<string, Shrinking>()
@@ -113,7 +113,6 @@ function createRestrictions(plans: Plans) {
       shrinking.set(row.id, state)
       return state.closedUntil === null ? 'read_only' : 'no_login'
     },
-    /** Forgets all databases but these. */
     keep(ids: ReadonlySet<string>): void {
       for (const id of shrinking.keys()) if (!ids.has(id)) shrinking.delete(id)
     },

@@ -16,7 +16,7 @@ export interface SnapshotDependencies {
   readonly logger: Logger
 }
 
-/** Takes or removes a snapshot, as its row says. */
+/** Creates or removes a snapshot, as its row says. */
 export async function reconcileSnapshot(
   dependencies: SnapshotDependencies,
   snapshotId: string,
@@ -66,7 +66,7 @@ async function take(
   const begin = performance.now()
   await instance.databases.copy(row.role_name, copy_name, signal)
   const size = (await instance.statistics.sizes([copy_name])).get(copy_name) ?? 0
-  // Prunes in the same transaction, so that there are never more snapshots than are kept.
+  // Prunes in the same transaction, so that the number of snapshots never exceeds the limit.
   await database.transaction().execute(async (transaction) => {
     await transaction
       .withTables<DatabasesTables>()
@@ -96,7 +96,7 @@ async function remove(
   await database.withTables<DatabasesTables>().deleteFrom('snapshots').where('id', '=', snapshotId).execute()
 }
 
-/** Removes the snapshots of a database beyond the count, age and size that are kept. */
+/** Removes the snapshots of a database beyond the limits on count, age and size. */
 export async function pruneSnapshots(
   transaction: Transaction,
   plans: Plans,

@@ -1,30 +1,30 @@
 import type { DnsRecord } from '../../platform/dns/messages.ts'
 import type { CertificateAuthority } from './facts.ts'
 
-/** The reasons for which an authority must not issue, by CAA records. */
+/** The reason why CAA records do not allow an authority to issue. */
 export type CaaRefusal =
-  /** Other authorities are named, or none; `named` are theirs. */
+  /** The records name only other authorities, or none; `named` lists them. */
   | { readonly kind: 'other_authorities'; readonly isForWildcards: boolean; readonly named: readonly string[] }
-  /** The authority is named, but for another account (RFC 8657, section 3). */
+  /** The records name the authority, but for another account (RFC 8657, section 3). */
   | { readonly kind: 'account'; readonly isForWildcards: boolean; readonly named: readonly string[] }
-  /** The authority is named, but for other ways of proof (RFC 8657, section 4). */
+  /** The records name the authority, but for other methods of proof (RFC 8657, section 4). */
   | { readonly kind: 'method'; readonly isForWildcards: boolean; readonly named: readonly string[] }
-  /** A property that must be understood is not known (RFC 8659, section 4.1). */
+  /** The records have an unknown property that must be understood (RFC 8659, section 4.1). */
   | { readonly kind: 'critical'; readonly isForWildcards: boolean; readonly named: readonly string[] }
 
-/** The way in which names are proved to the authority (RFC 8555, section 8). */
+/** The method that proves names to the authority (RFC 8555, section 8). */
 export type ProofMethod = 'http-01' | 'dns-01'
 
 type CaaRecord = Extract<DnsRecord, { readonly type: 'CAA' }>
 
-/** Those that are understood; `iodef` and the others change nothing for web certificates. */
+/** The known properties; `iodef` and the others change nothing for web certificates. */
 const knownTags = new Set(['issue', 'issuewild', 'iodef', 'issuemail', 'issuevmc', 'contactemail', 'contactphone'])
 
 /**
- * Decides by the CAA records of a name if an authority may issue for it (RFC 8659, sections 4.2 and 4.3). Returns null when
- * it may.
+ * Decides by the CAA records of a name whether an authority may issue for it (RFC 8659, sections 4.2 and 4.3). Returns
+ * null when it may.
  *
- * @param records the relevant set: those of the name, or else of the closest parent that has any
+ * @param records the relevant set: the records of the name, or else of the closest parent that has any
  */
 export function caaRefusal(
   records: readonly DnsRecord[],
@@ -37,7 +37,7 @@ export function caaRefusal(
   const wild = proof.isWildcard ? caa.filter(({ tag }) => tag === 'issuewild') : []
   const isForWildcards = wild.length > 0
   const deciding = isForWildcards ? wild : caa.filter(({ tag }) => tag === 'issue')
-  // An authority that names no identity, such as a private one, does not read these records.
+  // An authority without an identity, such as a private authority, does not read these records.
   if (deciding.length === 0 || identities.length === 0) return null
   const issuers = deciding.map(({ value }) => parseIssuer(value))
   const ours = issuers.filter(({ name }) => identities.some((identity) => identity.toLowerCase() === name))
@@ -54,23 +54,23 @@ export function caaRefusal(
   return { kind: 'method', isForWildcards, named: methods.flatMap((each) => each ?? []) }
 }
 
-/** More than one account in a record is none (RFC 8657, section 3). Our own may not be known yet. */
+/** A record with more than one account allows none (RFC 8657, section 3). Our own account may not be known yet. */
 function isAccount(accounts: readonly string[], accountUri: string | null): boolean {
   if (accounts.length === 0) return true
   return accounts.length === 1 && (accountUri === null || accounts[0] === accountUri)
 }
 
 interface Issuer {
-  /** '' for none: nobody may issue. */
+  /** Empty for nobody: then no authority may issue. */
   readonly name: string
   readonly accounts: readonly string[]
-  /** Null for all. */
+  /** The allowed methods; null for all. */
   readonly methods: readonly string[] | null
 }
 
 const nobody: Issuer = { name: '', accounts: [], methods: null }
 
-/** Reads `example.net; accounturi=…; validationmethods=…` (RFC 8659, section 4.2). One that is malformed allows nobody. */
+/** Parses `example.net; accounturi=…; validationmethods=…` (RFC 8659, section 4.2). A malformed value allows nobody. */
 function parseIssuer(value: string): Issuer {
   const [name = '', ...rest] = value.split(';').map((part) => part.trim())
   const parameters = rest.filter((part) => part !== '')

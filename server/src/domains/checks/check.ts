@@ -8,21 +8,23 @@ export type { CertificateAuthority, CheckedDomain, ProbeResult } from './facts.t
 export type { Probe } from './gather.ts'
 
 export interface DomainCheckResult {
-  /** True when no problem is an error: visitors arrive here, and the authority can be asked for a certificate. */
+  /** True when no problem is an error: visitors reach this server, and the authority can issue a certificate. */
   readonly ok: boolean
-  /** True when visitors of the name arrive here, even if no certificate can be obtained or nothing is proved. */
+  /**
+   * True when visitors of the name reach this server, even if no certificate can be obtained or ownership is not
+   * proved.
+   */
   readonly reaches: boolean
   /** True when the TXT record has the token. */
   readonly isProven: boolean
-  /** True when a CNAME record of the name leads to the host name of its own app. */
+  /** True when a CNAME record of the name leads to the host name of the domain's own app. */
   readonly leadsToApp: boolean
-  /** The most telling one first. */
+  /** The problems, the most informative first. */
   readonly problems: readonly DomainProblem[]
-  /** The records to set. */
   readonly records: readonly DomainRecord[]
 }
 
-/** Checks the DNS of a domain, before an authority is asked. Rejects only when the signal aborts. */
+/** Checks the DNS of a domain before an authority is asked for a certificate. Rejects only when the signal aborts. */
 export type CheckDomain = (domain: CheckedDomain, signal: AbortSignal) => Promise<DomainCheckResult>
 
 export function createDomainCheck(dependencies: GatherDependencies): CheckDomain {

@@ -22,25 +22,28 @@ import {
   type ZoneFacts,
 } from './facts.ts'
 
-/** A request for a text that only this server gives, of a host but sent to one address. Rejects only when the signal aborts. */
+/**
+ * A request for a text that only this server gives, for a host but sent to a fixed address. Rejects only when the
+ * signal aborts.
+ */
 export type Probe = (host: string, address: string, signal: AbortSignal) => Promise<ProbeResult>
 
 export interface GatherDependencies {
   readonly resolver: Resolver
-  /** Tells if a message may be sent to an address that a stranger has chosen. */
+  /** True when a request may be sent to an address that a stranger has chosen. */
   readonly allows: (address: string) => boolean
-  /** The host of the dashboard, whose addresses are those of this server. */
+  /** The host of the dashboard, whose addresses are this server's addresses. */
   readonly serverHost: string
-  /** Null when names cannot be tried over HTTP. */
+  /** Null when names cannot be probed over HTTP. */
   readonly probe: Probe | null
-  /** Returns null when no certificates are obtained here. */
+  /** Resolves to null when no certificates are obtained here. */
   readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
 }
 
-/** More addresses of a name than these are not tried. */
+/** The most addresses of a name that are probed. */
 const mostProbes = 4
 
-/** Looks up everything that tells if a domain is right. Rejects only when the signal aborts. */
+/** Looks up everything that shows whether a domain is right. Rejects only when the signal aborts. */
 export async function gatherFacts(
   dependencies: GatherDependencies,
   domain: CheckedDomain,
@@ -49,7 +52,7 @@ export async function gatherFacts(
   const { resolver, serverHost } = dependencies
   const resolve = (name: string, type: DnsType) => resolver.resolve(name, type, signal)
   const base = baseOf(domain.name)
-  // A name that nobody has asked for before, so that no server has an old answer.
+  // A new random name, so that no server has an old answer for it.
   const host = isWildcard(domain.name) ? `fairlead-${randomBytes(4).toString('hex')}.${base}` : domain.name
   const registrable = registrableDomain(base)
   const [addresses, registration, zone, own, authority] = await Promise.all([
@@ -61,7 +64,7 @@ export async function gatherFacts(
   ])
   const [ipv4, ipv6] = addresses
   const found = foundAddresses({ ipv4, ipv6 })
-  // Its other records would be waited for as long, and tell nothing more.
+  // A dead name's other records would take as long, and tell nothing more.
   const isDead = ipv4.outcome === 'failed' && ipv6.outcome === 'failed'
   const known = await otherAddresses(resolver, { serverHost, target: domain.target, own, found }, signal)
   const [caa, ownership, challenge, besideAlias, probes] = await Promise.all([
@@ -77,7 +80,7 @@ export async function gatherFacts(
   }
 }
 
-/** Returns nothing about the servers of a top-level domain: they are nobody's to correct. */
+/** Returns null for the servers of a top-level domain, because no owner of a domain can correct them. */
 async function zoneWithin(
   resolver: Resolver,
   host: string,
@@ -97,7 +100,7 @@ async function ownAddresses(resolver: Resolver, host: string, target: string, si
   return { host, addresses, isResolverSilent }
 }
 
-/** Looks again when a name has addresses that are not known: servers may give another part of them each time. */
+/** Looks up again when a name has unknown addresses, because servers may return different addresses each time. */
 async function otherAddresses(
   resolver: Resolver,
   {
@@ -121,11 +124,14 @@ async function otherAddresses(
   return known
 }
 
-/** Finds the CAA records that count for a name: its own, or else those of the closest parent (RFC 8659, section 3). */
+/**
+ * Finds the CAA records that apply to a name: its own records, or else the records of the closest parent (RFC 8659,
+ * section 3).
+ */
 async function climbForCaa(resolver: Resolver, name: string, signal: AbortSignal): Promise<CaaFacts> {
   const labels = name.split('.')
   const names = labels.map((_, index) => labels.slice(index).join('.'))
-  // Several at once, because names can have more than a hundred labels.
+  // Looks up several at once, because names can have more than a hundred labels.
   for (let at = 0; at < names.length; at += 6) {
     const some = names.slice(at, at + 6)
     const results = await Promise.all(some.map((each) => resolver.resolve(each, 'CAA', signal)))
@@ -148,8 +154,8 @@ const isEmpty = (outcome: Resolution['outcome']): boolean => outcome === 'no_dat
 const failureOf = ({ outcome, failure }: Resolution): string => failure ?? outcome
 
 /**
- * Reads the TXT records that prove whose the name is. The authoritative servers are asked when the recursive ones have
- * nothing that fits: those keep for a while that there was nothing.
+ * Reads the TXT records that prove ownership of a name. Asks the authoritative servers when the recursive servers have
+ * no fitting record, because recursive servers cache missing records.
  */
 async function readOwnership(
   resolver: Resolver,
@@ -168,7 +174,7 @@ async function readOwnership(
   return { values, isElsewhere, failure: values.length > 0 || isEmpty(result.outcome) ? null : failureOf(result) }
 }
 
-/** Tells if a TXT record has a value; forms of providers add quotes and spaces to what people paste. */
+/** True when a TXT record has a value. Providers' forms may add quotes and spaces to the pasted text. */
 export const isToken = (value: string, token: string | null): boolean =>
   value.replace(/^[\s"']+|[\s"']+$/g, '') === token
 
@@ -189,7 +195,7 @@ async function readChallenge(
   return { targets: aliases, failure: failed ? failureOf(result) : null }
 }
 
-/** Returns the records of a name as an authoritative server has them now; null when none tells. */
+/** Returns the current records of a name from an authoritative server; null when none answers. */
 async function askFresh(resolver: Resolver, zone: ZoneFacts | null, name: string, type: DnsType, signal: AbortSignal) {
   const server = zone?.answers.find(({ state }) => state === 'answers')
   if (server === undefined) return null
@@ -202,7 +208,7 @@ async function askFresh(resolver: Resolver, zone: ZoneFacts | null, name: string
   }
 }
 
-/** Tries the addresses of a name over HTTP, and those at which another one answers for the server's own host, too. */
+/** Probes the addresses of a name over HTTP. Where another server answers, it also probes the server's own host. */
 async function tryAddresses(
   { probe, allows }: GatherDependencies,
   host: string,
@@ -221,7 +227,7 @@ async function tryAddresses(
   )
 }
 
-/** Asks every authoritative server of a name for its addresses. Returns null when nobody knows the servers. */
+/** Asks every authoritative server of a name for its addresses. Returns null when the servers are unknown. */
 async function askZone(resolver: Resolver, name: string, signal: AbortSignal): Promise<ZoneFacts | null> {
   const zone = await resolver.zoneOf(name, signal)
   if (zone === null) return null
@@ -234,7 +240,7 @@ async function askZone(resolver: Resolver, name: string, signal: AbortSignal): P
   }
 }
 
-/** IPv4 first: this machine may have no IPv6, and then nothing can be said about the server. */
+/** Prefers IPv4: without IPv6 on this machine, a failed IPv6 query would say nothing about the server. */
 function addressToAsk({ name, addresses }: ZoneServer): { readonly name: string; readonly address: string }[] {
   const address = addresses.find((each) => !each.includes(':')) ?? addresses[0]
   return address === undefined ? [] : [{ name, address }]
@@ -286,7 +292,9 @@ function stateOf({ rcode, isAuthoritative, authorities }: DnsAnswer, { name, zon
   return leadsDown ? 'unknown' : 'refuses'
 }
 
-/** Returns the types of the records beside a CNAME record, where there must be none (RFC 1034, section 3.6.2). */
+/**
+ * Returns the types of other records beside a CNAME record, which must be the only record (RFC 1034, section 3.6.2).
+ */
 async function typesBesideAlias(
   resolver: Resolver,
   name: string,
@@ -310,14 +318,14 @@ async function typesBesideAlias(
   return found.flat()
 }
 
-/** The addresses of this server may change; a page that shows older ones for a while does no harm. */
+/** The time for which this server's addresses are cached. Addresses that are outdated for a while do no harm. */
 const keptMs = 5 * 60_000
-/** The longest wait for the first answer: after it the records are shown without addresses. */
+/** The longest wait for the first answer; after it the records are shown without addresses. */
 const waitMs = 2_000
 
 /**
- * Returns a function that tells the addresses of this server, as its own name leads to them. It remembers them for a while, and
- * never rejects.
+ * Returns a function that resolves to this server's addresses, as its own name leads to them. It caches them for a
+ * while, and never rejects.
  */
 export function createOwnAddresses(
   resolver: Pick<Resolver, 'resolve'>,

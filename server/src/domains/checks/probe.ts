@@ -6,7 +6,7 @@ import { request } from '../../platform/machine/http.ts'
 import type { ProbeResult } from './facts.ts'
 import type { Probe } from './gather.ts'
 
-/** The path at which every edge of this server answers with the text of the probe, for every host. */
+/** The path at which every edge of this server answers with the probe text, for every host. */
 export const probePath = '/.well-known/fairlead/probe'
 
 const timeoutMs = 5_000
@@ -15,7 +15,7 @@ type SettingsTables = {
   settings: { key: string; value: Buffer }
 }
 
-/** Returns the text that tells this server from others. All servers on one database have the same. */
+/** Returns the text that distinguishes this server from others. All servers with the same database share it. */
 export async function agreeOnProbeText(database: Database): Promise<string> {
   const settings = database.withTables<SettingsTables>()
   const key = 'domain_probe'
@@ -29,9 +29,9 @@ export async function agreeOnProbeText(database: Database): Promise<string> {
 }
 
 /**
- * Returns a function that asks an address for the text, by plain HTTP as an authority does (RFC 8555, section 8.3).
+ * Returns a function that requests the text from an address, over plain HTTP like an authority (RFC 8555, section 8.3).
  *
- * @param given.ports the ports to try: the next one when nothing answers at the one before
+ * @param given.ports the ports to try, in order, until something answers
  */
 export function createProbe(given: { readonly text: () => Promise<string>; readonly ports: readonly number[] }): Probe {
   return async (host, address, signal) => {
@@ -56,7 +56,7 @@ async function ask(
   const sent = request({
     ...{ host: address, family: isIPv6(address) ? 6 : 4, port, path: probePath, signal: limited },
     headers: { host, 'user-agent': 'Fairlead', accept: 'text/plain' },
-    // Every request has a connection of its own: what one server says must not be taken for another's.
+    // Every request has a separate connection, so that one server's answer is not taken for another's.
     agent: false,
     maxHeaderSize: 16_384,
   })
@@ -75,7 +75,7 @@ async function ask(
   }
 }
 
-/** Reads no more of a stranger's answer than the text would be. */
+/** Reads no more of a stranger's answer than the length of the text. */
 async function read(answer: IncomingMessage, text: string): Promise<ProbeResult> {
   const { statusCode: status = 0, headers } = answer
   const isOther = { outcome: 'other', status, headers: textsOf(headers) } as const

@@ -18,13 +18,16 @@ import {
 import { isToken } from './gather.ts'
 import { howToSet, isApex } from './records.ts'
 
-/** Finds everything that is wrong with a domain, the most telling first. A pure function of what was gathered. */
+/**
+ * Finds everything that is wrong with a domain, the most informative problem first. A pure function of the gathered
+ * facts.
+ */
 export function findProblems(facts: CheckFacts): CheckProblem[] {
   const verdict = judge(facts)
   const isFound = foundAddresses(facts).length > 0
   const elsewhere = isFound ? addressProblems(facts) : [lookupProblem(facts)]
   const conflicts = conflictProblems(facts)
-  // The recursive server has one of several answers, or an old one: what it says is not what to correct.
+  // The recursive server has one of several answers, or an old answer: this is not what the owner has to correct.
   const way = verdict.isStale
     ? [staleProblem(facts)]
     : verdict.disagree
@@ -40,26 +43,25 @@ export function findProblems(facts: CheckFacts): CheckProblem[] {
   ])
 }
 
-/** The answers of the authoritative servers, by what they say about the way to this server. */
+/** The answers of the authoritative servers, by whether they lead to this server. */
 interface Verdict {
-  /** Those that lead here. */
   readonly right: readonly AuthorityAnswer[]
   readonly wrong: readonly AuthorityAnswer[]
-  /** True when the servers have what is right, and only the recursive server still has something else. */
+  /** True when the authoritative servers are right, and only the recursive server still has something else. */
   readonly isStale: boolean
-  /** True when visitors get one thing or another. */
+  /** True when visitors may get either a right or a wrong answer. */
   readonly disagree: boolean
 }
 
 const aliasesOf = ({ ipv4, ipv6 }: CheckFacts): string[] => [...ipv4.names.slice(1), ...ipv6.names.slice(1)]
 
-/** Tells if a CNAME record of a name leads to its own app. */
+/** True when a CNAME record of the name leads to the domain's own app. */
 export const isAliasOfApp = (facts: CheckFacts): boolean =>
   facts.domain.target !== '' && aliasesOf(facts).includes(facts.domain.target)
 
 /**
- * Returns the host name of an app to which a CNAME record leads, and which is none of the account's: its owner has the name, wherever the
- * operator's own records lead from there.
+ * Returns the host name of another account's app to which a CNAME record leads. That app's owner controls the name,
+ * wherever the operator's own records lead from there.
  */
 function otherAppOf(facts: CheckFacts): string | undefined {
   const { domain, own } = facts
@@ -70,20 +72,20 @@ function otherAppOf(facts: CheckFacts): string | undefined {
   return named.find((name) => name !== domain.target && domain.ofAccount?.includes(name) !== true)
 }
 
-/** Tells if a name leads here because a CNAME record says so: the addresses behind it are this server's to set. */
+/** True when a name leads here through a CNAME record; then this server's operator sets the addresses behind it. */
 function isAliasOfUs(facts: CheckFacts): boolean {
   const names = aliasesOf(facts)
   return otherAppOf(facts) === undefined && (names.includes(facts.domain.target) || names.includes(facts.own.host))
 }
 
-/** Tells if the recursive servers lead here, and nowhere else. */
+/** True when the recursive servers lead here and nowhere else. */
 function isFoundRight(facts: CheckFacts): boolean {
   const found = foundAddresses(facts)
   if (found.length === 0 || otherAppOf(facts) !== undefined) return false
   return isAliasOfUs(facts) || found.every((address) => isReached(facts, address))
 }
 
-/** Tells if an address is this server's, or that of a proxy before it. */
+/** True when an address belongs to this server or to a proxy in front of it. */
 export const isReached = ({ own, probes }: CheckFacts, address: string): boolean =>
   own.addresses.includes(address) ||
   probes.some((each) => each.address === address && each.result.outcome === 'reached')
@@ -101,11 +103,14 @@ function judge(facts: CheckFacts): Verdict {
   }
 }
 
-/** A recursive server that failed has no old answer; it may have found signatures wrong, which the others do not check. */
+/**
+ * A recursive server that failed has no old answer. It may have found wrong signatures, which the authoritative servers
+ * do not check.
+ */
 const isOld = (facts: CheckFacts): boolean =>
   ![facts.ipv4, facts.ipv6].some(({ outcome }) => outcome === 'failed') && !isFoundRight(facts) && !isAliasOfUs(facts)
 
-/** Null when it cannot be told without following a CNAME record further. */
+/** Null when the answer depends on following a CNAME record further. */
 function isRight(facts: CheckFacts, { alias, addresses }: AuthorityAnswer): boolean | null {
   if (alias !== null) {
     if (alias === facts.domain.target || alias === facts.own.host) return true
@@ -116,7 +121,9 @@ function isRight(facts: CheckFacts, { alias, addresses }: AuthorityAnswer): bool
   return addresses.length > 0 && addresses.every((address) => isReached(facts, address))
 }
 
-/** The problems of a domain by their codes, the most telling first. They are stable, for programs and tests. */
+/**
+ * The codes of problems that concern traffic, the most informative first. The codes are stable, for programs and tests.
+ */
 const traffic = [
   'resolver_unreachable',
   'domain_unregistered',
@@ -169,7 +176,7 @@ const order: readonly ProblemCode[] = [...traffic, ...ownership, ...certificate]
 const error = (code: ProblemCode, message: string): CheckProblem => ({ code, message, severity: 'error' })
 const warning = (code: ProblemCode, message: string): CheckProblem => ({ code, message, severity: 'warning' })
 
-/** Errors before warnings, and the most telling first. */
+/** Sorts errors before warnings, and the most informative problems first. */
 const inOrder = (problems: readonly CheckProblem[]): CheckProblem[] =>
   problems.toSorted(
     (one, other) =>
@@ -177,11 +184,11 @@ const inOrder = (problems: readonly CheckProblem[]): CheckProblem[] =>
       order.indexOf(one.code) - order.indexOf(other.code),
   )
 
-/** True for a problem that keeps visitors from arriving here. */
+/** True for a problem that keeps visitors from reaching this server. */
 export const isInTheWay = ({ code, severity }: CheckProblem): boolean =>
   severity === 'error' && (traffic as readonly string[]).includes(code)
 
-/** The kind of an address: everybody reaches only public ones. */
+/** The kind of an address. Only public addresses can be reached from everywhere. */
 export type AddressKind = 'public' | 'private' | 'loopback'
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
@@ -200,8 +207,8 @@ const networks = [
 ].map((network) => ({ network, list: listOf(network) }))
 
 /**
- * Returns an address for a message. Of those that are not public only the network is told: a name of a stranger may lead to
- * one of the operator's, which the recursive server knows and the stranger must not learn.
+ * Returns an address for a message. Of an address that is not public only the network is shown: a stranger's name may
+ * lead to a name of the operator, whose address the recursive server knows but the stranger must not learn.
  */
 function shown(address: string): string {
   if (addressKind(address) === 'public') return address
@@ -218,14 +225,14 @@ function listOf(...entries: readonly string[]): BlockList {
   return list
 }
 
-/** Returns `a, b and c`; of many the first ones. */
+/** Returns `a, b and c`; of a long list only the first items and the number of the others. */
 function listed(items: readonly string[], most = 4): string {
   const unique = [...new Set(items)]
   const all = unique.length > most ? [...unique.slice(0, most), `${unique.length - most} more`] : unique
   return all.length < 2 ? (all[0] ?? '') : `${all.slice(0, -1).join(', ')} and ${all[all.length - 1]}`
 }
 
-/** Returns a text that came from DNS or a web server: one short line of characters that can be seen. */
+/** Returns a text from DNS or a web server as one short line of visible characters. */
 function readable(text: string): string {
   const seen = text.replace(/[^ -~]/g, '?').trim()
   return seen.length > 100 ? `${seen.slice(0, 100)}…` : seen
@@ -237,7 +244,7 @@ const units = [
   { name: 'minute', seconds: 60 },
 ] as const
 
-/** Returns a time in seconds in words, rounded up. */
+/** Describes a number of seconds in words, rounded up. */
 function lasting(seconds: number): string {
   const unit = units.find((each) => seconds >= each.seconds)
   if (unit === undefined) return 'a minute'
@@ -245,7 +252,7 @@ function lasting(seconds: number): string {
   return count === 1 ? `${unit.name === 'hour' ? 'an' : 'a'} ${unit.name}` : `${count} ${unit.name}s`
 }
 
-/** Returns the name of the proxy or content network that gave an answer; null when nothing tells of one. */
+/** Returns the name of the proxy or content network that gave an answer; null when no header shows one. */
 function proxyIn(headers: Readonly<Record<string, string>>): string | null {
   const found = signs.find(({ header, value }) => value.test(headers[header] ?? '\0'))
   return found?.name ?? null
@@ -266,7 +273,7 @@ const signs: readonly { readonly name: string; readonly header: string; readonly
   { name: 'a proxy', header: 'via', value: /^[^\0]/ },
 ]
 
-/** Finds addresses of a name that are not this server's. */
+/** Finds addresses of a name that do not belong to this server. */
 function addressProblems(facts: CheckFacts): CheckProblem[] {
   const { own } = facts
   if (isAliasOfUs(facts)) return []
@@ -334,7 +341,7 @@ function lostProblems(facts: CheckFacts, lost: readonly string[]): CheckProblem[
   ]
 }
 
-/** The addresses are those of other machines. */
+/** Describes public addresses that belong to other machines. */
 function publicProblem(facts: CheckFacts, lost: readonly string[]): CheckProblem {
   const { domain, own, ipv4, ipv6 } = facts
   const { name } = domain
@@ -380,7 +387,7 @@ function proxyAt(facts: CheckFacts, address: string): string | null {
   return result?.outcome === 'other' ? proxyIn(result.headers) : null
 }
 
-/** Finds what keeps requests for port 80 of this server's own addresses from arriving. */
+/** Finds why requests to port 80 of this server's own addresses do not arrive. */
 function portProblems({ probes, domain, own }: CheckFacts): CheckProblem[] {
   const strange = probes.filter(
     ({ address, result }) => own.addresses.includes(address) && result.outcome !== 'reached',
@@ -395,7 +402,10 @@ function portProblems({ probes, domain, own }: CheckFacts): CheckProblem[] {
   return [warning('port_80_unreachable', `${message} The authority proves ${domain.name} there. ${advice}`)]
 }
 
-/** A server that answers for our own host at the same address is in the same way for this one alone; else from here alone. */
+/**
+ * An error when our own host is reached at this address, so that only this name has the problem; otherwise only a
+ * warning.
+ */
 function otherServer(name: string, where: string, { result, ofServer }: ProbeFacts): CheckProblem {
   const status = result.outcome === 'other' ? `, status ${result.status}` : ''
   const software = result.outcome === 'other' ? readable(result.headers['server'] ?? '') : ''
@@ -462,7 +472,7 @@ function danglingProblem(facts: CheckFacts, target: string): CheckProblem {
   )
 }
 
-/** The names of this server itself are its operator's to set. */
+/** Only the operator can set the names of this server. */
 const serverProblem = ({ domain }: CheckFacts, name: string): CheckProblem =>
   error(
     'server_unresolved',
@@ -478,7 +488,7 @@ function missingProblem({ domain, registrable, registration, own }: CheckFacts):
   return error('name_missing', `${name} does not exist in DNS. ${howToSet(domain, own.addresses)}`)
 }
 
-/** Finds a CNAME record where there must be none. */
+/** Finds a CNAME record in a place where it is not allowed. */
 function conflictProblems(facts: CheckFacts): CheckProblem[] {
   const { domain, host, zone, besideAlias, ipv4, ipv6, own } = facts
   const isAlias = ipv4.names.length > 1 || ipv6.names.length > 1
@@ -491,7 +501,6 @@ function conflictProblems(facts: CheckFacts): CheckProblem[] {
   return [isFoundRight(facts) ? warning('cname_conflict', message) : error('cname_conflict', message)]
 }
 
-/** Tells if the TXT record is there that proves whose a name is. */
 export const isProven = ({ ownership, domain }: CheckFacts): boolean =>
   (ownership?.values ?? []).some((value) => isToken(value, domain.token))
 
@@ -502,7 +511,7 @@ function ownershipProblems(facts: CheckFacts): CheckProblem[] {
   const set = `Set for ${at}: TXT ${domain.token}.`
   const { values, failure } = ownership
   if (failure !== null) {
-    // Servers that give no records at all are told of already.
+    // Another problem reports servers that give no records at all.
     if (facts.ipv4.outcome === 'failed' && facts.ipv6.outcome === 'failed') return []
     const message = `The TXT record of ${at}, which proves that the name is yours, cannot be read (${failure}).`
     return [error('txt_unreadable', `${message} Try again when the name servers answer.`)]
@@ -511,7 +520,7 @@ function ownershipProblems(facts: CheckFacts): CheckProblem[] {
   if (first === undefined) {
     return [error('txt_missing', `${at} has no TXT record, which proves that the name is yours. ${set}`)]
   }
-  // The DNS server may know names that are not everybody's to read.
+  // The DNS server may know names that not everybody may read.
   if (ownership.isElsewhere) {
     const message = `${at} is a CNAME of a name whose TXT records do not have the value that proves that the name is yours.`
     return [error('txt_wrong', `${message} ${set}`)]
@@ -528,14 +537,14 @@ function ownershipProblems(facts: CheckFacts): CheckProblem[] {
   return [error('txt_several', `${message} Remove them. ${set}`)]
 }
 
-/** Finds name servers that fail although others answer, and those that do not say the same. */
+/** Finds name servers that fail although others answer, and name servers with different answers. */
 function zoneProblems(facts: CheckFacts, { right, wrong, disagree }: Verdict): CheckProblem[] {
   const { zone, domain, own, host } = facts
   if (zone === null) return []
   const answering = zone.answers.filter(({ state }) => state === 'answers')
   const silent = zone.answers.filter(({ state }) => state === 'silent')
   const lame = zone.answers.filter(isLame)
-  // Without one that answers, this server may not be allowed to ask any.
+  // If none answers, this server may not be allowed to reach any of them.
   if (answering.length === 0) return []
   const problems: CheckProblem[] = []
   if (disagree) {
@@ -591,7 +600,7 @@ function failureProblem(facts: CheckFacts, name: string, failure: string): Check
       `The DNSSEC signatures of ${readable(name)} are not valid, so resolvers refuse its records. ${advice}`,
     )
   }
-  // The zone that is known is that of the domain, and not that of the target of a CNAME record.
+  // The zone is known only for the domain, not for the target of a CNAME record.
   if (zone === null || name !== facts.host) return other
   return delegationProblem(zone) ?? other
 }
@@ -613,7 +622,7 @@ function delegationProblem(zone: NonNullable<CheckFacts['zone']>): CheckProblem 
   return error('name_servers_unresolved', `${message} Correct them at the registrar of ${name}.`)
 }
 
-/** The authoritative servers are right; only the recursive one has an older answer. */
+/** The authoritative servers are right; only the recursive server has an older answer. */
 function staleProblem({ host, ipv4, ipv6, zone }: CheckFacts): CheckProblem {
   const seconds = Math.max(ipv4.ttl, ipv6.ttl)
   return warning(
@@ -623,7 +632,6 @@ function staleProblem({ host, ipv4, ipv6, zone }: CheckFacts): CheckProblem {
   )
 }
 
-/** Finds what keeps the authority from issuing a certificate. */
 function certificateProblems(facts: CheckFacts): CheckProblem[] {
   return [...caaProblems(facts), ...challengeProblems(facts)]
 }
@@ -634,7 +642,7 @@ function caaProblems(facts: CheckFacts): CheckProblem[] {
   const wildcard = isWildcard(domain.name)
   const [identity = ''] = authority.identities
   if (caa.failure !== null) {
-    // Servers that give no records at all are told of already.
+    // Another problem reports servers that give no records at all.
     if (foundAddresses(facts).length === 0) return []
     const reason = caa.failure === 'timeout' ? 'the name servers give no answer' : `the answer is ${caa.failure}`
     const message = `The CAA records of ${caa.at} cannot be read (${reason}), and the authority issues nothing then.`
@@ -660,7 +668,7 @@ function caaMessage(
   const tag = refusal.isForWildcards ? 'issuewild' : 'issue'
   const named = listed(refusal.named.map(readable))
   const add = `Add the CAA record 0 ${tag} "${identity}" at ${at}.`
-  // The DNS server may know names that are not everybody's to read.
+  // The DNS server may know names that not everybody may read.
   if (isElsewhere) {
     return `The CAA records of the name to which ${at} is a CNAME do not allow a certificate for ${domain.name}. Let them allow ${identity}.`
   }
@@ -690,7 +698,7 @@ function challengeProblems({ challenge, domain, ipv4 }: CheckFacts): CheckProble
   const at = challengeName(domain.name)
   const set = `Set for ${at}: CNAME ${target}.`
   const [other] = challenge.targets
-  // The CNAME record of the wildcard covers this name as well, until it has one of its own.
+  // The CNAME record of the wildcard also covers this name while it has no CNAME record.
   if (other !== undefined && other !== ipv4.names[1]) {
     const message = `${at} is a CNAME of ${readable(other)}, and not of ${target}, where this server proves ${domain.name} to the authority.`
     return [error('challenge_elsewhere', `${message} ${set}`)]

@@ -3,11 +3,13 @@ import { registrableDomain } from '../names.ts'
 import type { DomainRecord } from '../tables.ts'
 import { type CheckedDomain, challengeName, isWildcard, ownershipName } from './facts.ts'
 
-/** True for a name that is registered itself, such as `example.co.uk`: it can have no CNAME record (RFC 1034, section 3.6.2). */
+/**
+ * True for a registered name itself, such as `example.co.uk`: it can have no CNAME record (RFC 1034, section 3.6.2).
+ */
 export const isApex = (name: string): boolean => registrableDomain(name) === name
 
 /**
- * Returns the records that the owner of a domain is to set.
+ * Returns the records that the owner of a domain has to set.
  *
  * @param addresses the public addresses of this server
  */
@@ -28,7 +30,7 @@ export function recordsToSet(domain: CheckedDomain, addresses: readonly string[]
   ]
 }
 
-/** Returns how to set the records that lead visitors here, as the end of a message. */
+/** Returns the end of a message: how to set the records that lead visitors here. */
 export function howToSet(
   { name, target }: Pick<CheckedDomain, 'name' | 'target'>,
   addresses: readonly string[],

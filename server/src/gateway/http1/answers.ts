@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http'
 import { STATUS_CODES } from '../../platform/machine/http.ts'
 
-/** Answers in the gateway's own name: a short plain text that no cache keeps. */
+/** Answers in the name of the gateway, with a short plain text that no cache keeps. */
 export function answer(res: ServerResponse, status: number, message: string, headers: readonly string[] = []): void {
   send(res, status, Buffer.from(`${message}\n`), headers)
 }
 
-/** Answers with exactly this text, in the name of the server. */
+/** Answers with exactly this text. */
 export function answerText(res: ServerResponse, text: string): void {
   send(res, 200, Buffer.from(text), ['X-Content-Type-Options', 'nosniff'])
 }
 
 function send(res: ServerResponse, status: number, body: Buffer, headers: readonly string[]): void {
-  // An answer of the app's that could not be passed on may have left its own phrase behind.
+  // An app's answer that could not be passed on may have left its reason phrase behind.
   res.writeHead(status, STATUS_CODES[status] ?? '', [
     'Content-Type',
     'text/plain; charset=utf-8',

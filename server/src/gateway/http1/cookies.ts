@@ -1,7 +1,7 @@
 /**
- * Browsers send a host's cookies to all of its ports, so apps on other ports of Fairlead's host would see Fairlead's
- * own cookies and could overwrite them. Every cookie of Fairlead's starts with this prefix, after `__Host-` where that
- * is used, and no such cookie passes the gateway in either direction.
+ * Browsers send a host's cookies to all of its ports. Apps on other ports of Fairlead's host would see Fairlead's
+ * cookies and could overwrite them. All cookies of Fairlead start with this prefix, after `__Host-` where present, and
+ * none of them passes the gateway in either direction.
  */
 const FAIRLEAD_COOKIE_PREFIX = 'fairlead_'
 
@@ -29,8 +29,8 @@ function mentionsFairlead(value: string): boolean {
 export const namesDomain = (value: string): boolean => /;\s*domain/i.test(value)
 
 /**
- * Returns a Set-Cookie header that no longer names a domain above `hostname`, where apps of others have their hosts: its
- * cookie is for `hostname` alone then.
+ * Returns a Set-Cookie header without a domain above `hostname`, because apps of other owners have their hosts there.
+ * The cookie then applies only to `hostname`.
  */
 export function withoutDomainAbove(value: string, hostname: string): string {
   const [pair = '', ...attributes] = value.split(';')
@@ -39,13 +39,13 @@ export function withoutDomainAbove(value: string, hostname: string): string {
       .toLowerCase()
       .split('=', 2)
       .map((part) => part.trim())
-    // Browsers ignore a dot before it.
+    // Browsers ignore a leading dot.
     return name !== 'domain' || domain === '' || !hostname.endsWith(`.${domain.replace(/^\./, '')}`)
   })
   return [pair, ...kept].join(';')
 }
 
-/** Returns the value of a cookie in a Cookie header; null when it is not there. */
+/** Returns the value of a cookie in a Cookie header; null when it is missing. */
 export function cookieNamed(header: string | undefined, name: string): string | null {
   const pair = header?.split(';').find((each) => each.trim().startsWith(`${name}=`))
   return pair === undefined ? null : pair.trim().slice(name.length + 1)

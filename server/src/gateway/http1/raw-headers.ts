@@ -1,4 +1,4 @@
-/** Names and values in turn, as they stood on the wire: case, order and repetitions kept. */
+/** Alternating names and values as received, with their case, order and repetitions. */
 export type RawHeaders = readonly string[]
 
 /** Headers that describe one connection, not the message (RFC 9110 §7.6.1). */
@@ -11,15 +11,15 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** A Connection header cannot remove these: host and framing belong to the message. */
+/** A Connection header cannot remove these, because host and framing belong to the message. */
 export const NEVER_OPTIONS: ReadonlySet<string> = new Set(['host', 'content-length'])
 
-/** The headers that describe the client, de-facto ones and that of RFC 7239. */
+/** The headers that describe the client: the de-facto ones and `Forwarded` (RFC 7239). */
 const FORWARDED = /^(?:forwarded|x-real-ip|x-forwarded-.+)$/
 
 /**
- * True for a header that describes the client. An underscore counts as a hyphen: to an app behind CGI or WSGI the two
- * names are one. The first letter is checked before the rest because it rules out most names.
+ * True for a header that describes the client. An underscore counts as a hyphen, because CGI and WSGI apps see the same
+ * name for both. The first letter is checked first because it rules out most names.
  */
 export function isForwarded(lowerCaseName: string): boolean {
   return (
@@ -28,7 +28,6 @@ export function isForwarded(lowerCaseName: string): boolean {
   )
 }
 
-/** Returns the headers that `keep` accepts. */
 export function selectHeaders(rawHeaders: RawHeaders, keep: (lowerCaseName: string) => boolean): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -38,7 +37,7 @@ export function selectHeaders(rawHeaders: RawHeaders, keep: (lowerCaseName: stri
   return kept
 }
 
-/** Returns the header names that Connection lists, or null in the usual case that it lists none. */
+/** Returns the header names listed in Connection, or null in the usual case that it lists none. */
 export function connectionOptions(rawHeaders: RawHeaders): Set<string> | null {
   let options: Set<string> | null = null
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -56,7 +55,7 @@ export function connectionOptions(rawHeaders: RawHeaders): Set<string> | null {
   return options
 }
 
-/** Returns the Content-Length of a head that has at most one; null when it has none. */
+/** Returns the Content-Length of a head, which may have at most one; null when there is none. */
 export function contentLength(headers: RawHeaders): number | null {
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] as string
@@ -66,10 +65,10 @@ export function contentLength(headers: RawHeaders): number | null {
 }
 
 /**
- * The response header that names the release that answered, in lower case as in Node's `headers`. Set by the gateway
- * alone: one that an app sends is removed.
+ * The response header that names the deployment that answered, in lower case as in Node's `headers`. Only the gateway
+ * sets it; the same header from an app is removed.
  */
 export const deploymentHeader = 'x-fairlead-deployment'
 
-/** The same name in the spelling that the gateway puts on the wire. */
+/** The same name as the gateway sends it. */
 export const DEPLOYMENT_HEADER_ON_WIRE = deploymentHeader.replace(/\b[a-z]/g, (letter) => letter.toUpperCase())

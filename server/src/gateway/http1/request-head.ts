@@ -3,11 +3,11 @@ import { connectionOptions, HOP_BY_HOP, isForwarded, type RawHeaders } from './r
 
 /** The connection on which a request came in. */
 export interface Peer {
-  /** Null for the edge: it names the client, and is none of the proxies on the way that an app has to know of. */
+  /** Null for the edge: the edge names the client, and is no proxy that apps need to know about. */
   readonly address: string | null
-  /** True for a proxy of the operator's: its X-Forwarded-* headers are believed. */
+  /** True for a proxy of the operator, whose X-Forwarded-* headers are trusted. */
   readonly trusted: boolean
-  /** The scheme that the public uses on this connection. */
+  /** The scheme that visitors use on this connection. */
   readonly scheme: 'http' | 'https'
 }
 
@@ -16,9 +16,9 @@ export interface IncomingHead {
   readonly rawHeaders: RawHeaders
   /** The host of an absolute request target; null when the target has none. */
   readonly authority: string | null
-  /** Stands in for the Host header that HTTP/1.0 may omit. */
+  /** Replaces the Host header, which HTTP/1.0 may omit. */
   readonly defaultHost: string
-  /** True when the connection is to change its protocol (RFC 9110 §7.8). */
+  /** True when the client asks to change the protocol (RFC 9110 §7.8). */
   readonly upgrade: boolean
   readonly peer: Peer
 }
@@ -35,10 +35,10 @@ export interface Refusal {
   readonly message: string
 }
 
-/** Methods for which Node sends no body by itself; for all others a missing length must be stated. */
+/** Methods for which Node sends no body on its own. For all others, a missing length must be stated. */
 const USUALLY_BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
 const DIGITS = /^\d+$/
-/** `uri-host [ ":" port ]` (RFC 9112 §3.2), without the comma: some apps read that as two hosts. */
+/** `uri-host [ ":" port ]` (RFC 9112 §3.2), without the comma: some apps read a comma as a separator of two hosts. */
 const HOST = /^(?:\[[\w:.%~-]+\]|[\w.~%!$&'()*+;=-]*)(?::\d*)?$/
 
 const NO_SINGLE_LENGTH = refuse(400, 'The request has no single Content-Length.')
@@ -47,7 +47,7 @@ const SEVERAL_HOSTS = refuse(400, 'The request has more than one Host.')
 const INVALID_HOST = refuse(400, 'The request has a Host that is not valid.')
 const TWO_LENGTHS = refuse(400, 'The request has two lengths.')
 
-/** The values that are collected from a head while its headers are read one after the other. */
+/** The values collected while the headers of a head are read. */
 interface Reading {
   /** The headers that go to the app. */
   readonly headers: string[]
@@ -62,9 +62,9 @@ interface Reading {
 }
 
 /**
- * Returns the head that goes to the app: hop-by-hop headers removed, exactly one framing, and X-Forwarded-For, -Proto and
- * -Host describing the client. Those that a client sends itself are believed, and appended to, only from a trusted proxy. Of
- * the edge these three are believed and nothing else: it passes all others on as the client has sent them.
+ * Returns the head for the app: hop-by-hop headers removed, exactly one framing, and X-Forwarded-For, -Proto and -Host
+ * that describe the client. Such headers from the client are kept and extended only when a trusted proxy sent them.
+ * From the edge only these three are trusted: the edge passes all other headers on as the client sent them.
  */
 export function requestHead(request: IncomingHead): RequestHead | Refusal {
   const { rawHeaders, peer } = request
@@ -96,7 +96,7 @@ export function requestHead(request: IncomingHead): RequestHead | Refusal {
   }
 }
 
-/** Adds one header of the request to the reading. Returns null, or the refusal when its framing is not acceptable. */
+/** Adds one header of the request to the reading. Returns null, or a refusal when the framing is not acceptable. */
 function readHeader(
   reading: Reading,
   name: string,
@@ -116,7 +116,7 @@ function readHeader(
   } else if (HOP_BY_HOP.has(lower)) {
     return readHopByHop(reading, lower, value)
   } else if (options?.has(lower)) {
-    // The Connection header says that it is for this connection alone.
+    // The Connection header limits it to this connection.
   } else if (lower === 'trailer') {
     reading.trailer = reading.trailer === '' ? value : `${reading.trailer}, ${value}`
   } else if (isForwarded(lower)) {
@@ -152,7 +152,7 @@ function readForwarded(
   else if (!isEdge) headers.push(name, value)
 }
 
-/** Adds the headers that the gateway sets itself: a missing Host, the framing, the client and the connection. */
+/** Adds the headers that the gateway sets: a missing Host, the framing, the client and the connection. */
 function addOwnHeaders(reading: Reading, { method, defaultHost, upgrade, peer }: IncomingHead): void {
   const { headers, forwarded } = reading
   if (reading.hosts === 0) {
@@ -174,7 +174,7 @@ function addOwnHeaders(reading: Reading, { method, defaultHost, upgrade, peer }:
   else headers.push('Connection', 'keep-alive')
 }
 
-/** True when a request names one host, and a valid one. */
+/** True when a request names exactly one host, and it is valid. */
 export function hasOneHost(rawHeaders: RawHeaders): boolean {
   const hosts = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'host')
   return hosts.length === 1 && HOST.test(hosts[0] ?? '')

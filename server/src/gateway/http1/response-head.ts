@@ -10,25 +10,28 @@ import {
   selectHeaders,
 } from './raw-headers.ts'
 
-/** Headers that may not follow the body (RFC 9110 §6.5.1): framing, routing, and those that the gateway sets itself. */
+/** Headers that may not follow the body (RFC 9110 §6.5.1): framing, routing, and headers that the gateway sets. */
 const NEVER_TRAILERS = new Set(['content-length', 'host', 'trailer', 'set-cookie', 'cookie', 'content-encoding'])
-/** Headers that belong to the final answer alone. */
+/** Headers that belong only to the final answer. */
 const NEVER_INTERIM = new Set(['set-cookie', 'trailer', deploymentHeader])
 /** The characters of a reason phrase (RFC 9112 §4). Node's parser accepts everything but line ends. */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * Returns the head that goes to the client: hop-by-hop headers removed, Fairlead's cookies and deployment header protected.
- * Null when the app applied a transfer coding other than chunked, which the gateway never asks for. Framing other than
+ * Returns the head for the client: hop-by-hop headers removed, Fairlead's cookies and deployment header protected. Null
+ * when the app applied a transfer coding other than chunked, which the gateway never asks for. Framing other than
  * Content-Length is added by the server that sends the answer.
  */
 export function responseHead(response: {
   readonly status: number
   readonly rawHeaders: RawHeaders
-  /** True when the client can be given a chunked body, and with it trailers. */
+  /** True when the client can receive a chunked body, and therefore trailers. */
   readonly trailersPossible: boolean
   readonly deploymentId: string
-  /** Returns the host that cookies stay at, because apps of others have theirs beside it; null when there is none. */
+  /**
+   * Returns the host that cookies are limited to, because apps of other owners have sibling hosts; null when there is
+   * no limit.
+   */
   readonly sharedSite: () => string | null
 }): string[] | null {
   const { status, rawHeaders } = response
@@ -72,19 +75,19 @@ export function mayHaveBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }
 
-/** Returns the app's reason phrase, or none when it has characters that may not be sent. */
+/** Returns the app's reason phrase, or an empty one when it has forbidden characters. */
 export function reasonPhrase(phrase: string): string {
   return REASON_PHRASE.test(phrase) ? phrase : ''
 }
 
-/** Returns the head of an interim answer (RFC 9110 §15.2) or of a protocol switch, to be written in latin1. */
+/** Returns the head of an interim answer (RFC 9110 §15.2) or of a protocol switch, to be written as latin1. */
 export function rawHead(status: number, reason: string, rawHeaders: RawHeaders): string {
   let head = `HTTP/1.1 ${status} ${reasonPhrase(reason)}\r\n`
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) head += `${rawHeaders[i]}: ${rawHeaders[i + 1]}\r\n`
   return `${head}\r\n`
 }
 
-/** Returns the headers of an interim answer that go to the client: an interim answer has no body and sets no cookies. */
+/** Returns the headers of an interim answer for the client. An interim answer has no body and sets no cookies. */
 export function interimHeaders(rawHeaders: RawHeaders): string[] {
   const options = connectionOptions(rawHeaders)
   return selectHeaders(
@@ -93,7 +96,7 @@ export function interimHeaders(rawHeaders: RawHeaders): string[] {
   )
 }
 
-/** Returns the fields that may follow a body, in pairs. */
+/** Returns the fields that may follow a body, as pairs of name and value. */
 export function trailerFields(rawTrailers: RawHeaders): [string, string][] {
   const allowed = selectHeaders(
     rawTrailers,

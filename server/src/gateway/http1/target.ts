@@ -1,14 +1,14 @@
-/** The target of a request line: a path on this server, and the host if the line itself names one. */
+/** The target of a request line: a path on this server, and a host if the line names one. */
 export interface Target {
   /** Origin form (`/path?query`) or `*`. */
   readonly path: string
-  /** From the absolute form, which goes before the Host header (RFC 9112 §3.2.2). */
+  /** From the absolute form, which takes precedence over the Host header (RFC 9112 §3.2.2). */
   readonly authority: string | null
 }
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@]+)((?:[/?][^#]*)?)$/i
 
-/** Parses the request target (RFC 9112 §3.2). Returns null for forms that a server of apps cannot answer. */
+/** Parses the request target (RFC 9112 §3.2). Returns null for forms that the gateway cannot answer. */
 export function parseTarget(target: string): Target | null {
   if (target.startsWith('/') || target === '*') return { path: target, authority: null }
   const absolute = ABSOLUTE_FORM.exec(target)
@@ -17,7 +17,7 @@ export function parseTarget(target: string): Target | null {
   return { path: rest.startsWith('/') ? rest : `/${rest}`, authority }
 }
 
-/** Returns the name in a Host header as routes know it: lower case, without port and without the root's dot. */
+/** Returns the name in a Host header as routes store it: lower case, without port and without the root's dot. */
 export function hostnameOf(authority: string): string {
   const portAt = authority.startsWith('[') ? authority.indexOf(':', authority.indexOf(']')) : authority.indexOf(':')
   const name = (portAt === -1 ? authority : authority.slice(0, portAt)).toLowerCase()

@@ -5,7 +5,7 @@ import { assertEdgeCall, type EdgeCallName, type Uncertified } from '../protocol
 import type { FromGateway, Replace, ToGateway, Welcome } from '../protocol/program.ts'
 import { callErrorOf, carryLines, type Handlers, serveCalls } from '../protocol/rpc.ts'
 
-/** A connection that says nothing of use in this time is closed. */
+/** A connection without a valid first message in this time is closed. */
 const HELLO_MS = 10_000
 
 /** The calls that a server may make. */
@@ -38,14 +38,15 @@ export interface ControlOptions {
   readonly epoch: number
 }
 
-/** The socket on which a gateway takes calls. One server at a time makes them: that of the newest epoch. */
+/**
+ * The socket on which a gateway takes calls. Only one server at a time makes calls: the server with the newest epoch.
+ */
 export interface ControlServer {
   readonly server: NetServer
-  /** The newest epoch that was seen. */
   epoch(): number
-  /** Tells the server that leads the gateway; returns false when there is none at the moment. */
+  /** Sends a notice to the server that leads the gateway; returns false when there is none. */
   notify(notice: Refusal | Uncertified): boolean
-  /** Ends all connections, when what was said on them has been sent. */
+  /** Closes all connections after everything has been sent. */
   close(): Promise<void>
 }
 
@@ -143,7 +144,7 @@ export function createControlServer(options: ControlOptions): ControlServer {
 
 const notLeading = { message: 'another server leads this gateway', code: null }
 
-/** Throws for what no server of any version sends. */
+/** Throws for messages that no server of any version sends. */
 function assertCall(message: ToEngine): void {
   if (message.type === 'cancel') return
   if (message.type !== 'request' || !Number.isSafeInteger(message.id) || !allowed.has(message.name)) {

@@ -13,26 +13,24 @@ import type { Handlers } from '../protocol/rpc.ts'
 import type { Engine } from '../routing/router.ts'
 import { type Peer, peerGone } from './peer.ts'
 
-/** Another process of the gateway that answers requests. */
 export interface Member {
   readonly call: Peer['call']
-  /** True while it does not answer. */
   isSilent(): boolean
-  /** Called when a call has failed that succeeded in the main process: its routes may be others. */
+  /** Called when a call fails that succeeded in the main process, because the routes of the two may now differ. */
   failed(error: Error): void
 }
 
-/** All processes of one gateway, as one: a call is answered when every process has confirmed it. */
+/** All processes of one gateway, as a unit: a call is answered when every process has confirmed it. */
 export interface Fleet {
   readonly handlers: Handlers<NetServer>
-  /** Hands a new worker all open apps, and every call from now on. */
+  /** Gives a new worker all open apps, and every call from now on. */
   join(worker: Member): void
   leave(worker: Member): void
-  /** The gateway that this one has replaced, while it finishes what it has; it is told of changes too. */
+  /** The replaced gateway, while it finishes its requests. It gets all changes, too. */
   setPredecessor(predecessor: Member | null): void
-  /** Adds counts of a process that has ended. */
+  /** Adds the counts of a process that has ended. */
   addTraffic(traffic: readonly AppTraffic[]): void
-  /** Passes on a refusal of a process, once for each endpoint until the app is routed again. */
+  /** Reports a refusal from a process, once for each endpoint until the app is routed again. */
   refused(refused: RefusedEndpoint): void
 }
 
@@ -86,14 +84,14 @@ export function createFleet(
 
 const adoptAt = (worker: Member, app: OpenApp) => worker.call('adopt', { app }).then(() => undefined, worker.failed)
 
-/** Makes a call in every process, and resolves with their results, the main process's first. */
+/** Makes a call in every process. Resolves with all results, the result of the main process first. */
 type Everywhere = <Name extends CallName>(
   name: Name,
   parameters: InnerCalls[Name]['parameters'],
   signal: AbortSignal,
 ) => Promise<[InnerCalls[Name]['result'], ...InnerCalls[Name]['result'][]]>
 
-/** @param members returns the processes besides the main one */
+/** @param members returns all processes except the main process */
 function createEverywhere(engine: Engine, members: () => readonly Member[]): Everywhere {
   return async <Name extends CallName>(name: Name, parameters: InnerCalls[Name]['parameters'], signal: AbortSignal) => {
     const handler = engine.handlers[name] as (
@@ -125,14 +123,14 @@ function createHandlers(
   workers: ReadonlySet<Member>,
   { everywhere, onRoute }: { readonly everywhere: Everywhere; readonly onRoute: (appId: string) => void },
 ): Omit<Handlers<NetServer>, 'takeTraffic' | 'ping' | 'stop'> {
-  /** The apps that the workers do not have yet: what follows for them waits. */
+  /** The apps that are being opened in the workers. Further calls for these apps wait. */
   const opening = new Map<string, Promise<unknown>>()
   const adoptAtAll = async (app: OpenApp) => {
     await Promise.all([...workers].map((worker) => adoptAt(worker, app)))
   }
   const openEverywhere = async (parameters: InnerCalls['open']['parameters'], signal: AbortSignal) => {
     await engine.handlers.open(parameters, signal)
-    // Still in the turn in which the app was opened, so that it is there before its first connection.
+    // In the same turn of the event loop, so that the app is there before its first connection.
     await adoptAtAll({ ...parameters, upstream: null })
   }
 
@@ -170,7 +168,7 @@ function createHandlers(
     },
     name: async (parameters, signal) => (await everywhere('name', parameters, signal))[0],
     answerAt: async (parameters, signal) => (await everywhere('answerAt', parameters, signal))[0],
-    // The main process alone is asked for certificates.
+    // Only the main process is asked for certificates.
     certify: engine.handlers.certify,
     // All processes have the same rights.
     probe: engine.handlers.probe,
@@ -178,7 +176,6 @@ function createHandlers(
   }
 }
 
-/** Adds up the counts of each app. */
 function sum(counts: readonly (readonly AppTraffic[])[]): AppTraffic[] {
   const sums = new Map<string, AppTraffic>()
   for (const counted of counts.flat()) {

@@ -24,14 +24,17 @@ import { engineOptions, startWorkers, type Workers } from './workers.ts'
 
 type Start = Extract<Assignment, { type: 'start' | 'succeed' }>
 
-/** How long requests may take to end when the program is asked to end by a signal, or has lost its place. */
+/** How long requests may take to finish after a signal, or after another gateway has taken this one's paths. */
 const FINISH_MS = 10_000
-/** A gateway that was replaced, and answers nothing for this time, is ended. As for workers. */
+/** A replaced gateway that answers nothing for this time is killed, like a worker. */
 const PREDECESSOR_SILENT_MS = 5_000
 /** How long the last replies may take to reach their servers. */
 const FLUSH_MS = 1_000
 
-/** Runs a gateway until it is stopped, replaced, or its place is taken or removed. `starter` is who started it. */
+/**
+ * Runs a gateway until it is stopped or replaced, or its paths are taken or removed. `starter` is the process that
+ * started it.
+ */
 export async function runGateway(starter: Peer, start: Start): Promise<void> {
   const { home: place, options } = start
   const startedAt = new Date().toISOString()
@@ -89,7 +92,9 @@ export async function runGateway(starter: Peer, start: Start): Promise<void> {
   process.disconnect()
 }
 
-/** Makes everything that answers requests and questions, and starts the workers. `notify` tells the server. */
+/**
+ * Creates everything that answers requests and questions, and starts the workers. `notify` sends notices to the server.
+ */
 function startAnswering({ home, options }: Start, notify: ControlServer['notify']) {
   const write = openLogFile(logOf(home))
   const log = createLog(write)
@@ -99,7 +104,7 @@ function startAnswering({ home, options }: Start, notify: ControlServer['notify'
     log,
     onRefused: (refused) => fleet.refused(refused),
     onEdgeChanged: () => questions.recheck(),
-    // One process alone does without the detour.
+    // A single process does not need to distribute connections.
     ...(options.workers > 1 && { newShare: sharing.newShare }),
   })
   const fleet: Fleet = createFleet(engine, { log, onRefused: (refused) => notify({ type: 'refused', ...refused }) })
@@ -112,7 +117,7 @@ function startAnswering({ home, options }: Start, notify: ControlServer['notify'
   return { log, engine, fleet, questions, workers }
 }
 
-/** Returns a function that listens for an edge, if there is one, beside the paths of its sockets. */
+/** Returns a function that listens for an edge, if there is one, at temporary paths. */
 function edgeListening(home: Home, { edge: { listener } }: Engine, questions: Questions): () => Promise<void> {
   return async () => {
     if (listener === null) return
@@ -120,7 +125,7 @@ function edgeListening(home: Home, { edge: { listener } }: Engine, questions: Qu
   }
 }
 
-/** Receives the listening sockets of the predecessor, and takes its place. */
+/** Receives the listening sockets of the predecessor, then takes over its paths. */
 async function succeed(
   predecessor: Peer,
   { fleet, log }: { readonly fleet: Fleet; readonly log: Log },
@@ -132,7 +137,7 @@ async function succeed(
   predecessor.post({ type: 'ready' })
   await take
   takePlace()
-  // It may not have opened what was opened since, so that it refuses some calls.
+  // Errors are ignored: the predecessor refuses calls for apps that were opened after the handover.
   fleet.setPredecessor({ call: predecessor.call, isSilent: () => false, failed: () => {} })
   const silentMs = PREDECESSOR_SILENT_MS
   predecessor.watch({ silentMs, onSilent: () => endPredecessor(pid, log) })
@@ -144,23 +149,22 @@ async function succeed(
   predecessor.post({ type: 'taken' })
 }
 
-/** Ends the gateway that has started this one, when it hangs while it finishes what it has: every change would wait for it. */
+/** Kills the replaced gateway, which started this one, when it hangs: every change would wait for it. */
 function endPredecessor(pid: number, log: Log): void {
   log.error(
     { pid },
     `the gateway that was replaced has answered nothing for ${PREDECESSOR_SILENT_MS / 1000} s; it is ended`,
   )
-  // It is the leader of its group, which the workers are members of.
+  // The predecessor leads its process group, which includes its workers.
   if (process.ppid === pid) killGroup(pid)
   process.disconnect()
 }
 
 interface Ending {
-  /** Exits when the last replies have been sent. */
   exit(control: ControlServer): Promise<void>
-  /** Stops as it does when a server asks for it, and exits. */
+  /** Stops as on a server's request, and exits. */
   finish(control: ControlServer, why: string): Promise<void>
-  /** Finishes what was accepted before the successor took over, and exits. */
+  /** Finishes the accepted connections, and exits. */
   retire(control: ControlServer, successor: Peer, timeoutMs: number): Promise<void>
 }
 
@@ -209,13 +213,13 @@ function createEnding({
   }
 }
 
-/** A successor that is not ready after this time is ended, and the old gateway goes on. */
+/** A successor that is not ready after this time is killed, and the old gateway continues. */
 const DEADLINE_MS = 15_000
 
 /**
- * Starts another gateway and hands it the listening sockets. Accepting goes on all the time: the sockets are shared, so
- * what waits in their queues is answered by one of the two. Resolves when the successor has taken the control socket.
- * Rejects when it does not become ready; this gateway is unchanged then.
+ * Starts another gateway and sends it the listening sockets. Both processes share the sockets, so that each connection
+ * in the queues is answered by one of the two, without a gap. Resolves when the successor has taken the control socket.
+ * Rejects when the successor does not become ready; this gateway then stays unchanged.
  */
 async function handOver(
   { command, options }: Replace,
@@ -246,12 +250,12 @@ async function handOver(
     const adopted = engine
       .apps()
       .map((app) => peer.call('adopt', { app }, undefined, engine.socketOf(app.appId) ?? undefined))
-    // One that has no edge may be of an older version, which knows nothing of these.
+    // A gateway without an edge may be of an older version, which does not know these calls.
     if (options.edge) {
       for (const { name, parameters } of engine.edge.calls({ withCertificates: true }))
         adopted.push(peer.call(name, parameters))
     }
-    // Last, because from then on requests for all apps arrive.
+    // Last, because after this, requests for all apps arrive.
     const shared = engine.sharedSocket()
     if (shared !== null) adopted.push(peer.call('adopt', { app: null }, undefined, shared))
     await Promise.race([Promise.all(adopted), late.promise])
@@ -271,25 +275,24 @@ async function handOver(
   }
 }
 
-/** How often the gateway looks whether its sockets are still there. */
+/** How often the gateway checks that its sockets still exist. */
 const WATCH_MS = 500
 
-/** Listens at a path. */
 export type ListenAt = (path: string) => Promise<void>
 
 /** The sockets and the record of this gateway. */
 interface Home {
-  /** Listens for calls, beside the path of that socket. */
+  /** Listens for calls at a temporary path. */
   listen(control: ListenAt): Promise<void>
-  /** Listens for an edge, beside the paths of its sockets. */
+  /** Listens for an edge at temporary paths. */
   listenForEdge(sockets: { readonly edge: ListenAt; readonly questions: ListenAt }): Promise<void>
-  /** Moves all sockets to their paths, over those of another gateway, and writes who this one is. */
+  /** Moves all sockets to their final paths, where they replace another gateway's sockets, and writes the record. */
   take(about: { readonly version: string; readonly startedAt: string }): void
-  /** Moves the sockets for an edge to their paths. */
+  /** Moves the sockets for an edge to their final paths. */
   takeEdge(): void
-  /** Calls `onLost` when a path has gone or names the socket of another gateway. */
+  /** Calls `onLost` when a path is gone or names the socket of another gateway. */
   watch(onLost: () => void): void
-  /** Removes what belongs to this gateway. */
+  /** Removes the files of this gateway. */
   leave(): void
 }
 
@@ -298,7 +301,7 @@ function createHome(home: GatewayHome): Home {
   const state = join(home.folder, 'gateway.json')
   const paths = edgeSocketsOf(home)
   const control = createSocketFile(home.socket, `${home.socket}.${pid}`)
-  // No longer than the name beside the control socket, which the folder was chosen for.
+  // Not longer than the temporary path of the control socket, for which the folder was chosen.
   const beside = (path: string) => path.replace(/\.sock$/, `.${pid}`)
   const edge = createSocketFile(paths.edge, beside(paths.edge))
   const questions = createSocketFile(paths.questions, beside(paths.questions))

@@ -1,13 +1,13 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 import type { Log } from '../protocol/log.ts'
 
-/** A file above it is renamed to `<file>.1`, over its predecessor. */
+/** A larger file is renamed to `<file>.1`, which replaces the previous `<file>.1`. */
 const MAX_BYTES = 10 * 1024 * 1024
 
-/** The numbers that the server's log has for its levels. */
+/** The numeric levels of the server's log. */
 const levels = { info: 30, warn: 40, error: 50 }
 
-/** Creates a log of JSON lines, as the server writes them. */
+/** Creates a log of JSON lines in the server's format. */
 export function createLog(write: (line: string) => void): Log {
   const at = (level: number) => (fields: object, message: string) => {
     const time = new Date().toISOString()
@@ -16,7 +16,7 @@ export function createLog(write: (line: string) => void): Log {
   return { info: at(levels.info), warn: at(levels.warn), error: at(levels.error) }
 }
 
-/** Returns a function that appends lines to a file. What cannot be written is dropped: a full disk must not stop traffic. */
+/** Returns a function that appends lines to a file. Write errors are ignored: a full disk must not stop traffic. */
 export function openLogFile(path: string): (line: string) => void {
   let file = openSync(path, 'a', 0o600)
   let size = fstatSync(file).size

@@ -1,6 +1,6 @@
 /**
- * The gateway as a program of its own: `node main.js <folder>`. The process that starts it says over an IPC channel what
- * it is to do, so that nothing of it stands in the list of processes. It imports little, to stay small.
+ * The gateway as a separate program: `node main.js <folder>`. The process that starts it sends its task over an IPC
+ * channel, so that nothing about it appears in the process list. It imports little, to stay small.
  */
 import { nameSourceLines } from '../../platform/machine/source-lines.ts'
 import type { Assignment, Notice } from '../protocol/program.ts'
@@ -14,7 +14,7 @@ if (process.send === undefined) {
   process.stderr.write('This program is started by the server of Fairlead.\n')
   process.exit(2)
 }
-// A terminal that is closed is none of its business.
+// A closed terminal does not stop the gateway.
 process.on('SIGHUP', () => {})
 let worker: Worker | null = null
 const peer = createPeer(process, {

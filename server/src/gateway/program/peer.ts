@@ -8,27 +8,27 @@ import type { SendConnection } from './sharing.ts'
 
 type Message = ToEngine | Settlement | Refusal | Notice | Assignment
 
-/** Another process of this gateway, over the IPC channel between the two. Either may call the other. */
+/** Another process of this gateway, connected by an IPC channel. Both sides may make calls. */
 export interface Peer {
   readonly call: PendingCalls<NetServer>['call']
   /** Sends a message that belongs to no call. */
   post(message: Refusal | Notice | Assignment): void
-  /** Sends a connection, and keeps it open here. */
+  /** Sends a connection, and keeps it open in this process. */
   sendConnection: SendConnection
-  /** Answers the other's calls from now on. */
+  /** Answers the calls of the other process from now on. */
   serve(handlers: Handlers<NetServer>): void
-  /** Resolves with the next notice of this type; rejects when the other says `failed` or is gone. */
+  /** Resolves with the next notice of this type; rejects when the other process sends `failed` or ends. */
   next<Type extends Notice['type']>(type: Type): Promise<Extract<Notice, { type: Type }>>
-  /** Asks the other again and again whether it answers. */
+  /** Asks the other process regularly whether it answers. */
   watch(options: WatchOptions): Watch
   /** Resolves when the channel is closed. */
   readonly gone: Promise<void>
 }
 
-/** The code of the error for calls of a process that is gone. */
+/** Error code of calls to a process that has ended. */
 export const peerGone = 'PEER_GONE'
 
-/** Speaks to a child, or as a child (`process`) to the process that started this one. */
+/** Creates the peer for a child process, or in a child (`process`) for the process that started it. */
 export function createPeer(
   channel: ChildProcess | NodeJS.Process,
   on: {
@@ -37,7 +37,7 @@ export function createPeer(
   } = {},
 ): Peer {
   const post = (message: Message, handle?: NetServer | Socket): void => {
-    // Of a channel that is closed the waiting calls learn by its `disconnect`.
+    // When the channel is closed, its `disconnect` event rejects the waiting calls.
     if (channel.connected) channel.send?.(message, handle, { keepOpen: true }, () => {})
   }
   const calls = createCalls<NetServer>(post)
@@ -76,7 +76,7 @@ export function createPeer(
     call: calls.call,
     post,
     sendConnection(connection, socket) {
-      // Otherwise Node would follow the connection to its end, with messages that say so.
+      // Without this, Node would track the connection until its end, and send messages about it.
       Object.assign(socket, { server: null })
       post({ type: 'connection', ...connection }, socket)
     },
@@ -96,7 +96,6 @@ export function createPeer(
   }
 }
 
-/** Creates the list of those who wait for a notice. */
 function createWaiting() {
   const waiting = new Map<string, PromiseWithResolvers<never>>()
   return {

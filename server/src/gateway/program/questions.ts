@@ -7,22 +7,28 @@ import { stopAccepting } from '../routing/listener.ts'
 import { listenAt } from './socket-file.ts'
 import { createWaitingQuestions, type WaitingQuestions } from './waiting-questions.ts'
 
-/** A TLS client may send a name of 64 KiB, of which each byte may be escaped here: it is answered like any unknown one. */
+/**
+ * A TLS client may send a name of 64 KiB, and each byte may be escaped here. Such a name is answered like any unknown
+ * name.
+ */
 const MAX_HEAD_BYTES = 256 * 1024
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /** Longer than any question waits. */
 const RETIRE_MS = 35_000
 
-/** Answers an edge that asks for the certificate of a name, and whether it may obtain one itself, which it never may. */
+/**
+ * Answers the edge's questions: for the certificate of a name, and whether the edge may obtain one itself, which is
+ * always refused.
+ */
 export interface Questions extends Pick<WaitingQuestions, 'recheck' | 'retell'> {
   listen(path: string): Promise<void>
-  /** Leaves all questions to the gateway that has taken the path by now. Resolves when no connection is left. */
+  /** Passes all questions on to the gateway that has taken the path. Resolves when no connection is left. */
   retire(path: string): Promise<void>
 }
 
 export interface QuestionsOptions {
   readonly edge: Pick<Edge, 'servedAs' | 'certificateOf'>
-  /** Tells the server of a name without a certificate; returns false when no server is there. */
+  /** Tells the server about a name without a certificate; returns false when there is no server. */
   readonly tell: (hostname: string) => boolean
   readonly log: Log
 }
@@ -75,16 +81,16 @@ export function createQuestions({ edge, tell, log }: QuestionsOptions): Question
   }
 }
 
-/** Returns the name that a question is about; null for what is no name of a host, and for several. */
+/** Returns the host name in a question; null when it is invalid, or when there are several. */
 function hostnameIn(query: string | undefined): string | null {
   const [name = '', ...others] = new URLSearchParams(query).getAll('server_name')
-  // Some letters of other alphabets have a lower case in this one.
+  // Some non-ASCII letters become ASCII in lower case.
   if (others.length > 0 || !/^[\x21-\x7e]+$/.test(name)) return null
   const hostname = name.toLowerCase().replace(/\.$/, '')
   return isHostname(hostname) ? hostname : null
 }
 
-/** Has a question answered by the gateway that listens at the path. */
+/** Passes a question on to the gateway that listens at the path. */
 function passOn(path: string, { url }: IncomingMessage, res: ServerResponse): void {
   const question = request({ socketPath: path, path: url, agent: false }, (incoming) => {
     res.writeHead(incoming.statusCode ?? 204, { 'Content-Length': incoming.headers['content-length'] ?? 0 })

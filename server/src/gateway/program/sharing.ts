@@ -2,23 +2,23 @@ import type { Socket } from 'node:net'
 import type { Entrance } from '../protocol/program.ts'
 import type { Share } from '../routing/listener.ts'
 
-/** A worker that has not taken this many connections gets no further ones: it is busy, or has stopped. */
+/** A worker with this many untaken connections gets no further ones: it is busy or has stopped. */
 const MOST_UNTAKEN = 16
 
-/** Sends a connection to a worker, under an id by which the worker says that it has taken it. */
+/** Sends a connection to a worker, with an id that the worker repeats when it has taken the connection. */
 export type SendConnection = (connection: { readonly id: number; readonly entrance: Entrance }, socket: Socket) => void
 
-/** A worker as the main process sees it: the connections that it was sent and has not taken yet. */
+/** The main process's view of a worker: the connections sent to it that it has not taken yet. */
 export interface Receiver {
   /** The worker has taken a connection. */
   taken(id: number): void
-  /** The worker is gone: the connections that it has not taken are answered by the main process. */
+  /** The worker has ended: the main process answers the connections that the worker has not taken. */
   leave(): void
 }
 
 /**
- * Divides the connections of each listener among the main process and the workers, in turns. A listening socket that all
- * processes accept on would leave it to chance: a whole burst of connections often goes to one of them.
+ * Distributes the connections of each listener in turns among the main process and the workers. If all processes
+ * accepted on one socket, a burst of connections would often go to a single process.
  */
 export interface Sharing {
   readonly newShare: (entrance: Entrance) => Share
@@ -42,7 +42,7 @@ export function createSharing(): Sharing {
 
   return {
     newShare(entrance) {
-      // The ports begin with different processes: many have no more than one connection.
+      // Each listener starts with another process, because many listeners never have more than one connection.
       let turn = shares
       shares += 1
       return (socket, takeBack) => {
@@ -65,7 +65,7 @@ export function createSharing(): Sharing {
       }
       return {
         taken(taken) {
-          // They arrive in order, so an earlier one has been lost.
+          // Notices arrive in order, so an earlier connection was lost.
           for (const id of worker.untaken.keys()) if (id < taken) settle(id, ({ takeBack }) => takeBack())
           settle(taken, ({ socket }) => socket.destroy())
         },

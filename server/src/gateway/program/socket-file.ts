@@ -3,15 +3,15 @@ import { chmodSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { fileIdentity } from '../../platform/machine/file-identity.ts'
 
-/** A Unix socket that a process listens on beside its path, where nobody looks, until it moves it there. */
+/** A Unix socket that listens at a temporary path until it is moved to its final path. */
 export interface SocketFile {
-  /** Listens by `listen` at a path beside. */
+  /** Calls `listen` with the temporary path. */
   listen(listen: (path: string) => Promise<void>): Promise<void>
-  /** Moves the socket to its path, over that of another process. Does nothing when it is there already. */
+  /** Moves the socket to its final path, where it replaces another process's socket. Does nothing the second time. */
   take(): void
-  /** True when the path has gone, or names the socket of another process. */
+  /** True when the final path is gone, or names the socket of another process. */
   isLost(): boolean
-  /** Removes the socket. Returns false when it never was at its path, or another process has taken that. */
+  /** Removes the socket. Returns false when it never was at its final path, or another process has taken the path. */
   leave(): boolean
 }
 
@@ -21,7 +21,7 @@ export function createSocketFile(path: string, beside: string): SocketFile {
     async listen(listen) {
       rmSync(beside, { force: true })
       await listen(beside)
-      // In addition to the rights of the folder, which nobody else may enter.
+      // In addition to the private folder.
       chmodSync(beside, 0o600)
     },
     take() {
@@ -39,7 +39,7 @@ export function createSocketFile(path: string, beside: string): SocketFile {
   }
 }
 
-/** Makes a server listen at a path. Rejects when it cannot. */
+/** Starts to listen at a path. Rejects when that fails. */
 export async function listenAt(server: Server, path: string): Promise<void> {
   server.listen(path)
   await once(server, 'listening')

@@ -1,24 +1,24 @@
 import type { Edge, Served } from '../routing/edge.ts'
 
-/** The time that a question waits for a certificate. */
+/** How long a question waits for a certificate. */
 const WAIT_MS = 30_000
-/** A server is told of a name at most once in this time. */
+/** The server is told about a name at most once in this time. */
 const TELL_MS = 10_000
-/** The questions that may wait. Further ones are told at once that there is no certificate. */
+/** The most questions that may wait. Further questions are answered at once: there is no certificate. */
 const MOST_WAITING = 1_024
-/** Those of one app, whose names may be any number: a wildcard stands for all of them. */
+/** The most waiting questions for one app, because a wildcard allows any number of names. */
 const MOST_WAITING_FOR_AN_APP = 128
 
-/** The answer to a question: a certificate with its key in PEM form, or that there is none, or that another gateway answers. */
+/** The answer to a question: a certificate with its key as PEM, `none`, or `elsewhere` when another gateway answers. */
 export type Outcome = Buffer | 'none' | 'elsewhere'
 
-/** Questions for certificates. Those for names that are served here and have none wait until the server sends it. */
+/** Questions for certificates. A question for a served name without a certificate waits until the server sends one. */
 export interface WaitingQuestions {
-  /** Calls `answer` once, at once perhaps. Returns a function that ends the waiting without an answer. */
+  /** Calls `answer` once, possibly before it returns. Returns a function that ends the waiting without an answer. */
   ask(hostname: string, answer: (outcome: Outcome) => void): () => void
-  /** Looks at all that wait again: there are other names or certificates than before. */
+  /** Checks all waiting questions again, after names or certificates have changed. */
   recheck(): void
-  /** Tells a server that has just come of all names that are waited for. */
+  /** Tells a newly connected server about all names with waiting questions. */
   retell(): void
   endAll(outcome: Outcome): void
 }
@@ -34,7 +34,7 @@ export function createWaitingQuestions({
   tell,
 }: {
   readonly edge: Pick<Edge, 'servedAs' | 'certificateOf'>
-  /** Tells the server of a name without a certificate; returns false when no server is there. */
+  /** Tells the server about a name without a certificate; returns false when there is no server. */
   readonly tell: (hostname: string) => boolean
 }): WaitingQuestions {
   const waiting = new Set<Question>()
@@ -88,7 +88,10 @@ export function createWaitingQuestions({
   }
 }
 
-/** True when one more question of an app may wait. It may have as many as are free at most, so that a few apps never take all. */
+/**
+ * True when one more question for an app may wait. An app may have at most as many waiting questions as there are free
+ * slots, so that a few apps never take all slots.
+ */
 function mayWait(waiting: ReadonlySet<Question>, owner: object): boolean {
   const own = [...waiting].filter((each) => each.owner === owner).length
   return own < Math.min(MOST_WAITING_FOR_AN_APP, MOST_WAITING - waiting.size)

@@ -10,28 +10,28 @@ import { createLog } from './log.ts'
 import { createPeer, type Peer } from './peer.ts'
 import type { Receiver, Sharing } from './sharing.ts'
 
-/** A worker that lived for less time than this is replaced only after it. */
+/** The shortest time between two starts of a worker, so that a worker that ends at once is not restarted at once. */
 const RESTART_MS = 500
 /** A new worker that is not ready after this time is replaced. */
 const READY_MS = 15_000
 /**
- * A worker that answers nothing for this time hangs, and is replaced: until then it holds up every change of a route. Shorter
+ * A worker that answers nothing for this time hangs and is replaced, because it blocks every change of a route. Shorter
  * than the time after which the server replaces the whole gateway.
  */
 const SILENT_MS = 5_000
-/** A worker that answers nothing for longer is told to the server. */
+/** A worker that is silent for longer is reported to the server. */
 const TELL_MS = 1_000
-/** The gateway is one file, which is this process's program, too. */
+/** The workers run the same file as this process. */
 const program = process.argv[1] ?? ''
 
 export interface Workers {
-  /** Resolves when all of the first workers answer, or have failed once. */
+  /** Resolves when each of the first workers is ready or has failed once. */
   readonly ready: Promise<void>
-  /** Lets no worker be replaced any more: they end with this process. */
+  /** Stops replacing workers: they end with this process. */
   stop(): void
 }
 
-/** Starts further processes that answer requests, and replaces those that end. */
+/** Starts the workers, and replaces those that end. */
 export function startWorkers(
   count: number,
   {
@@ -86,7 +86,7 @@ export function startWorkers(
           onSilent: () => replace(`has answered nothing for ${SILENT_MS / 1000} s`),
         })
         fleet.join(member)
-        // After the apps: what is sent arrives in order.
+        // After the apps, because messages arrive in the order in which they are sent.
         receiver = sharing.join(peer.sendConnection)
       },
       () => {},
@@ -118,7 +118,7 @@ function memberOf(
   }
 }
 
-/** A process that answers requests beside the main process of a gateway, on connections that it accepts. */
+/** A process that answers requests besides the gateway's main process, which sends it connections. */
 export interface Worker {
   onNotice(notice: Notice | Assignment, socket?: Socket): void
 }
@@ -143,7 +143,6 @@ export function runWorker(peer: Peer, options: ProgramOptions): Worker {
   }
 }
 
-/** Returns the options of an engine that follow from those of the program. */
 export function engineOptions(
   options: ProgramOptions,
 ): Pick<EngineOptions, 'host' | 'apps' | 'isTrustedProxy' | 'edge'> {

@@ -1,24 +1,23 @@
 import type { EdgeCalls } from './edge-calls.ts'
 import { addCounts } from './latency.ts'
 
-/** The address on which one instance of a release accepts connections. */
 export interface AddressEndpoint {
   readonly host: string
   readonly port: number
 }
 
-/** The folder of a static site, by its absolute path without links: the gateway answers from it itself. */
+/** The folder of a static site, as an absolute path without links. The gateway answers from the folder itself. */
 export interface SiteEndpoint {
   readonly folder: string
-  /** True when the routes of the site exist in the browser alone: a page answers for paths without a file. */
+  /** True when the site's routes exist only in the browser: a page answers for paths without a file. */
   readonly fallback?: true
 }
 
 export type Endpoint = AddressEndpoint | SiteEndpoint
 
 /**
- * The version of the calls. Gateways break off a connection on which they are asked for something that they do not know.
- * Gateways from before static sites name no version. Gateways of version 2 know no edge, and gateways of version 3 know no `ping`.
+ * The version of the calls. A gateway closes a connection that sends an unknown call. Gateways from before static sites
+ * name no version. Gateways of version 2 know no edge, and gateways of version 3 know no `ping`.
  */
 export const protocolVersion = 4
 
@@ -26,41 +25,41 @@ export const protocolVersion = 4
 export interface Upstream {
   readonly deploymentId: string
   readonly endpoints: readonly [Endpoint, ...Endpoint[]]
-  /** Set when a client that has reached an instance goes on reaching it. Gateways of older versions ignore it. */
+  /** Set when a client stays at the instance that it reached first. Gateways of older versions ignore it. */
   readonly sticky?: Sticky
 }
 
-/** A cookie of the gateway's own, which names an instance by a key that tells nothing about it. */
+/** A cookie of the gateway that names an instance by an opaque key. */
 export interface Sticky {
-  /** Its name, which is Fairlead's: apps neither see nor set it. */
+  /** The name is reserved for Fairlead, so apps neither see nor set the cookie. */
   readonly cookie: string
-  /** One for each endpoint, in their order. */
+  /** One key for each endpoint, in the order of the endpoints. */
   readonly keys: readonly string[]
 }
 
-/** The address at which the public reaches an app. The operator's configuration decides which of the two forms it has. */
+/** The public address of an app. The operator's configuration decides between the two forms. */
 export type PublicAddress = { readonly port: number } | { readonly hostname: string }
 
 /** The requests of one app since its traffic was last taken. */
 export interface AppTraffic {
   readonly appId: string
   readonly requests: number
-  /** Answers of 500 and above, the gateway's own among them. */
+  /** Answers of 500 and above, including the gateway's own. */
   readonly errors: number
-  /** Complete answers by the class of their status: 2xx, 3xx, 4xx and 5xx. Missing in gateways of older versions. */
+  /** Complete answers by status class: 2xx, 3xx, 4xx and 5xx. Missing in gateways of older versions. */
   readonly answers?: readonly number[]
-  /** The times until the heads of the app's answers, counted by their ranges (`times.ts`). Missing in older versions. */
+  /** The times until the heads of the app's answers, counted by range (`latency.ts`). Missing in older versions. */
   readonly times?: readonly number[]
 }
 
-/** An endpoint that refused a connection of the gateway, or a folder that it could not read. */
+/** An endpoint that refused a connection, or a folder that the gateway could not read. */
 export interface RefusedEndpoint {
   readonly appId: string
   readonly deploymentId: string
   readonly endpoint: Endpoint
 }
 
-/** An app that the gateway answers for, with the upstream that is routed; null when none is. */
+/** An open app with its routed upstream; null when none is routed. */
 export interface OpenApp {
   readonly appId: string
   readonly address: PublicAddress
@@ -68,8 +67,8 @@ export interface OpenApp {
 }
 
 /**
- * The calls that a gateway answers: for each its parameters and its result. All of it is plain data that survives JSON,
- * so `null` stands for "nothing". `client.ts` says what each call does.
+ * The calls of a gateway, each with its parameters and its result. Everything is plain data that survives JSON, so
+ * `null` stands for "nothing". `client.ts` describes each call.
  */
 export interface Calls extends EdgeCalls {
   readonly listen: { readonly parameters: null; readonly result: null }
@@ -79,7 +78,7 @@ export interface Calls extends EdgeCalls {
   }
   readonly route: {
     readonly parameters: { readonly appId: string; readonly upstream: Upstream | null }
-    /** The upstream that answered before. */
+    /** The previous upstream. */
     readonly result: Upstream | null
   }
   readonly drain: {
@@ -90,32 +89,32 @@ export interface Calls extends EdgeCalls {
     readonly parameters: { readonly appId: string; readonly timeoutMs: number }
     readonly result: null
   }
-  /** Results in the status that a site would answer on a path. The folder needs no route. */
+  /** Returns the status that a site would answer for a path. The folder needs no route. */
   readonly probe: {
     readonly parameters: SiteEndpoint & { readonly path: string }
     readonly result: number
   }
-  /** Results in the number of further processes of the gateway that do not answer at the moment. */
+  /** Returns the number of worker processes that do not answer at the moment. */
   readonly ping: { readonly parameters: null; readonly result: number }
   readonly takeTraffic: { readonly parameters: null; readonly result: readonly AppTraffic[] }
-  /** Results in the requests since the traffic was last taken. */
+  /** Returns the requests since the traffic was last taken. */
   readonly stop: { readonly parameters: { readonly timeoutMs: number }; readonly result: readonly AppTraffic[] }
 }
 
-/** Calls between the processes of one gateway. A listening socket may travel with `adopt`. */
+/** Calls between the processes of one gateway. A listening socket may be sent along with `adopt`. */
 export interface InnerCalls extends Calls {
-  /** Opens an app with its route in one step, or for null the port that all apps share. */
+  /** Opens an app with its route in one step; null opens the port that all apps share. */
   readonly adopt: { readonly parameters: { readonly app: OpenApp | null }; readonly result: null }
   /**
-   * Accepts no new connection, ends the others with their next answer, and cuts those that are left after `timeoutMs`.
-   * Replies when none is left.
+   * Stops accepting, closes each connection with its next answer, and cuts the rest after `timeoutMs`. Replies when no
+   * connection is left.
    */
   readonly retire: { readonly parameters: { readonly timeoutMs: number }; readonly result: null }
 }
 
 export type CallName = keyof InnerCalls
 
-/** One call. The id is chosen by the caller and comes back in the reply. */
+/** One call. The caller chooses the id, and the reply repeats it. */
 export interface CallRequest<Name extends CallName = CallName> {
   readonly type: 'request'
   readonly id: number
@@ -123,7 +122,7 @@ export interface CallRequest<Name extends CallName = CallName> {
   readonly parameters: InnerCalls[Name]['parameters']
 }
 
-/** Ends the waiting of a drain early; its reply follows. Ignored for a call that has been answered already. */
+/** Ends the waiting of a drain early; the reply follows. Ignored for a call that has been answered. */
 export interface CallCancellation {
   readonly type: 'cancel'
   readonly id: number
@@ -132,7 +131,7 @@ export interface CallCancellation {
 /** A message from a caller to a gateway. */
 export type ToEngine = { [Name in CallName]: CallRequest<Name> }[CallName] | CallCancellation
 
-/** An error as data. `code` is that of the system, such as `EADDRINUSE`; null when the error has none. */
+/** An error as data. `code` is the system's code, such as `EADDRINUSE`; null when the error has none. */
 export interface CallError {
   readonly message: string
   readonly code: string | null
@@ -145,7 +144,6 @@ export type Settlement =
 
 export type Refusal = { readonly type: 'refused' } & RefusedEndpoint
 
-/** True when both name the same deployment at the same endpoints. */
 export function isSameUpstream(a: Upstream, b: Upstream): boolean {
   return (
     a.deploymentId === b.deploymentId &&
@@ -156,19 +154,19 @@ export function isSameUpstream(a: Upstream, b: Upstream): boolean {
   )
 }
 
-/** Returns a text that is the same for the same endpoints alone. */
+/** Returns a key that is unique to the endpoint. */
 export function keyOfEndpoint(endpoint: Endpoint): string {
   if ('folder' in endpoint) return endpoint.fallback === true ? `${endpoint.folder} with a fallback` : endpoint.folder
   return `${endpoint.host}:${endpoint.port}`
 }
 
-/** Returns the folder of a release that is a static site; null for one that runs. */
+/** Returns the folder of a static site; null for a release that runs. */
 export function siteOf({ endpoints }: Upstream): SiteEndpoint | null {
   const [endpoint] = endpoints
   return 'folder' in endpoint ? endpoint : null
 }
 
-/** Adds up the traffic of an app that two processes have counted, or one at two times. */
+/** Adds two counts of an app's traffic, from two processes or two periods. */
 export function addTraffic(a: AppTraffic, b: AppTraffic): AppTraffic {
   return {
     appId: a.appId,

@@ -3,17 +3,17 @@ import type { AppNames, HostName } from './host-names.ts'
 
 /** The options of a gateway behind an edge, which ends TLS. */
 export interface EdgeOptions {
-  /** Host names of the server itself, such as that of the dashboard: no app has them. */
+  /** Host names of the server itself, such as the dashboard's. No app can have them. */
   readonly hosts: readonly string[]
-  /** The port on which the public reaches the edge by HTTPS. */
+  /** The public HTTPS port of the edge. */
   readonly httpsPort: number
 }
 
-/** The calls about what the edge serves. `edge-client.ts` says what each one does. */
+/** The calls about what the edge serves. `edge-client.ts` describes each call. */
 export interface EdgeCalls {
   readonly name: { readonly parameters: AppNames; readonly result: null }
   readonly certify: {
-    /** `pem` holds the private key and the certificates from the name's own upwards. */
+    /** `pem` holds the private key, then the chain, which starts with the certificate of the name. */
     readonly parameters: { readonly name: string; readonly pem: string | null }
     readonly result: null
   }
@@ -25,18 +25,20 @@ export interface EdgeCalls {
 
 export type EdgeCallName = keyof EdgeCalls
 
-/** One such call, with its parameters. */
 export type EdgeCall = {
   [Name in EdgeCallName]: { readonly name: Name; readonly parameters: EdgeCalls[Name]['parameters'] }
 }[EdgeCallName]
 
-/** Somebody needs the certificate of a name, or of a wildcard, that is served here and has none. */
+/** Reports that a visitor needs the certificate of a served name or wildcard that has none. */
 export interface Uncertified {
   readonly type: 'uncertified'
   readonly hostname: string
 }
 
-/** The host names, certificates and answers that a gateway has. Of the last two it tells the names: it gives no key away. */
+/**
+ * The host names, certificates and answers of a gateway. Of certificates and answers only the names and paths: a
+ * gateway reveals no key.
+ */
 export interface EdgeState {
   readonly names: readonly AppNames[]
   readonly certificates: readonly string[]
@@ -45,23 +47,23 @@ export interface EdgeState {
 
 const label = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
 const HOSTNAME = new RegExp(`^${label}(?:\\.${label})*$`)
-/** The longest name that DNS carries (RFC 1035, section 2.3.4), as text. */
+/** The longest DNS name (RFC 1035, section 2.3.4), as text. */
 const longestName = 253
 const ANSWER_PATH = /^\/\.well-known\/[\w.~!$&'()*+,;=:@%/-]{1,1000}$/
 const longestAnswer = 64 * 1024
 const longestPem = 1024 * 1024
 
-/** True for the name of a host in lower case, without the root's dot; not for addresses and wildcards. */
+/** True for a host name in lower case without the root's dot; false for addresses and wildcards. */
 export function isHostname(name: unknown): name is string {
   return typeof name === 'string' && name.length <= longestName && HOSTNAME.test(name) && isIP(name) === 0
 }
 
-/** True for the name of a host, or `*.` and one. */
+/** True for a host name, or for `*.` and a host name. */
 function isHostnameOrWildcard(name: unknown): name is string {
   return isHostname(typeof name === 'string' && name.startsWith('*.') ? name.slice(2) : name)
 }
 
-/** Throws for parameters that no gateway accepts. */
+/** Throws `TypeError` for invalid parameters. */
 export const assertEdgeCall: {
   readonly [Name in EdgeCallName]: (parameters: EdgeCalls[Name]['parameters']) => void
 } = {

@@ -1,23 +1,22 @@
-/** A further host name of an app, beside its address. `*.example.com` stands for all names with one more label. */
+/** A host name of an app in addition to its address. `*.example.com` stands for all names with one more label. */
 export interface HostName {
   readonly hostname: string
-  /** The host that its visitors are sent to, at the same path; null when the app answers them. */
+  /** The host to redirect visitors to, at the same path; null when the app answers. */
   readonly redirectTo: string | null
 }
 
-/** All further host names of an app. */
 export interface AppNames {
   readonly appId: string
   readonly names: readonly HostName[]
 }
 
-/** The further host names of all apps. Names are kept, and looked for, as `hostnameOf` returns them. */
+/** The additional host names of all apps. Names are stored and looked up as `hostnameOf` returns them. */
 export interface HostNames {
-  /** Replaces the names of an app. One that another app has is taken from it: the last call counts. */
+  /** Replaces the names of an app. A name that another app has moves to this app: the last call wins. */
   set(appId: string, names: readonly HostName[]): void
   of(appId: string): readonly HostName[]
   all(): AppNames[]
-  /** Finds who has a name: by itself, or else by the wildcard that covers it. */
+  /** Finds the app that has a name, or else the app whose wildcard covers the name. */
   find(hostname: string): (HostName & { readonly appId: string }) | null
 }
 

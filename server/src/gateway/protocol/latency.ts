@@ -1,34 +1,33 @@
 /*
- * Counts of response times. A count belongs to a range of times, and four ranges make a factor of two, so that a percentile
- * of any number of answers is known to within a fifth, and counts of many processes and minutes can be added up.
+ * Counts of response times by range. Four ranges make a factor of two, so that a percentile of any number of answers is
+ * accurate to within a fifth, and counts of many processes and minutes can be added.
  */
 
 const rangesPerOctave = 4
-/** The last one has everything that is longer than two minutes. */
+/** The last range holds everything longer than two minutes. */
 const lastRange = 17 * rangesPerOctave
 
-/** Returns counts of no answer. */
 export const noTimes = (): number[] => Array.from({ length: lastRange + 1 }, () => 0)
 
-/** Returns the place of a time in the counts. The first range ends at 1 ms. */
+/** Returns the range that contains a time. The first range ends at 1 ms. */
 export function rangeOf(ms: number): number {
   return ms <= 1 ? 0 : Math.min(lastRange, Math.ceil(rangesPerOctave * Math.log2(ms)))
 }
 
-/** Returns the counts up to the last one that is not zero. */
+/** Returns the counts up to the last non-zero count. */
 export function trimmed(counts: readonly number[]): number[] {
   return counts.slice(0, counts.findLastIndex((count) => count > 0) + 1)
 }
 
-/** Adds up counts of different lengths. */
+/** Adds counts that may have different lengths. */
 export function addCounts(a: readonly number[], b: readonly number[]): number[] {
   const [long, short] = a.length >= b.length ? [a, b] : [b, a]
   return long.map((count, at) => count + (short[at] ?? 0))
 }
 
 /**
- * Returns the time in milliseconds within which a share of the answers came; `null` without answers. Answers are taken to be
- * spread evenly over their range.
+ * Returns the time in milliseconds within which a share of the answers came; `null` without answers. Assumes that
+ * answers are spread evenly over their range.
  *
  * @param share such as 0.95
  */

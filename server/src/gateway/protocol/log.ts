@@ -1,4 +1,4 @@
-/** A logger, as the gateway needs it. It is not pino's type: loading pino would cost the program a third of its memory. */
+/** The logger of the gateway. The type is not pino's: loading pino would take a third of the program's memory. */
 export interface Log {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void

@@ -7,14 +7,13 @@ import type { EdgeOptions, EdgeState, Uncertified } from './edge-calls.ts'
 
 /** The settings of a gateway. */
 export interface ProgramOptions {
-  /** Which program it is: a running gateway of another version is replaced. */
+  /** The version of the gateway program. A running gateway of another version is replaced. */
   readonly version: string
-  /** The address that it listens on. */
   readonly host: string
   readonly apps: AppAddresses
-  /** Addresses and networks (CIDR) whose X-Forwarded-* headers are believed. */
+  /** Addresses and networks (CIDR) whose X-Forwarded-* headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** The user that it runs as, where that is not the user of the server. */
+  /** The user that the gateway runs as, unless it is the server's user. */
   readonly uid?: number
   /** The number of processes that answer requests. */
   readonly workers: number
@@ -22,15 +21,15 @@ export interface ProgramOptions {
   readonly edge: EdgeOptions | null
 }
 
-/** The place at which a gateway is found. All paths are absolute. */
+/** The paths of a gateway, all absolute. */
 export interface GatewayHome {
-  /** The private folder with its log and with `gateway.json`, which says who it is. */
+  /** The private folder with its log and `gateway.json`, which identifies its process. */
   readonly folder: string
-  /** The Unix socket on which it takes calls. */
+  /** The Unix socket for calls. */
   readonly socket: string
 }
 
-/** The Unix sockets on which a gateway is reached by an edge: for public traffic, and for questions about certificates. */
+/** The Unix sockets for an edge: one for public traffic, one for questions about certificates. */
 export interface EdgeSockets {
   readonly edge: string
   readonly questions: string
@@ -41,46 +40,46 @@ export function edgeSocketsOf({ socket }: GatewayHome): EdgeSockets {
   return { edge: join(folder, 'edge.sock'), questions: join(folder, 'questions.sock') }
 }
 
-/** A message to a gateway on its socket. The first one of a connection is `hello` or `status`. */
+/** A message to a gateway on its socket. A connection starts with `hello` or `status`. */
 export type ToGateway = Hello | { readonly type: 'status' } | Replace | ToEngine
 
-/** Begins a connection, and ends the one before it. Refused when `epoch` is older than the newest that was seen. */
+/** Starts a connection and ends the previous one. Refused when `epoch` is older than the newest epoch seen. */
 export interface Hello {
   readonly type: 'hello'
   readonly epoch: number
 }
 
-/** Starts another gateway that takes over the listening sockets. The reply comes from the old one. */
+/** Starts another gateway that takes over the listening sockets. The old gateway sends the reply. */
 export interface Replace {
   readonly type: 'replace'
   readonly id: number
   /** The program and its arguments. */
   readonly command: readonly [string, ...string[]]
   readonly options: ProgramOptions
-  /** How long the old gateway may finish its requests and upgraded connections. */
+  /** How long the old gateway may take to finish its requests and upgraded connections. */
   readonly retireMs: number
 }
 
-/** The description that a gateway gives of itself. */
+/** A gateway's description of itself. */
 export interface Welcome {
   readonly type: 'welcome'
   readonly pid: number
   readonly startedAt: string
   readonly options: ProgramOptions
   readonly apps: readonly OpenApp[]
-  /** The version of the calls that it answers; missing in gateways from before version 2. */
+  /** The version of its calls; missing in gateways from before version 2. */
   readonly protocol?: number
   /** Missing in gateways from before version 3. */
   readonly edge?: EdgeState
 }
 
-/** The connection is closed after it: another server has taken the gateway. */
+/** The gateway closes the connection after this message, because another server has taken the gateway. */
 export interface Dismissal {
   readonly type: 'dismissed'
   readonly message: string
 }
 
-/** The listener that has accepted a connection: that of an app's own port, of the port that all apps share, or of the edge. */
+/** The listener that accepted a connection: the app's own port, the shared port, or the edge. */
 export type Entrance = { readonly appId: string } | 'shared' | 'edge'
 
 /** The first message to a new process of a gateway, over its IPC channel. */
@@ -103,11 +102,11 @@ export type Notice =
   /** The successor has all listening sockets and takes the control socket. */
   | { readonly type: 'take' }
   | { readonly type: 'taken' }
-  /** The predecessor is done: the last of its counts. */
+  /** The predecessor has finished; these are its last counts. */
   | { readonly type: 'left'; readonly traffic: readonly AppTraffic[] }
-  /** A connection; its socket travels with it. */
+  /** A connection; its socket is sent along. */
   | { readonly type: 'connection'; readonly id: number; readonly entrance: Entrance }
-  /** The connection of that id is answered by the worker that says so. */
+  /** The worker has taken the connection with this id. */
   | { readonly type: 'taken connection'; readonly id: number }
   /** A line for the log. */
   | { readonly type: 'log'; readonly line: string }
@@ -115,21 +114,21 @@ export type Notice =
 /** A message from a gateway to a server. */
 export type FromGateway = Settlement | Welcome | Dismissal | Refusal | Uncertified
 
-/** Tells apps apart: each by a port of its own, or all behind one port by their host names. */
+/** The way to tell apps apart: by a separate port for each app, or by host names behind one port. */
 export type AppAddresses =
   | { readonly mode: 'ports' }
   | {
       readonly mode: 'hostnames'
       readonly port: number
-      /** The scheme that the public uses: `https` behind a proxy that ends TLS. */
+      /** The scheme that visitors use: `https` behind a proxy that ends TLS. */
       readonly scheme: 'http' | 'https'
     }
 
 export const logOf = ({ folder }: GatewayHome): string => join(folder, 'gateway.log')
 
-/** Starts the process of a gateway that outlives this one. What it prints goes to its log; nothing is in its environment. */
+/** Starts a gateway process that outlives this one. Its output goes to its log, and its environment is empty. */
 export function spawnGateway([program, ...args]: readonly [string, ...string[]], home: GatewayHome): ChildProcess {
-  // The folder may be that of a user with less rights, who could put a link there.
+  // The folder may belong to a user with fewer rights, who could place a link there.
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants
   const log = openSync(logOf(home), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600)
   try {

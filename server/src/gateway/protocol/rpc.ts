@@ -2,19 +2,19 @@ import type { Socket } from 'node:net'
 import type { CallError, CallName, InnerCalls, Settlement, ToEngine } from './calls.ts'
 
 /**
- * A call that is not answered after this time fails, beyond the time that its parameters allow. Longer than it takes until a
- * process that has stopped answering is replaced (`watch.ts`), so that it is one that was forgotten, or waits for a disk.
+ * A call without an answer fails after this time plus the time that its parameters allow. The replacement of a hanging
+ * process (`watch.ts`) takes less time, so only forgotten calls and calls that wait for a disk fail here.
  */
 const answerMs = 30_000
 
-/** The code of the error for calls that were not answered in time. */
+/** Error code of calls that were not answered in time. */
 export const callOverdue = 'GATEWAY_CALL_OVERDUE'
-/** The code of the error for calls that no gateway could be reached for. */
+/** Error code of calls for which no gateway could be reached. */
 export const gatewayUnreachable = 'GATEWAY_UNREACHABLE'
 
 /**
- * Makes a call. When `signal` aborts, the call is canceled, and the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE` when
- * there is no reply for long.
+ * Makes a call. An abort of `signal` cancels the call, and the reply follows. Rejects with code `GATEWAY_CALL_OVERDUE`
+ * when the reply does not come in time.
  */
 export type Call = <Name extends CallName>(
   name: Name,
@@ -22,9 +22,9 @@ export type Call = <Name extends CallName>(
   signal?: AbortSignal,
 ) => Promise<InnerCalls[Name]['result']>
 
-/** The calls of one connection that wait for their replies. */
+/** The pending calls of one connection. */
 export interface PendingCalls<Handle> {
-  /** Like `Call`; `handle` travels with the message. */
+  /** Like `Call`; `handle` is sent along with the message. */
   call<Name extends CallName>(
     name: Name,
     parameters: InnerCalls[Name]['parameters'],
@@ -32,11 +32,11 @@ export interface PendingCalls<Handle> {
     handle?: Handle,
   ): Promise<InnerCalls[Name]['result']>
   settle(message: Settlement): void
-  /** Rejects all that wait, and every later call. */
+  /** Rejects all pending calls and every later call. */
   fail(error: Error): void
 }
 
-/** Gives each call an id by which its reply is found. */
+/** Creates the calls of a connection. An id links each call to its reply. */
 export function createCalls<Handle = never>(post: (message: ToEngine, handle?: Handle) => void): PendingCalls<Handle> {
   const pending = new Map<number, (settlement: Settlement | Error) => void>()
   let lastId = 0
@@ -84,7 +84,7 @@ export function createCalls<Handle = never>(post: (message: ToEngine, handle?: H
   }
 }
 
-/** Returns the time that a call may take by its parameters, such as for requests to finish. */
+/** Returns the additional time in the parameters, such as for requests to finish. */
 function allowedMs(parameters: InnerCalls[CallName]['parameters']): number {
   return parameters !== null && 'timeoutMs' in parameters ? parameters.timeoutMs : 0
 }
@@ -97,7 +97,7 @@ function errorOf({ message, code }: CallError): Error {
   return code === null ? new Error(message) : Object.assign(new Error(message), { code })
 }
 
-/** Answers one call of each name. `signal` aborts when the caller cancels the call; `handle` came with the message. */
+/** One handler for each call. `signal` aborts when the caller cancels the call; `handle` came with the message. */
 export type Handlers<Handle> = {
   readonly [Name in CallName]: (
     parameters: InnerCalls[Name]['parameters'],
@@ -107,8 +107,8 @@ export type Handlers<Handle> = {
 }
 
 /**
- * Returns a function that answers the messages of one caller. Each call gets one reply, in whatever order they end. A
- * handler is entered before the function returns, so that a handle is taken over at once.
+ * Returns a function that answers the messages of one caller. Each call gets one reply; replies may come in any order.
+ * A handler starts before the function returns, so that it takes over a handle at once.
  */
 export function serveCalls<Handle = never>(
   handlers: Handlers<Handle>,
@@ -140,19 +140,18 @@ export function serveCalls<Handle = never>(
   }
 }
 
-/** Returns an error as data. */
 export function callErrorOf(error: unknown): CallError {
   if (!(error instanceof Error)) return { message: String(error), code: null }
   const { code } = error as NodeJS.ErrnoException
   return { message: error.message, code: code ?? null }
 }
 
-/** Longer lines cost the connection: more than a message about ten thousand apps. */
+/** A longer line closes the connection. A message about ten thousand apps is shorter. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
 /**
- * Carries messages over a connection, each as one line of JSON. A line that is too long or no JSON object destroys the
- * connection. `receive` may throw, with the same effect. Returns the function that sends.
+ * Carries messages over a connection, one line of JSON each. A line that is too long or not a JSON object destroys the
+ * connection, and so does an error thrown by `receive`. Returns the function that sends.
  */
 export function carryLines<In extends object, Out extends object>(
   socket: Socket,
@@ -195,12 +194,12 @@ export function carryLines<In extends object, Out extends object>(
   }
 }
 
-/** The time in which a process reads what has come while it was stopped. */
+/** After a pause, such as by SIGSTOP, a process gets this time to read what has arrived. */
 const readingMs = 1_000
 
 /**
- * Calls `expire` after some time. Timers come before messages when a process goes on that was stopped, such as by SIGSTOP, so
- * it gets another moment to read. Returns a function that ends the waiting. Keeps no process running.
+ * Calls `expire` after `ms`. When a paused process continues (such as after SIGSTOP), its timers fire before messages
+ * arrive, so it gets another moment to read. Returns a function that cancels the deadline. Keeps no process running.
  */
 export function startDeadline(ms: number, expire: () => void): () => void {
   let timer = setTimeout(() => {

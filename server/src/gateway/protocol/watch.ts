@@ -3,26 +3,25 @@ import type { PendingCalls } from './rpc.ts'
 const everyMs = 1_000
 
 export interface WatchOptions {
-  /** Called once, when the other process has answered nothing for this time. */
+  /** Called once, when the other process has answered nothing for this time (milliseconds). */
   readonly silentMs: number
   readonly onSilent: () => void
 }
 
-/** Tells if another process answers. */
 export interface Watch {
-  /** How long it has answered nothing, as far as this process was running, in milliseconds. */
+  /** How long the other process has answered nothing, in milliseconds, counted while this process was running. */
   silentForMs(): number
-  /** The number of its own processes that did not answer when it was asked last. */
+  /** The number of silent workers in the last answer of the other process. */
   silentOthers(): number
   stop(): void
 }
 
 /**
- * Asks another process every second whether it answers. A process that hangs keeps its connection, so that nothing else would
- * tell. Every message counts: Node sends connections to another process one by one, and a question waits behind them. A time in which
- * this process itself was stopped counts as one second.
+ * Asks another process every second whether it answers, because a hanging process keeps its connection. Every received
+ * message counts as an answer: Node sends connections to another process one by one, and a question waits behind them.
+ * A pause of this process counts as one second.
  *
- * @param received returns the number of messages that have come from the other process
+ * @param received returns the number of messages received from the other process
  */
 export function watchAnswers(
   { call, received }: Pick<PendingCalls<never>, 'call'> & { readonly received: () => number },
@@ -35,7 +34,7 @@ export function watchAnswers(
 
   const ask = async (): Promise<void> => {
     isAsking = true
-    // A gateway of an older version cannot be asked.
+    // Gateways of older versions know no `ping`.
     silentOthers = await call('ping', null).catch(() => 0)
     isAsking = false
   }

@@ -11,14 +11,12 @@ import {
 import { type Connections, createConnections } from './connections.ts'
 import { createInFlight, type InFlight } from './in-flight.ts'
 
-/** A part of a release that answers requests by itself. */
 interface Place {
   readonly endpoint: Endpoint
-  /** The requests that run there. */
   readonly running: InFlight
 }
 
-/** One instance of a release as the gateway sees it. It outlives a switch to other instances of the same release. */
+/** One instance of a release. It survives a change of the release's other instances. */
 export interface Instance extends Place {
   readonly endpoint: AddressEndpoint
   /** `host:port`, for requests that name no host. */
@@ -32,15 +30,15 @@ export interface Site extends Place {
   readonly endpoint: SiteEndpoint
 }
 
-/** The instances of a release by the keys in clients' cookies. */
+/** The instances of a release, found by the keys in clients' cookies. */
 export interface StickyInstances {
   readonly cookie: string
-  /** Returns the instance of a key; null for an unknown key, and for an instance that is ejected. */
+  /** Returns the instance of a key; null for an unknown key or an ejected instance. */
   find(key: string | null): Instance | null
   keyOf(instance: Instance): string | undefined
 }
 
-/** A release as the gateway sees it: its instances and the requests that run there. */
+/** A release with its instances and their running requests. */
 export interface Backend {
   readonly upstream: Upstream
   readonly places: readonly (Instance | Site)[]
@@ -49,24 +47,27 @@ export interface Backend {
   /** The number of instances. */
   readonly size: number
   /**
-   * Returns the instance for the next request: the one with the fewest requests, in turn among equals. One that is ejected
-   * gets none while another one is not, and `failed`, which has just not answered, none while there is another one.
+   * Returns the instance for the next request: the instance with the fewest requests, in turn among equals. An ejected
+   * instance gets no request while another is not ejected. `failed`, which has just failed to answer, gets none while
+   * there is another instance.
    */
   pick(failed?: Instance): Instance
-  /** Set when clients stay at their instances. */
+  /** Set when clients stay at the same instance. */
   readonly sticky: StickyInstances | null
-  /** Notes that an instance has refused a connection: it is ejected until it takes one, if there are others. */
+  /**
+   * Records that an instance refused a connection: if there are others, it is ejected until it accepts a connection.
+   */
   refused(instance: Instance): void
-  /** Notes that the folder of the site could not be read. */
+  /** Records that the folder of the site could not be read. */
   unreadable(): void
-  /** Makes `onRefused` report endpoints again that were reported before. */
+  /** Makes `onRefused` report endpoints again that it has already reported. */
   forgetRefusals(): void
 }
 
 /**
  * Creates the backend of an upstream. `onRefused` is called once for each endpoint that refuses or cannot be read.
  *
- * @param before the backend that is routed until now: instances of the same release are taken over with their connections
+ * @param before the backend routed so far: instances of the same release are taken over with their connections
  */
 export function createBackend(
   upstream: Upstream,
@@ -126,8 +127,8 @@ function stickyInstances({ cookie, keys }: Sticky, instances: readonly Instance[
 }
 
 /**
- * Returns the place of the instance with the fewest requests, the first such from `turn` on; `turn` when all but `failed` are
- * ejected.
+ * Returns the index of the instance with the fewest requests, the first such from `turn` on; `turn` when all but
+ * `failed` are ejected.
  */
 function leastBusy(instances: readonly Instance[], turn: number, failed: Instance | undefined): number {
   let [best, fewest] = [turn, Number.POSITIVE_INFINITY]
@@ -157,13 +158,15 @@ function createInstance(endpoint: AddressEndpoint): Instance {
   }
 }
 
-/** The instances and sites that take no new requests, until their running ones have ended. */
+/** The instances and sites that get no new requests, until their running requests have ended. */
 export interface RetiredBackends {
-  /** Closes the connections of what `next` does not have of a backend, each when its running requests have ended. */
+  /**
+   * Closes the connections of each place in `backend` that `next` lacks, as soon as its running requests have ended.
+   */
   retire(backend: Backend, next: Backend | null): void
   /**
-   * Waits for the requests on retired endpoints of a release; cuts the rest after `timeoutMs`. Resolves at once for unknown
-   * ones.
+   * Waits for the requests on retired endpoints of a release; cuts the rest after `timeoutMs`. Resolves at once for
+   * unknown endpoints.
    */
   drain(upstream: Upstream, options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
@@ -199,20 +202,19 @@ export function createRetiredBackends(): RetiredBackends {
   }
 }
 
-/** Keeps requests from an instance that refuses connections. */
+/** Keeps requests away from an instance that refuses connections. */
 interface Ejection {
   isActive(): boolean
-  /** Ejects the instance until it takes a connection. */
+  /** Ejects the instance until it accepts a connection. */
   begin(): void
-  /** Ends the ejection and its checks. */
   end(): void
 }
 
-/** The time between two attempts to connect to an ejected instance, and the longest that one may take. */
+/** The pause between two attempts to connect to an ejected instance; then the longest time for one attempt. */
 const checkMs = 250
 const timeoutMs = 2_000
 
-/** Asks by connections of its own, because a request that is sent to try an instance may be one that fails. */
+/** Checks with separate connections, because a request used as a test might fail. */
 function createEjection({ host, port }: AddressEndpoint): Ejection {
   let timer: NodeJS.Timeout | null = null
 

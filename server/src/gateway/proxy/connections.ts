@@ -4,59 +4,59 @@ import { request } from '../../platform/machine/http.ts'
 import { readLastBytes } from '../../platform/machine/last-bytes.ts'
 
 /**
- * The time for which an unused connection to an app is kept. Shorter than what common servers grant (Gunicorn 2 s, Node and
- * Uvicorn 5 s), so that the app rarely closes a connection in the moment in which it is used again.
+ * How long an unused connection to an app is kept. Shorter than the timeouts of common servers (Gunicorn 2 s, Node and
+ * Uvicorn 5 s), so that the app rarely closes a connection just when it is used again.
  */
 const IDLE_MS = 1_500
 const CONNECT_TIMEOUT_MS = 10_000
 const TCP_KEEP_ALIVE_MS = 60_000
 const MAX_RESPONSE_HEADER_BYTES = 64 * 1024
 
-/** One request on its way to an app. */
+/** A request that is being sent to an app. */
 export interface Outgoing {
   readonly request: ClientRequest
-  /** The connection, which serves other requests after this one. */
+  /** The connection, which may serve other requests afterwards. */
   readonly socket: Socket
-  /** The connection had served another request before. */
+  /** True when the connection has served another request before. */
   readonly reused: boolean
   /** True when no connection to the app was established. */
   unconnected(): boolean
-  /** Calls back as soon as the connection is established, at once when it is. */
+  /** Calls back as soon as the connection is established; at once when it already is. */
   whenConnected(callback: () => void): void
-  /** True when not one byte has come back for this request. */
+  /** True when no byte has been received for this request. */
   unanswered(): boolean
 }
 
 export interface OutgoingHead {
   readonly method: string
   readonly path: string
-  /** Names and values in turn, complete: nothing is added to them but the framing that they ask for. */
+  /** Alternating names and values. Nothing is added to them except the framing that they ask for. */
   readonly headers: readonly string[]
 }
 
 export interface Connections {
   /**
-   * Starts a request; the caller ends it. A kept connection is used when it has been unused for less than `maxIdleMs`; 0 asks
-   * for a new one, `exclusive` for one that is never used again. Throws when the head cannot be put on the wire.
+   * Starts a request; the caller ends it. A kept connection is used when it has been unused for less than `maxIdleMs`;
+   * 0 requires a new connection, and `exclusive` a connection that is never reused. Throws when the head is not valid
+   * HTTP.
    */
   send(head: OutgoingHead, options: { maxIdleMs: number; exclusive: boolean }): Outgoing
-  /** Closes the unused connections, and those in use as soon as they are free. */
+  /** Closes the unused connections at once, and the others as soon as they are free. */
   close(): void
 }
 
 interface Shared {
   readonly socket: Socket
-  /** True when no request uses it. */
   free: boolean
-  /** The time by `performance.now()` since which no request uses it. */
+  /** The value of `performance.now()` since which no request uses the connection. */
   freeSince: number
 }
 
 /**
- * Keep-alive connections to one app. One request at a time on each, no upper limit on their number.
+ * Creates the keep-alive connections to one app. Each carries one request at a time, and their number has no limit.
  *
- * This stands in for `http.Agent`, whose bookkeeping costs a proxy a measurable part of its speed: the connection is handed
- * to `http.request` through its `createConnection`, and comes back with the `free` event.
+ * This replaces `http.Agent`, whose bookkeeping costs a proxy a measurable part of its speed. The connection is passed
+ * to `http.request` through `createConnection`, and comes back with the `free` event.
  */
 export function createConnections({ host, port }: { host: string; port: number }): Connections {
   const unused: Shared[] = []
@@ -76,7 +76,7 @@ export function createConnections({ host, port }: { host: string; port: number }
     socket.on('timeout', () => {
       if (socket.connecting) socket.destroy(new Error('no connection in time'))
     })
-    // A running request gets the error itself; between two requests it has no other listener.
+    // A running request receives the error itself; between two requests the connection has no other listener.
     socket.on('error', () => {})
     return { socket, isBroken: readLastBytes(socket) }
   }
@@ -108,7 +108,7 @@ export function createConnections({ host, port }: { host: string; port: number }
     return socket
   }
 
-  /** Returns the connection that was used last; one that is too old makes room for the new one. */
+  /** Returns the connection that was used last. Closes connections that are too old. */
   function take(maxIdleMs: number): Socket | null {
     if (maxIdleMs === 0) return null
     for (let connection = unused.pop(); connection !== undefined; connection = unused.pop()) {
@@ -140,7 +140,7 @@ export function createConnections({ host, port }: { host: string; port: number }
           createConnection: () => socket,
           maxHeaderSize: MAX_RESPONSE_HEADER_BYTES,
         })
-        // Without an agent Node takes the connection for a single-use one.
+        // Without an agent, Node would close the connection after one request.
         outgoing.shouldKeepAlive = !exclusive
         return {
           request: outgoing,

@@ -1,4 +1,4 @@
-/** The part of an error that may be logged: an error of the HTTP parser also carries the raw bytes of an answer. */
+/** The part of an error that may be logged. An error of the HTTP parser also carries the raw bytes of an answer. */
 export interface Fault {
   readonly code: string | undefined
   readonly message: string
@@ -9,12 +9,12 @@ export function faultOf(error: unknown): Fault {
   return { code: (error as NodeJS.ErrnoException).code, message: error.message }
 }
 
-/** Turns a callback into one that cannot throw. */
+/** Wraps a callback so that it cannot throw. */
 export type Guard = <Args extends readonly unknown[]>(callback: (...args: Args) => void) => (...args: Args) => void
 
 /**
- * Returns a guard. A throw in an event callback would end the process, and every app behind it; a guarded one calls
- * `onFailure`, which breaks off the callback's exchange and must not throw itself.
+ * Returns a guard. An error thrown in an event callback would end the process, and with it the traffic of every app. A
+ * guarded callback calls `onFailure` instead, which ends only its exchange and must not throw.
  */
 export function createGuard(onFailure: (error: unknown) => void): Guard {
   return (callback) =>

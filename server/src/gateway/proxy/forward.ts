@@ -21,9 +21,9 @@ import { countAnswer, countTime, cut, type Route } from './route.ts'
 import { answerFromSite } from './site.ts'
 
 /**
- * A request that cannot be sent again takes a kept connection only when it has just been used: an app may close any other in
- * the moment in which the request is sent, and it is unknown then whether the app has worked on it. Under load all
- * connections are as new as that.
+ * A request that cannot be repeated takes a kept connection only when the connection was used within this time. An app
+ * may close an older connection just as the request is sent, and the gateway cannot know whether the app processed the
+ * request. Under load, all connections are this recent.
  */
 const MAX_IDLE_MS = 100
 
@@ -33,16 +33,16 @@ export interface ExchangeRequest {
   readonly instance: Instance
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
+  /** Set when the client asks for another protocol: the bytes that it has already sent in that protocol. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
   readonly log: Log
 }
 
 /**
- * Begins an exchange: on the given instance, or after an attempt that failed before the app can have answered, on the
- * upstream that is current by then. The end of one side ends the other; an answer that breaks off cuts the client's
- * connection. An error in here cuts this one exchange: no event callback is registered unguarded.
+ * Starts an exchange with the given instance. After an attempt that failed before the app can have answered, it
+ * continues with the upstream that is current then. The end of one side ends the other; an incomplete answer cuts the
+ * client's connection. An error in this file cuts only this exchange: every event callback is guarded.
  */
 export function beginExchange(request: ExchangeRequest): void {
   const { route, backend, instance, req, res } = request
@@ -89,14 +89,14 @@ function onAnswerClosed(exchange: Exchange): void {
   exchange.clientDone = true
   countAnswer(route.traffic, res)
   if (!res.writableFinished) exchange.outgoing?.request.destroy()
-  // After a complete answer Node no longer tells the request that its client has gone.
+  // After a complete answer, Node no longer tells the request that its client has gone.
   else if (isUploading(exchange)) client.on('close', onClientGone)
   settle(exchange)
 }
 
 /**
- * Sends the request once more: to the release that has the address by now, which may be a static site, and to another
- * instance than before where there is one.
+ * Sends the request once more, to the release that is routed now, which may be a static site, and preferably to another
+ * instance than before.
  */
 function attemptAgain(exchange: Exchange, next: Backend, cutThis: () => void): void {
   const place = next.site ?? next.pick(exchange.instance)
@@ -121,7 +121,7 @@ function attempt(exchange: Exchange, instance: Instance, { fresh }: { readonly f
   const { outgoing } = exchange
   const { request } = outgoing
   listenTo(exchange, request)
-  // Until then the request may go elsewhere, with its body.
+  // Before the connection is established, the request may still go elsewhere with its body.
   if (head.hasBody) outgoing.whenConnected(exchange.guarded(() => relayRequestBody(exchange, outgoing)))
   else request.end()
 }
@@ -143,7 +143,7 @@ function listenTo(exchange: Exchange, request: ClientRequest): void {
   request.on(
     'close',
     guarded(() => {
-      // Node reports an unrequested switch of protocols as neither an answer nor an error.
+      // Node reports an unrequested protocol switch as neither an answer nor an error.
       const isDone = exchange.answer !== null || exchange.outgoing?.request !== request
       if (!isDone) onUpstreamError(exchange, new Error('closed without an answer'))
       settle(exchange)
@@ -158,35 +158,35 @@ function listenTo(exchange: Exchange, request: ClientRequest): void {
   )
 }
 
-/** One request until its last byte has gone either way. */
+/** One request, until its last byte has been passed on in both directions. */
 interface Exchange {
   readonly route: Route
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** The time by `performance.now()` at which the request's head was there. */
+  /** The value of `performance.now()` when the request's head had arrived. */
   readonly startedAt: number
   readonly client: Socket
-  /** Set when the client asks for another protocol: the bytes that it has sent in it already. */
+  /** Set when the client asks for another protocol: the bytes that it has already sent in that protocol. */
   readonly upgradeHead: Buffer | null
   readonly head: OutgoingHead & { readonly hasBody: boolean }
   readonly log: Log
-  /** Every event callback is wrapped in it: an error in one cuts this exchange and nothing else. */
+  /** Wraps every event callback: an error in a callback cuts only this exchange. */
   readonly guarded: Guard
   readonly onClientGone: () => void
-  /** Sends the request again on a new connection, on another backend perhaps. */
+  /** Sends the request again on a new connection, possibly to another backend. */
   readonly attempt: (backend: Backend) => void
 
   backend: Backend
   instance: Instance
   outgoing: Outgoing | null
   clientDone: boolean
-  /** The head of the app's final answer, or of its switch of protocols; null until it is there. */
+  /** The head of the app's final answer or protocol switch; null until it arrives. */
   answer: IncomingMessage | null
-  /** True after a second attempt because a kept connection had been closed. */
+  /** True after a second attempt because a connection broke before the answer. */
   resent: boolean
-  /** True after an attempt on the release that a switch made current in the meantime. */
+  /** True after an attempt on the release that became current during the exchange. */
   rerouted: boolean
-  /** The number of attempts on this backend that got no connection. */
+  /** The number of attempts on this backend that failed to connect. */
   unconnected: number
   interimAnswers: number
   interimBytes: number
@@ -194,7 +194,7 @@ interface Exchange {
   leaveInstance: () => void
 }
 
-/** True when the client has its answer, or has gone. */
+/** True when the client has received an answer or has gone. */
 function isOver({ res }: Exchange): boolean {
   return res.headersSent || res.destroyed
 }
@@ -204,7 +204,7 @@ function isUploading({ head, outgoing }: Exchange): boolean {
   return head.hasBody && request !== undefined && !request.writableFinished && !request.destroyed
 }
 
-/** Ends the exchange when both sides are done. */
+/** Ends the exchange when both sides have finished. */
 function settle(exchange: Exchange): void {
   if (!exchange.clientDone || isUploading(exchange)) return
   if (exchange.head.hasBody) exchange.client.off('close', exchange.onClientGone)
@@ -212,7 +212,7 @@ function settle(exchange: Exchange): void {
   exchange.leaveInstance()
 }
 
-/** Passes the client's body on to the app, as fast as the app takes it. */
+/** Passes the client's body on to the app, as fast as the app reads it. */
 function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): void {
   const { req, guarded } = exchange
   const length = contentLength(exchange.head.headers)
@@ -220,11 +220,11 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   const resume = guarded(() => req.resume())
   const onEnd = guarded(() => settle(exchange))
   request.on('drain', resume)
-  // Of a connection whose answer is complete Node no longer passes this on, although the app may read the rest of the body.
+  // After a complete answer, Node no longer passes `drain` on to the request, although the app may still read the body.
   socket.on('drain', resume)
   request.on('close', () => socket.off('drain', resume))
   request.on('finish', onEnd)
-  // The rest of the body is not needed, but the client may read the answer only after it has sent all of it.
+  // The app needs no more of the body, but the client may read the answer only after it has sent all of it.
   request.on('close', resume)
   req.on(
     'data',
@@ -238,13 +238,13 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   req.on(
     'end',
     guarded(() => {
-      // A single chunk that held the whole body has ended the request already.
+      // A single chunk with the whole body has already ended the request.
       if (request.destroyed || request.writableEnded) return
       request.addTrailers(trailerFields(req.rawTrailers))
       request.end()
     }),
   )
-  // When the body is late, the app sees the head before its first byte, and may answer to that alone.
+  // When the body is late, the head is sent first: the app may answer without waiting for the body.
   setImmediate(
     guarded(() => {
       if (!flowing && !request.destroyed) request.flushHeaders()
@@ -252,7 +252,7 @@ function relayRequestBody(exchange: Exchange, { request, socket }: Outgoing): vo
   )
 }
 
-/** Limits on interim answers: far more than hints and signs of life take, far less than a flood. */
+/** Limits on interim answers: far more than hints and keep-alive signals need, far less than a flood. */
 const MAX_INTERIM_ANSWERS = 20
 const MAX_INTERIM_BYTES = 64 * 1024
 
@@ -268,23 +268,24 @@ function onInformation(exchange: Exchange, { statusCode, statusMessage, rawHeade
     return
   }
   if (req.httpVersion !== '1.1') return
-  // Node closes the connection when it did not send `100 Continue` itself: it cannot know where the body would be.
+  // If Node has not sent `100 Continue` itself, it closes the connection, because it cannot know where the body would
+  // be.
   if (statusCode === 100) res.writeContinue()
-  // The app does not wait for a client that reads slowly, and no client depends on hints.
+  // Hints are dropped for a client that reads slowly: the app must not wait for it, and no client depends on hints.
   else if (!client.writableNeedDrain) client.write(interim, 'latin1')
 }
 
-/** Passes the head of the app's answer on, and then its body. */
+/** Passes the app's answer on: first its head, then its body. */
 function onResponse(exchange: Exchange, incoming: IncomingMessage): void {
   const { res, route, startedAt, outgoing } = exchange
   const { statusCode: status = 0, statusMessage = '' } = incoming
-  // Node has parsed already what stood behind a message that the gateway refused.
+  // After a refused answer, Node may already have parsed what followed it.
   if (isOver(exchange)) return
   exchange.answer = incoming
   if (route.closing || route.leaving) res.shouldKeepAlive = false
   let length: number | null
   try {
-    // To Node a switch of protocols without an Upgrade header is an answer like any other.
+    // Node treats a protocol switch without an Upgrade header as an ordinary answer.
     if (status < 200) throw new Error(`${status} as an answer`)
     const headers = responseHeaders(exchange, incoming, status)
     length = contentLength(headers)
@@ -315,7 +316,7 @@ function responseHeaders(exchange: Exchange, { rawHeaders }: IncomingMessage, st
 }
 
 /**
- * True when an answer without a body states a length or a coding. Some apps do send the body, perhaps after the head: it must
+ * True when an answer without a body announces a length or a coding. Some apps do send a body, perhaps later. It must
  * not become the answer to the next request on the connection.
  */
 function announcesBodyInVain({ head }: Exchange, { statusCode = 0, headers }: IncomingMessage): boolean {
@@ -323,7 +324,7 @@ function announcesBodyInVain({ head }: Exchange, { statusCode = 0, headers }: In
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** Returns the app's host name below the domain of the server, when the visitor has come by it. */
+/** Returns the app's host name below the server's domain when the visitor used it; null otherwise. */
 function addressVisited({ route, req }: Exchange): string | null {
   if (!('hostname' in route.address)) return null
   const hostname = hostnameOf(route.address.hostname)
@@ -348,7 +349,7 @@ function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number
     waiting = true
   }
   const onEnd = () => {
-    // A single chunk that held the whole body has ended the answer already.
+    // A single chunk with the whole body has already ended the answer.
     if (res.writableEnded) return
     if (!incoming.complete) {
       cut(exchange)
@@ -366,19 +367,19 @@ function relayBody(exchange: Exchange, incoming: IncomingMessage, length: number
     'error',
     guarded((error: Error) => onUpstreamError(exchange, error)),
   )
-  // Head and body leave together, unless the body is late.
+  // Head and body are sent together, unless the body is late.
   setImmediate(guarded(flushHead))
 }
 
-/** Methods that may be sent again when it is unknown whether the app has worked on the request (RFC 9110 §9.2.2). */
+/** Methods that may be repeated when it is unknown whether the app has processed the request (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** True for a request that may be sent a second time, and of which nothing was read from the client for the first. */
+/** True for a request that may be sent a second time and has no body. */
 function isRepeatable({ method, hasBody }: Exchange['head']): boolean {
   return !hasBody && IDEMPOTENT.has(method)
 }
 
-/** Answers with 502 to an answer of the app that cannot be passed on, and of which nothing was passed on. */
+/** Answers with 502 when the app's answer cannot be passed on, and nothing of it was passed on. */
 function refuseAnswer(exchange: Exchange, reason: string): void {
   const { log, backend, outgoing, res } = exchange
   log.warn({ reason, deploymentId: backend.upstream.deploymentId }, 'the app gave an answer that cannot be passed on')
@@ -386,14 +387,14 @@ function refuseAnswer(exchange: Exchange, reason: string): void {
   answerBadGateway(res)
 }
 
-/** Sends the request again, answers with 502, or cuts an answer that broke off. */
+/** Sends the request again, answers with 502, or cuts an incomplete answer. */
 function onUpstreamError(exchange: Exchange, error: Error): void {
   const { res, log, backend, instance, outgoing } = exchange
-  // The client has all it will get, or has gone: then the gateway itself has ended the request.
+  // The client has the whole answer or has gone: in both cases the gateway itself has ended the request.
   if (res.writableEnded || res.destroyed) return
   const { deploymentId } = backend.upstream
   if (exchange.answer !== null) {
-    // Bytes behind the whole answer, such as a body where none belongs, end the connection to the app and nothing else.
+    // Bytes after a complete answer, such as a body where none is allowed, only close the connection to the app.
     if (exchange.answer.complete) return
     log.warn({ fault: faultOf(error), deploymentId }, 'the app broke off its answer')
     cut(exchange)
@@ -405,7 +406,7 @@ function onUpstreamError(exchange: Exchange, error: Error): void {
   answerBadGateway(res)
 }
 
-/** Returns true when the request is on its way again, or was answered because no upstream is left. */
+/** Returns true when the request was sent again, or was answered because no upstream is left. */
 function sendAgain(exchange: Exchange, error: Error): boolean {
   const { outgoing, head, route } = exchange
   if (outgoing === null) return false
@@ -413,8 +414,8 @@ function sendAgain(exchange: Exchange, error: Error): boolean {
   if (outgoing.unconnected()) {
     if (!mayConnectElsewhere(exchange, current)) return false
   } else {
-    // The app may close an unused connection in the moment in which it is used again. An instance that ends may still take a
-    // connection that it never reads from: then another one is asked.
+    // The app may close an unused connection just as it is used again. An instance that is ending may still accept a
+    // connection and never read from it: then another instance is tried.
     const another = current !== exchange.backend || current.size > 1
     if (exchange.resent || !(outgoing.reused || another) || !isRepeatable(head)) return false
     if (!outgoing.unanswered() && !isOfBefore(outgoing, error)) return false
@@ -425,21 +426,21 @@ function sendAgain(exchange: Exchange, error: Error): boolean {
   return true
 }
 
-/** True when bytes on a kept connection may belong to the answer before: they are no answer to this request. */
+/** True when bytes on a kept connection may belong to the previous answer, and so do not answer this request. */
 function isOfBefore({ reused }: Outgoing, error: Error): boolean {
   return reused && faultOf(error).code?.startsWith('HPE_') === true
 }
 
 /**
- * Returns true when another attempt may get a connection: nothing was sent, and nothing of a body was read. Each instance is
- * tried once, and one switch is followed.
+ * Returns true when another attempt may get a connection: nothing was sent, and nothing of a body was read. Tries each
+ * instance once, and follows one switch.
  */
 function mayConnectElsewhere(exchange: Exchange, current: Backend | null): boolean {
   if (current === exchange.backend) {
     exchange.unconnected += 1
     return exchange.unconnected < current.size
   }
-  // The route was switched before the connection was made.
+  // The route was switched before the connection was established.
   if (exchange.rerouted) return false
   exchange.rerouted = true
   exchange.unconnected = 0
@@ -485,12 +486,16 @@ function onUpgrade(
 }
 
 const TCP_KEEP_ALIVE_MS = 60_000
-/** How long a client may be silent after the app has ended its half: nothing tells whether the app still reads. */
+/**
+ * How long a client may be silent after the app has closed its half (nothing tells whether the app still reads), or
+ * after its answer while it has not sent its whole body.
+ */
 const SILENCE_MS = 10_000
 
 /**
- * Joins two connections whose protocol has been switched: bytes both ways, each side read only as fast as the other
- * takes them. The end of one direction is passed on, and the other direction goes on; an error on one side destroys the other.
+ * Joins two connections after a protocol switch. Bytes flow both ways, and each side is read only as fast as the other
+ * side accepts them. The end of one direction is passed on, and the other direction continues; an error on one side
+ * destroys the other.
  *
  * @param upstream a connection that may be half open, and whose last bytes are read after a failed write
  */
@@ -503,7 +508,7 @@ function openTunnel(client: Socket, upstream: Socket): void {
   readLastBytes(client)
   client.on('error', () => upstream.destroy())
   upstream.on('error', () => client.destroy())
-  // Bytes that one side sent before it closed still reach the other.
+  // Bytes that one side sent before it closed still reach the other side.
   client.on('close', () => {
     if (client.readableEnded && client.writableFinished) upstream.destroySoon()
     else upstream.destroy()
@@ -518,16 +523,15 @@ function openTunnel(client: Socket, upstream: Socket): void {
   upstream.pipe(client)
 }
 
-/** How long a client may be silent that has its answer and has not sent its whole body. */
-
 /**
- * Keeps a connection that ends with this answer until the client has sent its body. Node would close it at once. Then a client that still
- * sends gets a reset and may lose the answer, and the app loses the rest of the body, which it may still be reading.
+ * Keeps the client's connection open after an answer that ends it, until the client has sent its body. Node would close
+ * it at once: then a client that still sends would get a reset and might lose the answer, and the app would lose the
+ * rest of a body that it may still be reading.
  */
 export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
   res.on('finish', () => {
     const { socket } = req
-    // Node has ended the connection by now, if at all, and destroys it when the answer is on its way.
+    // If Node closes the connection, it has done so by now, and destroys it when the answer has been sent.
     if (req.complete || !socket.writableEnded) return
     socket.off('finish', socket.destroy)
     socket.setTimeout(SILENCE_MS)
@@ -535,21 +539,21 @@ export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void 
   })
 }
 
-/** Up to this size copying a body costs less than writing a second buffer. */
+/** Up to this size, copying a body costs less than writing a second buffer. */
 const MAX_JOINED_BYTES = 8 * 1024
 
-/** Sends the whole body with the head: of a short one Node makes one string with the head, and one write. */
+/** Sends the whole body with the head. Node joins a short body given as a string with the head, and writes once. */
 function endWith(message: ServerResponse | ClientRequest, body: Buffer): void {
   if (body.length <= MAX_JOINED_BYTES) message.end(body.toString('latin1'), 'latin1')
   else message.end(body)
 }
 
-/** Returns the instance that a client has reached before; null when it has to be picked. */
+/** Returns the instance that a client used before; null when an instance has to be picked. */
 export function stickyInstance({ sticky }: Backend, { headers }: IncomingMessage): Instance | null {
   return sticky === null ? null : sticky.find(cookieNamed(headers.cookie, sticky.cookie))
 }
 
-/** Returns the cookie that names the instance which answers; null when the client has it, or needs none. */
+/** Returns the cookie that names the answering instance; null when the client has it or needs none. */
 function stickyCookie({ backend: { sticky }, instance, req, head }: Exchange): string | null {
   const key = sticky?.keyOf(instance)
   if (sticky === null || key === undefined || key === cookieNamed(req.headers.cookie, sticky.cookie)) return null

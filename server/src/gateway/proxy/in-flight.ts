@@ -1,18 +1,17 @@
 import { endedOrAborted } from '../../platform/abort.ts'
 
-/** The requests that are under way on an upstream, or for an app. */
+/** The running requests of an upstream or an app. */
 export interface InFlight {
-  /** Returns the number of those that are under way. */
   size(): number
-  /** Adds one until the returned function is called; `cut` breaks it off before that. */
+  /** Adds a request, which stays until the returned function is called; `cut` ends it earlier. */
   add(cut: () => void): () => void
-  /** Resolves as soon as nothing is under way; at once when nothing is. */
+  /** Resolves as soon as no request is running; at once when there is none. */
   whenEmpty(): Promise<void>
-  /** Waits until nothing is under way; after `timeoutMs` the rest is cut, unless `signal` has ended the waiting. */
+  /** Waits until no request is running. After `timeoutMs` the rest is cut, unless `signal` ends the waiting first. */
   finish(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<void>
 }
 
-/** The number of requests in several lists. */
+/** The number of requests in several lists together. */
 export interface Total {
   count: number
 }
@@ -24,11 +23,11 @@ interface Entry {
 }
 
 /**
- * Uses an array instead of a Set: under steady traffic V8 copies a Set every few requests, and each dead copy that has
- * grown old keeps the next one alive with everything in it. Small garbage collections then move megabytes of dead requests,
- * and every request waits for them.
+ * Uses an array instead of a Set. Under steady traffic V8 copies a Set every few requests. A dead copy in the old
+ * generation keeps the next copy alive with everything in it, so that minor garbage collections move megabytes of dead
+ * requests while every request waits.
  *
- * @param total counts those of this list, too
+ * @param total also counts the requests of this list
  */
 export function createInFlight(total: Total = { count: 0 }): InFlight {
   let all: Entry[] = []
@@ -45,7 +44,7 @@ export function createInFlight(total: Total = { count: 0 }): InFlight {
     return new Promise((resolve) => waiting.add(resolve))
   }
 
-  /** Moves the last entry to where the leaving one was. */
+  /** Moves the last entry into the gap. */
   function leave(entry: Entry): void {
     if (entry.at === -1) return
     const last = all.pop()

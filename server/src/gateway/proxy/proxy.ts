@@ -12,10 +12,12 @@ import { serveSite } from './site.ts'
 
 export type AppProxy = (route: Route, req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
-/** Returns who is at the other end of a connection; null when it is gone. */
+/** Returns the peer of a connection; null when the connection is gone. */
 export type PeerOf = (socket: Socket) => Peer | null
 
-/** Tells peers by their addresses. `isTrustedProxy` is true for those whose X-Forwarded-* headers are believed. */
+/**
+ * Identifies peers by their addresses. `isTrustedProxy` is true for addresses whose X-Forwarded-* headers are trusted.
+ */
 export function peersByAddress({
   scheme,
   isTrustedProxy,
@@ -24,7 +26,7 @@ export function peersByAddress({
   readonly isTrustedProxy: (address: string) => boolean
 }): PeerOf {
   const peers = new WeakMap<Socket, Peer>()
-  // Looked up once for each connection: searching the list of proxies takes as long as everything else here.
+  // Looked up once for each connection: searching the list of proxies takes as long as all other work here.
   return (socket) => {
     const known = peers.get(socket)
     if (known !== undefined) return known
@@ -39,17 +41,20 @@ export function peersByAddress({
 
 const edge: Peer = { address: null, trusted: true, scheme: 'https' }
 
-/** The peer of all connections of a listener that the edge alone can reach. */
+/** The peer for a listener that only the edge can reach. */
 export const edgeAlone: PeerOf = () => edge
 
 interface ProxyOptions {
   readonly log: Log
   readonly peerOf: PeerOf
-  /** Tells if one more request may join those of an app; absent where its connections are limited. */
+  /** True when an app may have one more running request; absent where its connections are limited. */
   readonly hasRoom?: (running: InFlight) => boolean
 }
 
-/** Answers a request itself, from the folder of a static site perhaps, or begins an exchange with the app of its route. */
+/**
+ * Creates the proxy. It answers a request itself, for example from the folder of a static site, or starts an exchange
+ * with the app of its route.
+ */
 export function createProxy({ log, peerOf, hasRoom }: ProxyOptions): AppProxy {
   return (route, req, res, upgradeHead) => {
     const peer = peerOf(req.socket)
@@ -64,12 +69,12 @@ export function createProxy({ log, peerOf, hasRoom }: ProxyOptions): AppProxy {
       countAnswer(route.traffic, res)
       return
     }
-    // An exchange counts its answer by itself, at its end.
+    // An exchange counts its answer itself, at its end.
     if (!begin(route, peer, req, res, upgradeHead, log)) countAnswer(route.traffic, res)
   }
 }
 
-/** Returns false when the gateway has answered already, in its own name. */
+/** Returns false when the gateway has already answered in its own name. */
 function begin(
   route: Route,
   peer: Peer,
@@ -91,7 +96,7 @@ function begin(
     return false
   }
   const target = parseTarget(url)
-  // The whole server can be asked for its options, and for nothing else (RFC 9112 §3.2.4).
+  // `OPTIONS *` is the only valid request for `*` (RFC 9112 §3.2.4).
   if (target === null || (target.path === '*' && method !== 'OPTIONS')) {
     answer(res, 400, 'The request asks for an address that is none of this server.')
     return false
@@ -106,7 +111,7 @@ function begin(
     peer,
   })
   if (!head.ok) {
-    // It is unknown where this request ends, so nothing after it is read.
+    // The end of this request is unknown, so nothing after it is read.
     res.shouldKeepAlive = false
     answer(res, head.status, head.message)
     return false

@@ -6,26 +6,29 @@ import type { Backend } from './backend.ts'
 import type { Outgoing } from './connections.ts'
 import type { InFlight } from './in-flight.ts'
 
-/** The route of an app at the moment of asking. */
+/** The current route of an app. */
 export interface Route {
   readonly address: PublicAddress
   readonly backend: Backend | null
   readonly running: InFlight
   readonly traffic: Traffic
-  /** True when the app is being closed: new requests get 503, and client connections end with the next answer. */
+  /** True while the app is being closed: new requests get 503, and client connections close with the next answer. */
   readonly closing: boolean
-  /** True when another process accepts the connections from now on: those of this one end with their next answer. */
+  /**
+   * True when another process accepts the connections from now on: this process closes its connections with the next
+   * answer.
+   */
   readonly leaving: boolean
 }
 
-/** The counts of one app since they were last taken. Counted in place: every request passes here. */
+/** The counts of one app since they were last taken. They are updated in place, because every request passes here. */
 export interface Traffic {
   requests: number
-  /** Answers of 500 and above, the gateway's own among them. */
+  /** Answers of 500 and above, including the gateway's own. */
   errors: number
-  /** By the class of their status: 2xx, 3xx, 4xx and 5xx. */
+  /** Answers by status class: 2xx, 3xx, 4xx and 5xx. */
   answers: number[]
-  /** The times of the app's answers, by their ranges (`times.ts`). */
+  /** The times of the app's answers, counted by range (`latency.ts`). */
   times: number[]
 }
 
@@ -33,7 +36,7 @@ const noAnswers = (): number[] => [0, 0, 0, 0]
 
 export const createTraffic = (): Traffic => ({ requests: 0, errors: 0, answers: noAnswers(), times: noTimes() })
 
-/** Counts an answer, when it is complete or its client has gone. */
+/** Counts an answer. Call it when the answer is complete or its client has gone. */
 export function countAnswer(traffic: Traffic, res: ServerResponse): void {
   const { statusCode } = res
   if (statusCode >= 500) traffic.errors += 1
@@ -42,7 +45,7 @@ export function countAnswer(traffic: Traffic, res: ServerResponse): void {
   if (at >= 0 && at < 4) traffic.answers[at] = (traffic.answers[at] ?? 0) + 1
 }
 
-/** Counts the time from the head of a request, at `startedAt` of `performance.now()`, until now. */
+/** Counts the time from the head of a request until now. `startedAt` is a value of `performance.now()`. */
 export function countTime(traffic: Traffic, startedAt: number): void {
   const range = rangeOf(performance.now() - startedAt)
   traffic.times[range] = (traffic.times[range] ?? 0) + 1
@@ -51,13 +54,13 @@ export function countTime(traffic: Traffic, startedAt: number): void {
 /** Returns the counts of an app, if there are any, and resets them. */
 export function takeTraffic(appId: string, traffic: Traffic): AppTraffic[] {
   const { requests, errors, answers, times } = traffic
-  // The head of an answer may come long before its end.
+  // The head of an answer may be counted in an earlier period than its end.
   if (requests === 0 && errors === 0 && [...answers, ...times].every((count) => count === 0)) return []
   Object.assign(traffic, createTraffic())
   return [{ appId, requests, errors, answers, times: trimmed(times) }]
 }
 
-/** Breaks off both sides, so that the client never takes a part of an answer for the whole. */
+/** Cuts both connections, so that the client never takes a part of an answer for the whole. */
 export function cut({
   outgoing,
   req,
@@ -68,7 +71,7 @@ export function cut({
   readonly client: Socket
 }): void {
   outgoing?.request.destroy()
-  // To an HTTP/1.0 client the orderly end of the connection is the end of the answer.
+  // To an HTTP/1.0 client, an orderly close of the connection means the end of the answer.
   if (req.httpVersion === '1.1') client.destroy()
   else client.resetAndDestroy()
 }

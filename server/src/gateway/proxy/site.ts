@@ -13,7 +13,9 @@ import type { Backend } from './backend.ts'
 import { faultOf } from './faults.ts'
 import { countAnswer, countTime, cut, type Route } from './route.ts'
 
-/** Answers a request from the folder of a route's static site. It counts as running until its answer is closed. */
+/**
+ * Answers a request from the folder of a route's static site. The request counts as running until its answer is closed.
+ */
 export function serveSite(
   route: Route,
   backend: Backend,
@@ -37,7 +39,7 @@ export function serveSite(
   answerFromSite({ backend, site: site.endpoint, req, res, path, log })
 }
 
-/** Answers from the folder of a site. A file that cannot be sent as its head has announced cuts the connection. */
+/** Answers from the folder of a site. Cuts the connection when a file cannot be sent as its head announced. */
 export function answerFromSite(request: {
   readonly backend: Backend
   readonly site: SiteEndpoint
@@ -66,15 +68,14 @@ export function answerFromSite(request: {
     .catch(fail)
 }
 
-/** A static site that is served. */
 export interface Site {
-  /** The absolute path of its folder, without links. */
+  /** The absolute path of the folder, without links. */
   readonly folder: string
-  /** True when the routes of the site exist in the browser alone: a page answers for paths without a file. */
+  /** True when the site's routes exist only in the browser: a page answers for paths without a file. */
   readonly fallback?: true
 }
 
-/** The answer to a path, before the conditions and the range of its request are looked at. */
+/** The answer to a path, before conditional and range headers are considered. */
 type Reply =
   | { readonly status: 200 | 404; readonly file: FoundFile }
   | { readonly status: 301; readonly location: string }
@@ -83,8 +84,8 @@ type Reply =
   | { readonly status: 503 }
 
 /**
- * Answers a request from the folder of a static site. Resolves to false, with nothing sent, when the folder cannot be read.
- * Rejects when a file cannot be read for another reason than that it is not there.
+ * Answers a request from the folder of a static site. Resolves to false and sends nothing when the folder cannot be
+ * read. Rejects when a file exists but cannot be read.
  *
  * @param target the path of the request with its query
  */
@@ -110,7 +111,7 @@ async function answerSite(
   return true
 }
 
-/** Returns the status that a GET of the path would have. */
+/** Returns the status that a GET of the path would get. */
 export async function probeSite(site: Site, target: string): Promise<number> {
   const reply = await replyTo(site, target).catch(() => ({ status: 503 }) as const)
   if ('file' in reply) await reply.file.file.close()
@@ -124,7 +125,7 @@ async function replyTo({ folder: root, fallback }: Site, target: string): Promis
   if (segments === null) return { status: 400, text: 'Bad Request' }
   const found = await findFile(root, segments, path.endsWith('/'))
   if (found === 'folder') {
-    // Relative links in the page start at the folder. One leading slash only: "//host" would lead to another site.
+    // Relative links in the page start at the folder. Only one leading slash: "//host" would lead to another site.
     const location = `/${segments.map(encodeURIComponent).join('/')}/${queryAt === -1 ? '' : target.slice(queryAt)}`
     return { status: 301, location }
   }
@@ -145,15 +146,15 @@ interface FoundFile {
   readonly path: string
   readonly size: number
   /**
-   * A strong ETag, with its quotes. No other file has both the inode and the time of its last change, so that it names the
-   * content over all releases. The time of modification does not: package managers and builds set it.
+   * A strong ETag, with its quotes. Inode and change time together are unique to a file, so the ETag identifies the
+   * content across releases. The modification time does not, because package managers and builds set it.
    */
   readonly etag: string
-  /** The time of the last change, as it is put into `Last-Modified`. */
+  /** The change time (ctime), which becomes `Last-Modified`. */
   readonly changed: Date
 }
 
-/** Decodes the segments of a path. Returns `null` when it is malformed. */
+/** Decodes the segments of a path. Returns `null` when the path is malformed. */
 function parsePath(path: string): string[] | null {
   try {
     const segments = path.split('/').filter(Boolean).map(decodeURIComponent)
@@ -164,8 +165,8 @@ function parsePath(path: string): string[] | null {
 }
 
 /**
- * Finds the file for a path: the file itself, the index of a folder, or the page whose ending is left out. Returns
- * `folder` for a folder whose path has no slash at the end.
+ * Finds the file for a path: the file itself, the index of a folder, or the page with the ending `.html` added. Returns
+ * `folder` for a folder whose path lacks the final slash.
  *
  * @param root the real path of the served folder
  */
@@ -184,7 +185,7 @@ async function findFile(
   return index === null ? null : 'folder'
 }
 
-/** The errors of paths that lead to no file. All others, such as a lack of descriptors, say nothing about the site. */
+/** The errors that mean "no such file". All others, such as a lack of descriptors, say nothing about the site. */
 const notThere: ReadonlySet<unknown> = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -196,8 +197,8 @@ const notThere: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * Returns `null` when there is no such file, or a symbolic link leads out of the folder or to a hidden name. The app may
- * exchange files and folders for links at any time, so that the file is examined once more after it was opened.
+ * Returns `null` when there is no such file, or when a symbolic link leads out of the folder or to a hidden name. The
+ * app may replace files and folders by links at any time, so the file is checked again after it was opened.
  */
 async function openFile(root: string, path: string): Promise<FoundFile | null> {
   const actual = await orNull(realpath(path))
@@ -223,17 +224,20 @@ function etagOf({ ino, size, ctimeMs }: Stats): string {
   return `"${[ino, size, Math.round(ctimeMs * 1000)].map((part) => part.toString(36)).join('-')}"`
 }
 
-/** False when a folder of the path was exchanged for a link while the file was opened. */
+/** False when a folder of the path was replaced by a link while the file was opened. */
 async function isAt(file: FileHandle, path: string): Promise<boolean> {
   const actual = await readlink(`/proc/self/fd/${file.fd}`).catch((error: NodeJS.ErrnoException) => {
-    // Systems without /proc do not tell.
+    // Systems without /proc cannot tell.
     if (error.code === 'ENOENT') return path
     throw error
   })
   return actual === path
 }
 
-/** A file with several names may have one outside of the site; it must be of the site's owner, as all that a build makes. */
+/**
+ * A file with several hard links may have a name outside the site. Such a file must belong to the site's owner, like
+ * everything that a build creates.
+ */
 async function isOwn(root: string, { nlink, uid }: Stats): Promise<boolean> {
   return nlink === 1 || uid === (await lstat(root)).uid
 }
@@ -245,18 +249,18 @@ async function orNull<T>(work: Promise<T>): Promise<T | null> {
   })
 }
 
-/** True for names with a leading dot, which are private, `..` among them. RFC 8615 makes one exception. */
+/** True for names with a leading dot, which are private, including `..`. RFC 8615 defines one exception. */
 function isHidden(segment: string): boolean {
   return segment.startsWith('.') && segment !== '.well-known'
 }
 
-/** Up to this size a file is read at once, and sent in one piece with the head of its answer. */
+/** Files up to this size are read at once and sent in one piece with the head of the answer. */
 const wholeBytes = 64 * 1024
 const tooShort = 'the file became shorter while it was sent'
 
 /**
- * Sends a file, or what the conditions and the range of the request leave of it. Closes the file. Rejects when the file
- * became shorter in the meantime: then the answer is not what its head says.
+ * Sends a file, or the part that the request's conditions and range select. Closes the file. Rejects when the file
+ * became shorter while it was sent, because the answer then contradicts its head.
  */
 async function sendFile(
   request: IncomingMessage,
@@ -273,7 +277,8 @@ async function sendFile(
     response.setHeader('accept-ranges', 'bytes')
     response.setHeader('content-type', typeOf(found.path))
     const { method = 'GET', headers } = request
-    // After a rollback the file is older than the copy of the visitor, and another one: only the same time counts.
+    // After a rollback the file is older than the visitor's copy, and different. So only an identical time counts as
+    // unmodified.
     const since = headers['if-modified-since'] === modified ? modified : undefined
     const given = { ...headers, 'if-modified-since': since }
     const answer = status === 200 ? outcome(method, given, { etag, lastModified: found.changed, size }) : { status }
@@ -327,9 +332,9 @@ function typeOf(path: string): string {
 }
 
 /**
- * Finds the page of a site whose routes exist in the browser alone, for a path that has no file: its `200.html`, or else its
- * `index.html` where it has no `404.html`, which is the site's own answer. Returns `null` for a path that ends as a file
- * does: a script that an earlier release had must be missing, and no page.
+ * Finds the fallback page of a site whose routes exist only in the browser: `200.html`, or else `index.html` unless the
+ * site has a `404.html`. Returns `null` for a path with a file ending: a script of an earlier release must be reported
+ * as missing, not answered with a page.
  *
  * @param root the real path of the served folder
  */

@@ -16,14 +16,13 @@ import { createListener, type Listener, type RequestHandler, type Share } from '
 
 /** An app that the gateway answers for. */
 export interface App extends Route {
-  /** The listener of its own port, if it has one. */
+  /** The listener of the app's own port; null when it has none. */
   readonly listener: Listener | null
   backend: Backend | null
   closing: boolean
   leaving: boolean
 }
 
-/** Creates an app without a route. */
 export function createApp(
   address: PublicAddress,
   parts: {
@@ -50,8 +49,8 @@ export function createApp(
 }
 
 /**
- * Sends new requests of an app to an upstream from now on. Returns the upstream that answered before. Routing to the
- * current upstream changes nothing, except that its refusals are reported again.
+ * Sends new requests of an app to an upstream from now on. Returns the previous upstream. Routing to the current
+ * upstream changes nothing, except that its refusals are reported again.
  */
 export function routeApp(
   app: App,
@@ -71,7 +70,7 @@ export function routeApp(
   return before?.upstream ?? null
 }
 
-/** Creates a backend that reports refusals only while it is routed: afterwards they are expected. */
+/** Creates a backend that reports refusals only while it is routed: later refusals are expected. */
 function backendOf(app: App, upstream: Upstream, onRefused: (endpoint: Endpoint) => void): Backend {
   const backend = createBackend(
     upstream,
@@ -83,11 +82,10 @@ function backendOf(app: App, upstream: Upstream, onRefused: (endpoint: Endpoint)
   return backend
 }
 
-/** The open apps, by id and by host name. */
 export interface AppTable {
   get(appId: string): App | undefined
   all(): Iterable<[string, App]>
-  /** The app whose host name an authority has. */
+  /** The app whose host name matches an authority. */
   byAuthority(authority: string): App | undefined
   /** Throws with code `EADDRINUSE` when another app has the host name. */
   add(appId: string, app: App): void

@@ -6,18 +6,18 @@ import type { AppProxy } from '../proxy/proxy.ts'
 import type { App } from './apps.ts'
 import type { RequestHandler } from './listener.ts'
 
-/** An app that has the host of a request. */
+/** The app that serves the host of a request. */
 export interface Found {
   readonly app: App
-  /** The name by which it has the host, which may be a wildcard. */
+  /** The name that matched, which may be a wildcard. */
   readonly hostname: string
-  /** The host that the visitor is sent to; null when the app answers. */
+  /** The host to redirect the visitor to; null when the app answers. */
   readonly redirectTo: string | null
 }
 
 /**
- * Returns the handler of requests that an edge passes on: it answers at the paths that have an answer, sends visitors to
- * the host and the scheme that they should use, and gives everything else to the app that has the host.
+ * Returns the handler for requests from an edge. It answers paths that have a stored answer, redirects visitors to the
+ * right host and scheme, and passes everything else to the app of the host.
  */
 export function createEdgeHandler({
   find,
@@ -26,7 +26,7 @@ export function createEdgeHandler({
   httpsPort,
 }: {
   readonly find: (authority: string) => Found | null
-  /** By their paths. */
+  /** Keyed by path. */
   readonly answers: ReadonlyMap<string, string>
   readonly proxy: AppProxy
   readonly httpsPort: number
@@ -45,7 +45,7 @@ export function createEdgeHandler({
     if (found === null) answerUnknownHost(res)
     else if (target !== null && found.redirectTo !== null)
       redirect(req, res, `https://${found.redirectTo}${port}`, target.path)
-    // An edge redirects this itself, but for paths at which the gateway might have had an answer.
+    // An edge redirects this itself, except at paths for which the gateway might have had an answer.
     else if (target !== null && req.headers['x-forwarded-proto'] === 'http')
       redirect(req, res, `https://${hostnameOf(authority)}${port}`, target.path)
     else proxy(found.app, req, res, upgradeHead)
@@ -53,8 +53,8 @@ export function createEdgeHandler({
 }
 
 /**
- * Returns the handler of requests on the port that all apps share, which come from visitors or from another proxy: it sends
- * visitors to the host that they should use, and gives everything else to the app that has the host.
+ * Returns the handler for the shared port, which visitors or another proxy use. It redirects visitors to the right
+ * host, and passes everything else to the app of the host.
  */
 export function createHostHandler({
   find,
@@ -63,7 +63,7 @@ export function createHostHandler({
 }: {
   readonly find: (authority: string) => Found | null
   readonly proxy: AppProxy
-  /** The scheme by which visitors come. */
+  /** The scheme that visitors use. */
   readonly scheme: string
 }): RequestHandler {
   return (req, res, upgradeHead) => {
@@ -77,7 +77,7 @@ export function createHostHandler({
   }
 }
 
-/** Visitors come by the port of their address, whatever ports the proxies in between have. */
+/** Visitors use the port in their address, whatever ports the proxies in between use. */
 const portIn = (authority: string): string => /:\d{1,5}$/.exec(authority)?.[0] ?? ''
 
 function redirect(req: IncomingMessage, res: ServerResponse, origin: string, path: string): void {
@@ -89,7 +89,7 @@ function redirect(req: IncomingMessage, res: ServerResponse, origin: string, pat
 }
 
 function answerTo({ method }: IncomingMessage, path: string, answers: ReadonlyMap<string, string>): string | undefined {
-  // Looked at first, because all requests pass here.
+  // This check comes first, because all requests pass here.
   if (!path.startsWith('/.well-known/') || (method !== 'GET' && method !== 'HEAD')) return undefined
   const query = path.indexOf('?')
   return answers.get(query === -1 ? path : path.slice(0, query))

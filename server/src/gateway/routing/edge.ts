@@ -16,32 +16,34 @@ import type { AppTable } from './apps.ts'
 import { createEdgeHandler, type Found } from './edge-requests.ts'
 import { createListener, type Listener, type Share } from './listener.ts'
 
-/** How a host is served. */
+/** The served name that matches a host, and its owner. */
 export interface Served {
-  /** The name under which it is, which may be a wildcard. */
+  /** The name that matched, which may be a wildcard. */
   readonly name: string
-  /** The same for all names of an app, and for all of the server's own. */
+  /** Identical for all names of an app, and for all names of the server itself. */
   readonly owner: object
 }
 
-/** The part of an engine that answers what an edge, which ends TLS, passes on, and knows what the edge serves. */
+/** The part of an engine that answers requests from the edge (which ends TLS), and knows what the edge serves. */
 export interface Edge {
   readonly handlers: Pick<Handlers<NetServer>, EdgeCallName>
   /** Null when there is no edge. */
   readonly listener: Listener | null
   /**
-   * Finds the open app that has the host of an authority on the port that all apps share: by its address, and where no edge
-   * has them, by a further name.
+   * Finds the open app for an authority on the shared port: by its address, and without an edge also by a further host
+   * name.
    */
   findAtPort(authority: string): Found | null
   /** Returns how a host is served here; null when it is not. `hostname` is in lower case, without the root's dot. */
   servedAs(hostname: string): Served | null
-  /** Returns the certificate of a host, its own or that of its wildcard, with its key in PEM form. */
+  /** Returns the certificate of a host or of the wildcard above it, with its key, as PEM. */
   certificateOf(hostname: string): Buffer | null
   state(): EdgeState
-  /** Returns the calls that give another process the names and answers of this one, and the certificates. */
+  /**
+   * Returns the calls that copy the names and answers of this process to another one, and the certificates if wanted.
+   */
   calls(what: { readonly withCertificates: boolean }): EdgeCall[]
-  /** Forgets the names of an app that was closed. */
+  /** Forgets the names of a closed app. */
   forget(appId: string): void
 }
 
@@ -49,11 +51,11 @@ export interface EdgeParts {
   readonly options: EdgeOptions | null
   readonly log: Log
   readonly table: AppTable
-  /** Believes what the edge says of the client. */
+  /** Trusts what the edge says about the client. */
   readonly proxy: AppProxy
   readonly gate: Gate
   readonly share: Share | undefined
-  /** Called when there are other names or certificates than before. */
+  /** Called when names or certificates have changed. */
   readonly onChanged: () => void
 }
 
@@ -113,7 +115,7 @@ export function createEdge({ options, table, onChanged, ...parts }: EdgeParts): 
   }
 }
 
-/** Finds the open app that has the host of an authority: by its address first. The server's own hosts belong to no app. */
+/** Finds the open app for an authority, by its address first. The server's own hosts belong to no app. */
 function createDirectory(options: EdgeOptions | null, table: AppTable, names: HostNames) {
   const reserved = new Set(options?.hosts)
   return (authority: string): Found | null => {
@@ -122,7 +124,7 @@ function createDirectory(options: EdgeOptions | null, table: AppTable, names: Ho
     const addressed = table.byAuthority(authority)
     if (addressed !== undefined) return { app: addressed, hostname, redirectTo: null }
     const named = names.find(hostname)
-    // A wildcard covers valid host names alone.
+    // A wildcard covers only valid host names.
     if (named === null || (named.hostname.startsWith('*') && !isHostname(hostname))) return null
     const app = table.get(named.appId)
     return app === undefined ? null : { ...named, app }

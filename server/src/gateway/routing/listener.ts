@@ -6,47 +6,53 @@ import { acceptHalfClosed, createServer, ServerResponse as Response } from '../.
 import type { Log } from '../protocol/log.ts'
 import { faultOf } from '../proxy/faults.ts'
 
-/** Handles a request. `upgradeHead` is set when the client wants another protocol: bytes already sent in it. */
+/**
+ * Handles a request. `upgradeHead` is set when the client asks for another protocol: the bytes that it has already sent
+ * in that protocol.
+ */
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null) => void
 
 /**
- * Gives a connection to another process, or returns false when this one is to answer it. Until `socket` is destroyed, which
- * says that the other process has it, `takeBack` may be called instead.
+ * Gives a connection to another process. Returns false when this process should answer it. The other process has taken
+ * the connection once `socket` is destroyed; until then `takeBack` may be called instead.
  */
 export type Share = (socket: Socket, takeBack: () => void) => boolean
 
-/** One listening port, or Unix socket. */
+/** A listening TCP port or Unix socket. */
 export interface Listener {
   /** Rejects with `code: 'EADDRINUSE'` when the port is taken. */
   listen(address: { host: string; port: number } | { path: string }): Promise<void>
   /**
-   * Accepts on a socket that listens already, from another process: at once, because it is accepting connections from
-   * the moment in which it arrives.
+   * Accepts connections on a socket that another process opened. Call it as soon as the socket arrives, because the
+   * socket accepts connections from then on.
    */
   adopt(socket: NetServer): void
-  /** Answers on a connection that another process has accepted. */
+  /** Answers a connection that another process has accepted. */
   take(socket: Socket): void
-  /** The listening socket, for another process; null while there is none. */
+  /** The listening socket, to be sent to another process; null when there is none. */
   socket(): NetServer | null
-  /** Accepts nothing more, closes unused connections, and all others as soon as `finish` has resolved. */
+  /** Stops accepting, closes unused connections, and closes all others as soon as `finish` has resolved. */
   close(finish: () => Promise<void>): Promise<void>
   /**
-   * Accepts nothing more, and waits until the clients have ended their connections; cuts the rest after `timeoutMs`. At a
-   * path, another process has taken it: what waits at the socket is still accepted.
+   * Stops accepting and waits until the clients have closed their connections; cuts the rest after `timeoutMs`. For a
+   * Unix socket whose path another process has taken, connections in the queue are still accepted.
    */
   retire(timeoutMs: number): Promise<void>
 }
 
-/** Longer ones are answered with 431, as the API does. An edge lets more through. */
+/** Longer heads are answered with 431, as in the API. An edge accepts longer heads. */
 const MAX_HEAD_BYTES = 16 * 1024
 const HEADERS_TIMEOUT_MS = 60_000
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
 /**
- * A client that has ended its side may wait for its answer, or have gone, which looks the same until something is sent to it. So its
- * answer goes on, and is given up after such a pause.
+ * A client that has closed its side may still wait for its answer or may be gone. Only sending tells the two apart. The
+ * answer continues, and is given up after this much time without progress.
  */
 const ENDED_CLIENT_MS = 5_000
-/** An edge makes many connections at once; a Unix socket refuses those beyond it, where a port would let them wait. */
+/**
+ * An edge opens many connections at once. A Unix socket refuses connections beyond this queue, whereas a port lets them
+ * wait.
+ */
 const QUEUE_LENGTH = 4_096
 const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
@@ -67,7 +73,7 @@ export function createListener({
     ...socketOptions,
     maxHeaderSize: MAX_HEAD_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
-    // An upload may take as long as it takes.
+    // Uploads have no deadline.
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     // A request without a body needs no stream.
@@ -75,7 +81,7 @@ export function createListener({
     insecureHTTPParser: false,
     shouldUpgradeCallback: mayUpgrade,
   })
-  // Node would drop headers beyond its limit, a length among them perhaps; the size of the head is limited anyway.
+  // Node drops headers beyond its limit, perhaps even Content-Length. The size of the head is limited anyway.
   server.maxHeadersCount = 0
   acceptHalfClosed(server)
 
@@ -94,7 +100,7 @@ export function createListener({
   server.on('upgrade', onUpgrade)
   server.on('connect', refuseTunnel)
 
-  // Nothing is read from a connection before it is known which process answers on it.
+  // Reads nothing from a connection until it is decided which process answers it.
   const acceptor: NetServer =
     share === undefined ? server : createAcceptor({ ...socketOptions, allowHalfOpen: true, pauseOnConnect: true })
   if (share !== undefined) {
@@ -108,7 +114,7 @@ export function createListener({
   let isRetiring = false
   let isTaking = false
   function take(socket: Socket): void {
-    // Node begins to look for clients that never finish a head when the server listens, and this one may never listen.
+    // Node looks for clients that never finish a head only once the server listens, and this server may never listen.
     if (!isTaking) server.emit('listening')
     isTaking = true
     socket.allowHalfOpen = true
@@ -118,7 +124,7 @@ export function createListener({
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
-    // A pipelined request waits for its turn; it would not notice that the client has gone in the meantime.
+    // A pipelined request waits for its turn, and would not notice that its client has gone.
     if (res.socket === null) res.once('socket', () => begin(req, res, null))
     else begin(req, res, null)
   }
@@ -133,17 +139,17 @@ export function createListener({
     try {
       res.assignSocket(socket)
     } catch {
-      // An earlier request on this connection has not been answered yet.
+      // An earlier request on this connection is still unanswered.
       socket.destroy()
       return
     }
-    // Node no longer manages this connection, so the duties of its server are done here.
+    // Node no longer manages this connection, so this code does the work of its server.
     socket.on('drain', () => res.emit('drain'))
     res.on('finish', () => socket.destroySoon())
     begin(req, res, head)
   }
 
-  /** A request that cannot be handled costs its own connection and nothing else. */
+  /** A request that cannot be handled loses only its own connection. */
   function begin(req: IncomingMessage, res: ServerResponse, upgradeHead: Buffer | null): void {
     if (isRetiring) res.shouldKeepAlive = false
     try {
@@ -194,8 +200,8 @@ function refuseTunnel({ socket }: IncomingMessage): void {
 }
 
 /**
- * HTTP/2 over an upgraded connection is not spoken here, an upgrade with a body would leave its end to guesswork, and
- * HTTP/1.0 has none (RFC 9110 §7.8).
+ * False for an upgrade to HTTP/2, which the gateway does not speak; for an upgrade with a body, whose end would be a
+ * guess; and for HTTP/1.0, which has no upgrades (RFC 9110 §7.8).
  */
 function mayUpgrade(req: IncomingMessage): boolean {
   const { headers } = req
@@ -213,11 +219,11 @@ function hasten(this: Socket): void {
 
 function ignore(): void {}
 
-/** The connections of a listener that are open in this process. */
+/** The open connections of a listener in this process. */
 export interface OpenSockets {
   add(socket: Socket): void
   destroyAll(): void
-  /** Resolves as soon as none is open; at once when none is. */
+  /** Resolves as soon as no connection is open; at once when there is none. */
   none(): Promise<void>
 }
 
@@ -241,15 +247,15 @@ function createOpenSockets(): OpenSockets {
   }
 }
 
-/** The time after which nothing waits any more at a Unix socket whose path names another one. */
+/** Once its path names another socket, a Unix socket gets no more connections after this time. */
 const QUEUE_MS = 1_000
 
 /**
- * Stops accepting connections, and leaves those that are open as they are. On a Unix socket whose path another process has taken,
- * waiting connections are accepted first: the system would reset them.
+ * Stops accepting connections, and does not touch open connections. On a Unix socket whose path another process has
+ * taken, it accepts the waiting connections first: the system would reset them.
  */
 export async function stopAccepting(acceptor: Server): Promise<void> {
   if (typeof acceptor.address() === 'string') await sleep(QUEUE_MS)
-  // The method of HTTP servers would also close connections whose first request has not been read yet.
+  // The `close` of HTTP servers would also close connections whose first request has not been read yet.
   if (acceptor.listening) Server.prototype.close.call(acceptor)
 }

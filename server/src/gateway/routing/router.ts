@@ -25,29 +25,31 @@ import { createListener, type Listener, type Share } from './listener.ts'
 
 export interface EngineOptions {
   readonly log: Log
-  /** The address that the gateway listens on. */
   readonly host: string
   readonly apps: AppAddresses
-  /** True for peers whose X-Forwarded-* headers are believed. */
+  /** True for peers whose X-Forwarded-* headers are trusted. */
   readonly isTrustedProxy: (address: string) => boolean
   readonly onRefused: (refused: RefusedEndpoint) => void
-  /** Makes what gives the connections of a listener to other processes. Absent when this process answers all of them. */
+  /**
+   * Creates the function that gives a listener's connections to other processes. Absent when this process answers all
+   * connections.
+   */
   readonly newShare?: (entrance: Entrance) => Share
   /** Absent without an edge in front. */
   readonly edge?: EdgeOptions | null
-  /** Called when there are other host names or certificates than before. */
+  /** Called when host names or certificates have changed. */
   readonly onEdgeChanged?: () => void
 }
 
-/** The part of a gateway that listens, routes, counts and drains, in one process. */
+/** The part of a gateway that listens, routes, counts and drains, within one process. */
 export interface Engine {
   readonly handlers: Handlers<NetServer>
   apps(): OpenApp[]
   isOpen(appId: string): boolean
   readonly edge: Edge
-  /** Answers on a connection that another process has accepted. */
+  /** Answers a connection that another process has accepted. */
   take(entrance: Entrance, socket: Socket): void
-  /** The listening socket of an app; null when it has none of its own. */
+  /** The listening socket of an app; null when the app has no port. */
   socketOf(appId: string): NetServer | null
   /** The listening socket that all apps share; null when there is none. */
   sharedSocket(): NetServer | null
@@ -60,13 +62,13 @@ export function createEngine(options: EngineOptions): Engine {
   const requests = createRequests(most)
   const { hasRoom } = requests
   const peerOf = peersByAddress({ scheme, isTrustedProxy: options.isTrustedProxy })
-  // The connections of an app with a port of its own are limited themselves.
+  // An app with its own port is limited by the gate of that port.
   const proxy = createProxy({ log, peerOf, ...(addresses.mode === 'hostnames' && { hasRoom }) })
   const table = createAppTable()
   const retired = createRetiredBackends()
   const closedTraffic: AppTraffic[] = []
 
-  // The port that all apps share has no others to leave half of the connections to, but for an edge.
+  // Without an edge, the shared port is the only entrance, so it need not leave half of the connections to others.
   const newGate = createGates(most * (addresses.mode === 'hostnames' && !options.edge ? 2 : 1))
   const shared = createListener({
     log,
@@ -114,7 +116,7 @@ export function createEngine(options: EngineOptions): Engine {
       },
 
       async adopt({ app }, _, socket) {
-        // All of it in one turn: a connection may be accepted right after it.
+        // This runs in one turn of the event loop: a connection may be accepted right after it.
         if (app === null) {
           if (socket !== undefined) shared.adopt(socket)
           return null
@@ -215,7 +217,7 @@ interface Closing {
   closeAll(listeners: readonly Listener[], timeoutMs: number): Promise<void>
 }
 
-/** Creates the ways to close apps. Their last counts go to `closedTraffic`. */
+/** Creates the functions that close apps. The last counts of a closed app go to `closedTraffic`. */
 function createClosing({
   table,
   retired,
@@ -257,24 +259,24 @@ function stopRouting(app: App, retired: RetiredBackends): void {
   app.backend = null
 }
 
-/** Descriptors that are kept for calls of the server, logs, listening sockets and Node itself. */
+/** Descriptors reserved for calls of the server, logs, listening sockets and Node itself. */
 const keptDescriptors = 256
 
 /**
- * Returns how many connections of clients this process can have: each needs a descriptor, and one more to its app. A process
- * without free descriptors would neither switch an app nor answer for any.
+ * Returns how many client connections this process can have. Each needs one descriptor, and a second one for the
+ * connection to its app. Without free descriptors a process could neither switch an app nor answer requests.
  */
 function mostConnections(): number {
   return Math.max(16, Math.floor((descriptorLimit() - keptDescriptors) / 2))
 }
 
-/** The requests of all apps of a process that can have `most` connections. */
+/** The requests of all apps in a process that can have `most` connections. */
 export interface Requests {
-  /** Returns the list of those of one more app. */
+  /** Creates the list of requests of another app. */
   newList(): InFlight
   /**
-   * False for an app that has as many requests under way as connections are left for others: one that never answers takes
-   * half of all, as the clients of an app with a port of its own do.
+   * False for an app that already has as many running requests as connections are left for other apps. An app that
+   * never answers therefore takes at most half of all connections, as do the clients of an app with its own port.
    */
   hasRoom(list: InFlight): boolean
 }

@@ -28,7 +28,10 @@ export interface Schema {
   [key: string]: unknown
 }
 
-/** Returns what a client sends (`input`) or gets (`output`) as JSON Schema, from the schema that the server validates with. */
+/**
+ * Returns what a client sends (`input`) or gets (`output`) as JSON Schema, from the schema that the server validates
+ * with.
+ */
 export function schemaOf(type: z.ZodType, io: 'input' | 'output'): Schema {
   const { $schema: _, ...schema } = convert(type, io)
   return schema
@@ -40,7 +43,7 @@ function convert(type: z.ZodType, io: 'input' | 'output'): Schema {
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
       const json = jsonSchema as Schema
-      // A check that precedes the actual schema has no JSON Schema; use that of the actual schema.
+      // A check that precedes the actual schema has no JSON Schema; use the JSON Schema of the actual schema.
       if (zodSchema instanceof z.ZodPipe && Object.keys(json).length === 0 && io === 'input') {
         Object.assign(json, schemaOf(zodSchema.out as z.ZodType, io))
       }
@@ -70,7 +73,7 @@ export interface Field {
   readonly details: string
 }
 
-/** Returns every field of a schema in one list, those of nested objects by their paths. */
+/** Returns every field of a schema in one list; fields of nested objects have their paths. */
 export function fieldsOf(schema: Schema, prefix = ''): Field[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, given]): Field[] => {
     const path = prefix + name
@@ -163,7 +166,7 @@ export function exampleId(kind: IdKind): string {
 export function exampleOf(schema: Schema, kind: IdKind, name = ''): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   for (const given of [schema.const, schema.default, schema.enum?.[0]]) if (given !== undefined) return given
-  // The alternatives of an object with members of its own only say which of them belong together.
+  // The alternatives of an object with properties only say which properties belong together.
   const choices = schema.properties === undefined ? (schema.anyOf ?? schema.oneOf) : undefined
   const choice = choices?.find((each) => each.type !== 'null')
   if (choice !== undefined) return exampleOf(choice, kind, name)

@@ -160,7 +160,7 @@ const uploadContent: Readonly<Record<NonNullable<Operation['upload']>, Content>>
       },
     },
   },
-  // OpenAPI 3.1 describes raw bytes by the media type alone.
+  // OpenAPI 3.1 describes raw bytes only by the media type.
   'application/x-git-bundle': { 'application/x-git-bundle': { schema: {} } },
 }
 
@@ -204,7 +204,6 @@ export function titleOf(name: string): string {
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
 }
 
-/** Returns a reference to one of the document's components. */
 export function ref(part: 'schemas' | 'parameters' | 'headers' | 'responses', name: string): { readonly $ref: string } {
   return { $ref: `#/components/${part}/${name}` }
 }
@@ -289,7 +288,6 @@ function errorResponse(code: ErrorCode): unknown {
 const header = (type: string, description: string) => ({ description, schema: { type } })
 const cursor = schemaOf(pageQuery, 'input').properties?.['cursor']
 
-/** The components that operations share. */
 export const components = {
   parameters: {
     limit: {
@@ -329,7 +327,9 @@ export const components = {
   schemas: { Error: errorSchema },
 } as const
 
-/** Returns the ways to authenticate: an API key or, for the operations of signed-in users, both secrets of a session. */
+/**
+ * Returns the ways to authenticate: an API key or, for the operations of signed-in users, both secrets of a session.
+ */
 export function securitySchemes(options: { readonly forUsers: boolean }): Readonly<Record<string, unknown>> {
   const apiKey = {
     type: 'http',

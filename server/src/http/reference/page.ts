@@ -7,7 +7,10 @@ interface Entry {
   readonly operation: OperationObject
 }
 
-/** Returns the API reference as one page, with `originMark` for the address of the server. It works without scripts: the document contains everything. */
+/**
+ * Returns the API reference as one page, with `originMark` for the address of the server. It works without scripts: the
+ * document contains everything.
+ */
 export function referencePage(document: OpenApi): string {
   const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Entry => ({ method: method.toUpperCase(), path, operation })),
@@ -126,7 +129,7 @@ function exampleText(schema: Schema): string {
   return schema.examples === undefined ? '' : `Such as \`${String(exampleOf(schema, 'project'))}\`.`
 }
 
-/** Shows which fields are required only for bodies that are sent. */
+/** Marks required fields only in bodies that clients send (`sent`). */
 function fieldTable(schema: Schema, document: OpenApi, sent = false): Html {
   const rows = fieldsOf(resolve<Schema>(schema, document)).map(
     ({ path, type, required, description, range, details }) =>
@@ -225,5 +228,5 @@ function quoted(example: unknown): string {
   return JSON.stringify(example, null, 2).replaceAll("'", `'\\''`).replaceAll('\n', '\n  ')
 }
 
-/** Stands in the page for the address of the server: each reader has reached it by one. */
+/** Stands in the page for the address of the server, which differs between readers. */
 export const originMark = 'https://fairlead.invalid'

@@ -26,9 +26,9 @@ const files: ReadonlyMap<string, ReferenceFile> = new Map([
 ])
 
 /**
- * Serves `/openapi.json`, the page `/docs` that is generated from it, and the schema of an app's `fairlead.json`. They are
- * open to everybody, because they contain nothing about this installation. Each is made for its first request: most servers
- * are never asked, and do without the memory.
+ * Serves `/openapi.json`, the page `/docs` that is generated from it, and the schema of an app's `fairlead.json`. They
+ * are open to everybody, because they contain nothing about this installation. Each is made at its first request,
+ * because most servers never need the memory.
  */
 export function reference(isTrustedProxy: IsTrustedProxy): Middleware {
   const bodies = new Map<string, string>()

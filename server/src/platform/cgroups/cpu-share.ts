@@ -6,19 +6,19 @@ import { counterIn, foldersIn, isCode, type Layout, listingFolder, makeLayout } 
 import type { Hierarchy } from './hierarchy.ts'
 
 /*
- * A folder whose groups together give way to everything beside it. The kernel lets a thread that wakes up wait until the one that
- * runs has used up its slice of some milliseconds, whatever the weights of the two are, and that at each program that a request
- * passes. What wakes up beside a group that is idle (`cpu.idle`, since Linux 5.15) runs at once. The kernel compares two threads by
- * the groups at the level where their paths part: so the folder lies beside what it gives way to. Idle groups further down would
- * give way to the groups beside themselves alone.
+ * A folder whose groups yield the CPU to all groups beside the folder. Normally, a thread that wakes up waits until the
+ * running thread has used up its slice of some milliseconds, whatever their weights, and a request waits like this at
+ * each program that it passes. A thread that wakes up beside an idle group (`cpu.idle`, since Linux 5.15) runs at once.
+ * The kernel compares two threads by their groups at the level where their paths part. So the folder must lie beside
+ * the groups that it yields to; idle groups further down would yield only to their siblings.
  */
 
 export interface Yielding {
-  /** The place for groups in the folder. */
+  /** The hierarchy for new groups in the folder. */
   readonly hierarchy: Hierarchy
-  /** Files to which the processes of all groups write their pid, besides those of their own group. */
+  /** Files to which the processes of all groups write their pid, besides the files of their group. */
   readonly join: readonly string[]
-  /** Sets the share of the folder from now on, until all groups that have begun have ended. */
+  /** Keeps the share of the folder up to date until all groups that have begun have ended. */
   began(group: string): Promise<void>
   ended(group: string): void
   /** Deletes the folder when no group is left. */
@@ -27,12 +27,12 @@ export interface Yielding {
 
 export interface YieldingPlace {
   readonly hierarchy: Hierarchy
-  /** True where nothing else is in the hierarchy: then all of it gives way, to what is beside it. */
+  /** True when nothing else is in the hierarchy: then the whole hierarchy yields to the groups beside it. */
   readonly isOwn: boolean
 }
 
 export interface YieldingOptions {
-  /** True while the groups are to leave a core to others, besides giving way to them. */
+  /** True while the groups must also leave one core free. */
   readonly leavesCore: () => boolean
   readonly logger: Pick<Logger, 'error'>
 }
@@ -40,9 +40,9 @@ export interface YieldingOptions {
 const everyMs = 2_000
 
 /**
- * Makes the folder; returns `null` where there is no place, or none that can be written.
+ * Makes the folder; returns `null` when there is no place, or the place is not writable.
  *
- * @param name of the folder; the same for the same server after a restart, and different for every other server
+ * @param name of the folder; stable across restarts of a server, and different for each server
  */
 export async function openYielding(
   place: YieldingPlace | null,
@@ -69,7 +69,7 @@ export async function openYielding(
     hierarchy: hierarchyOf(layout),
     join: members.map((each) => join(each, 'cgroup.procs')),
     async began(group) {
-      // A server that led before may have removed them meanwhile.
+      // A former leader may have removed these folders.
       if (member !== null) await mkdir(member, { recursive: true })
       await cores?.prepare()
       running.add(group)
@@ -80,7 +80,7 @@ export async function openYielding(
     },
     async close() {
       await stop()
-      // Fails, as it should, while there are groups.
+      // `rmdir` fails while a folder contains groups, as intended.
       for (const folder of new Set([...layout.folders.values(), ...members])) {
         await rmdir(folder).catch(() => undefined)
       }
@@ -97,8 +97,9 @@ function hierarchyOf(layout: Layout): Hierarchy {
 }
 
 /**
- * Returns the file that counts the CPU time of all groups, and the group that their processes join to be counted, both `null` where
- * they do not exist. Version 1 counts by a controller of its own, which mostly has the folders of that of the CPU.
+ * Returns the file that counts the CPU time of all groups, and the group that their processes join to be counted;
+ * `null` for each that does not exist. Version 1 counts with the controller `cpuacct`, which usually shares the folders
+ * of `cpu`.
  */
 async function countingIn(
   { cpuTime }: Hierarchy,
@@ -117,7 +118,10 @@ async function countingIn(
   return made ? { counter, member: folder } : { counter: null, member: null }
 }
 
-/** Returns `null`, too, where version 1 has limits and cores in one folder: processes are in folders of their groups there. */
+/**
+ * Returns `null` also when version 1 has limits and cores in the same folder: processes join the folders of their
+ * groups there.
+ */
 async function coresOf(hierarchy: Hierarchy, { version, folders }: Layout, name: string): Promise<Cores | null> {
   const isShared =
     version === 1 && hierarchy.cores !== undefined && [...folders.values()].includes(join(hierarchy.cores, name))
@@ -143,7 +147,7 @@ function startLooking(
       const now = { at: performance.now() / 1000, used: counter === null ? null : await secondsIn(counter, version) }
       const share = shareAfter(last, now)
       last = now
-      // The kernel refuses the weight of a group that is idle, and older ones lack the file that makes it so.
+      // The kernel refuses the weight of an idle group, and older kernels lack `cpu.idle`.
       for (const { file, value } of shareFiles(version, share)) {
         await writeFile(join(folder, file), value).catch(() => undefined)
       }
@@ -159,17 +163,20 @@ async function secondsIn(counter: string, version: 1 | 2): Promise<number | null
 }
 
 /*
- * The cores of groups that give way. That they are idle is not enough: where two programs that a request passes share a core, one of
- * them interrupts the other. From Linux 6.6 on the kernel may then let an idle group run until its next tick before the one that was
- * interrupted. On a core without such groups it cannot.
+ * The cores of groups that yield. `cpu.idle` alone is not enough: when two programs that a request passes share a core,
+ * one interrupts the other. From Linux 6.6 on, the kernel may then run an idle group until the next tick before it
+ * resumes the interrupted program. This cannot happen on a core without idle groups.
  */
 
 interface Cores {
-  /** The folder of version 1 that processes join; `null` in version 2, where the processes' own groups lie in the folder. */
+  /**
+   * The folder of version 1 that processes join; `null` in version 2, where the groups of the processes are in the
+   * folder.
+   */
   readonly member: string | null
-  /** Makes that folder again, with all cores, where somebody has removed it. */
+  /** Recreates that folder, with all cores, if it was removed. */
   prepare(): Promise<void>
-  /** Sets the cores from now on: all, or all but the last one. Changes nothing where there is only one. */
+  /** Sets the cores: all, or all but the last core. Changes nothing when there is only one core. */
   set(leavesCore: boolean): Promise<void>
 }
 
@@ -199,14 +206,16 @@ async function openInVersion2(parent: string, folder: string): Promise<Cores> {
   return {
     member: null,
     prepare: async () => undefined,
-    // All of them, one by one: not every kernel takes the list back from a group with processes.
+    // "All" is an explicit list too: not every kernel lets a group with processes return to an empty list.
     set: async (leavesCore) => setIn(folder, chosen(await valueIn(parent, 'cpuset.cpus.effective'), leavesCore)),
   }
 }
 
 const chosen = (all: string, leavesCore: boolean): string => (leavesCore ? withoutLast(all) : all)
 
-/** Makes a folder of version 1, where processes can join none that lacks cores or memory: it has those of the folder above. */
+/**
+ * Makes a folder of version 1 with the cores and memory nodes of its parent. Without both, processes cannot join it.
+ */
 async function prepareFolder(folder: string): Promise<void> {
   const above = dirname(folder)
   await mkdir(folder).catch(async (error: unknown) => {
@@ -224,8 +233,9 @@ async function prepareFolder(folder: string): Promise<void> {
 }
 
 /**
- * Sets the cores of a folder of version 1 and of those in it, which an engine has made with the cores of the one above. A folder must
- * have every core that a folder in it has: so more cores are set on the way down, and fewer on the way up.
+ * Sets the cores of a folder of version 1 and of its subfolders, which a container engine has made with the cores of
+ * their parent. A folder must have every core of its subfolders, so cores are added on the way down and removed on the
+ * way up.
  */
 async function setInAll(folder: string, cores: string): Promise<void> {
   await setIn(folder, cores)
@@ -233,7 +243,7 @@ async function setInAll(folder: string, cores: string): Promise<void> {
   await setIn(folder, cores)
 }
 
-/** An engine that is making a group may keep the cores from being set: then the next look sets them. */
+/** Can fail while a container engine makes a group. Then the next periodic run sets the cores. */
 async function setIn(folder: string, cores: string): Promise<void> {
   if ((await valueIn(folder, 'cpuset.cpus')) === cores) return
   await writeFile(join(folder, 'cpuset.cpus'), cores).catch(() => undefined)
@@ -245,7 +255,7 @@ const valueIn = (folder: string, file: string): Promise<string> =>
     () => '',
   )
 
-/** Returns a list of cores as the kernel writes it (`0-3,6`) without its last one; the same list when it has one only. */
+/** Removes the last core from a list in the kernel's format (`0-3,6`); returns a list of one core unchanged. */
 export function withoutLast(cores: string): string {
   const ranges = cores.split(',')
   const [first = 0, last = first] = (ranges.pop() ?? '').split('-').map(Number)
@@ -253,25 +263,27 @@ export function withoutLast(cores: string): string {
   return rest.length === 0 ? cores : rest.join(',')
 }
 
-/** The share that groups have of the CPU beside others: what these leave (`idle`), or a quarter of that of one of them (`low`). */
+/**
+ * The groups' share of the CPU: only what other groups leave (`idle`), or a quarter of one other group's share (`low`).
+ */
 export type Share = 'idle' | 'low'
 
-/** The CPU time that groups had together, and the time at which they had it; both in seconds. */
+/** The CPU time that all groups have used together, and the time of this measurement; both in seconds. */
 export interface CpuSample {
   readonly at: number
   /** `null` where the kernel does not count it. */
   readonly used: number | null
 }
 
-/** Groups that got less than this part of a core are helped. */
+/** Groups that used less than this part of a core get the `low` share. */
 export const leastCores = 0.1
 
 /**
- * Returns the share until the next sample. Groups that are idle get next to nothing while others use all cores, and would then never
- * come to their end: so they have a share whenever they got too little since the last sample, be it as idle groups or not. Where that
- * cannot be told, they always have it.
+ * Returns the share until the next sample. Idle groups get almost no CPU time while others use all cores, and would
+ * never finish. So they get the `low` share whenever they got too little since the last sample, whatever their share
+ * was. When the kernel does not count CPU time, they always get the `low` share.
  *
- * @param last the sample before this one; `null` for the first
+ * @param last the previous sample; `null` for the first sample
  */
 export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
   if (now.used === null) return 'low'
@@ -279,15 +291,15 @@ export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
   return now.used - last.used < leastCores * (now.at - last.at) ? 'low' : 'idle'
 }
 
-/** A value of the share, to be written in this order. */
 export interface ShareFile {
   readonly file: string
   readonly value: string
 }
 
 /**
- * Returns the files that set a share. The weight of a group that is idle cannot be set, and one that is idle no more has the usual one:
- * so the weight comes second. Linux before 5.15 has no `cpu.idle`; there groups have the low share alone.
+ * Returns the files that set a share, in the order in which they must be written. The kernel refuses the weight of an
+ * idle group, and resets the weight when a group is no longer idle, so the weight comes second. Linux before 5.15 has
+ * no `cpu.idle`; there groups always have the `low` share.
  */
 export function shareFiles(version: 1 | 2, share: Share): readonly ShareFile[] {
   const idle = { file: 'cpu.idle', value: share === 'idle' ? '1' : '0' }

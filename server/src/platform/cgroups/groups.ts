@@ -25,7 +25,7 @@ interface LimitFile {
   readonly optional?: true
 }
 
-/** Returns the files that set the limits of a new group and their values, in the order in which they must be written. */
+/** Returns the files and values that set the limits of a new group, in the order in which they must be written. */
 export function limitFiles(version: 1 | 2, limits: GroupLimits): LimitFile[] {
   const { memoryBytes, cpus, processes } = limits
   const memory = String(memoryBytes)
@@ -72,30 +72,31 @@ export function counterIn(text: string, name: string): number {
   return line === undefined ? 0 : Number(line.slice(name.length + 1))
 }
 
-/** Processes that are killed are mostly gone within a millisecond or two, which a deployment waits for several times. */
+/** Killed processes usually end within two milliseconds, and a deployment waits for this several times. */
 const pauses = { firstMs: 1, longestMs: 10 }
 const freezeDeadlineMs = 1_000
 const killDeadlineMs = 10_000
 
 /**
- * Returns the folder by which the processes of groups are listed. The folders of all controllers hold the same processes;
- * the freezer's is preferred, because its processes are the ones that are frozen.
+ * Returns the folder that lists the processes of groups. The folders of all controllers hold the same processes. The
+ * freezer's folder is preferred, because only the processes listed there are frozen.
  */
 export function listingFolder({ folders }: Layout): string {
   const [first = ''] = folders.values()
   return folders.get('freezer') ?? first
 }
 
-/** Returns the pids of a group's processes; none when there is no such group. */
+/** Returns the pids of a group's processes; none when the group does not exist. */
 export async function processesOf(layout: Layout, name: string): Promise<number[]> {
   const text = await readFile(join(listingFolder(layout), name, 'cgroup.procs'), 'utf8').catch(unlessShort(''))
   return text.split('\n').filter(Boolean).map(Number)
 }
 
 /**
- * Ends every process of a group. It freezes them first, so that none can fork.
+ * Ends every process of a group. Freezes the processes first, so that none can fork.
  *
- * @throws Error when processes survive SIGKILL for ten seconds, because the kernel blocks them or a loaded machine gives them no time
+ * @throws Error when processes survive SIGKILL for ten seconds, because they are blocked in the kernel or the machine
+ * is overloaded
  */
 export async function killGroup(layout: Layout, name: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
@@ -131,7 +132,7 @@ async function freeze({ version, folders }: Layout, name: string, frozen: boolea
   } while (performance.now() < deadline)
 }
 
-/** Deletes a group's folder with those below, which stay busy for a moment after their last process has ended. */
+/** Deletes a group's folder and its subfolders. Folders stay busy for a moment after their last process has ended. */
 export async function removeGroup(folder: string): Promise<void> {
   const deadline = performance.now() + killDeadlineMs
   const pause = growingPause(pauses)
@@ -142,7 +143,7 @@ export async function removeGroup(folder: string): Promise<void> {
       if (isCode(error, 'ENOENT')) return
       if (!isCode(error, 'EBUSY') || performance.now() > deadline) throw error
     }
-    // Only an engine that runs in a group makes others below it.
+    // Only a container engine that runs in a group makes groups below it.
     for (const name of await foldersIn(folder)) await removeGroup(join(folder, name))
     await pause()
   }
@@ -163,7 +164,7 @@ export interface Layout {
 /**
  * Creates the folder of a server in each hierarchy that it can write; returns `null` when there is none.
  *
- * @param name of the folder; the same for the same server after a restart, and different for every other server
+ * @param name of the folder; stable across restarts of a server, and different for each server
  */
 export async function makeLayout(hierarchy: Hierarchy, name: string): Promise<Layout | null> {
   const { version } = hierarchy
@@ -191,7 +192,7 @@ async function makeDelegated(hierarchy: Hierarchy, name: string): Promise<Map<Co
   return new Map(delegated.map((controller) => [controller, join(parent, name)]))
 }
 
-/** Enables the controllers of version 2 for the groups below the server's folder; returns them, and `freezer`. */
+/** Enables the controllers of version 2 for the groups in the server's folder; returns them and `freezer`. */
 async function delegate(parent: string, name: string): Promise<Controller[]> {
   const available = await availableControllers(parent)
   if (available.length === 0) return []
@@ -201,7 +202,7 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
   const value = enabled.map((each) => `+${each}`).join(' ')
   await writeFile(join(parent, 'cgroup.subtree_control'), value).catch(async (error: unknown) => {
     if (!isCode(error, 'EBUSY')) throw error
-    // A group that holds processes itself cannot enable controllers for its children: they all move to a child.
+    // A group that contains processes cannot enable controllers for its children, so its processes move to a child.
     await moveProcesses(parent, join(parent, ownGroup(name)))
     await writeFile(join(parent, 'cgroup.subtree_control'), value)
   })
@@ -209,7 +210,7 @@ async function delegate(parent: string, name: string): Promise<Controller[]> {
   return available
 }
 
-/** Moves the processes of a group to another one. Those that end meanwhile need not be moved. */
+/** Moves the processes of a group to another group. Ignores processes that have ended. */
 async function moveProcesses(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true })
   const pids = (await readFile(join(from, 'cgroup.procs'), 'utf8')).split('\n').filter((pid) => pid !== '')

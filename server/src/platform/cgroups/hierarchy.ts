@@ -4,37 +4,39 @@ import { dirname, join } from 'node:path'
 export const controllers = ['memory', 'cpu', 'pids', 'freezer'] as const
 export type Controller = (typeof controllers)[number]
 
-/** The folders in which groups can be made: in version 1 one for each controller, in version 2 the same for all. */
+/**
+ * The folders in which groups can be made: in version 1 a folder for each controller, in version 2 the same for all.
+ */
 export interface Hierarchy {
   readonly version: 1 | 2
   readonly folders: GroupFolders
   /** The folder in which version 1 counts the CPU time of groups. In version 2 every group counts its own. */
   readonly cpuTime?: string
-  /** The folder in which version 1 sets the cores of groups. In version 2 every group can have cores of its own. */
+  /** The folder in which version 1 sets the cores of groups. In version 2 every group can set its cores. */
   readonly cores?: string
 }
 
-/** A folder for each controller. */
 export type GroupFolders = Readonly<Partial<Record<Controller, string>>>
 
 /** The controller of version 1 that counts CPU time. It limits nothing. */
 const counting = 'cpuacct'
 
-/** The controller of version 1 that sets the cores. Only groups that give way are in it. */
+/** The controller of version 1 that sets the cores. Only groups that yield join it. */
 const placing = 'cpuset'
 
 /**
- * Returns where this process may make groups, by `/proc/self/cgroup` and `/proc/self/mountinfo` (proc(5)); `null` when
- * nowhere.
+ * Returns the folders in which this process may make groups, from the texts of `/proc/self/cgroup` and
+ * `/proc/self/mountinfo` (proc(5)); `null` when there is none.
  *
- * A group belongs to its creator. So `top` uses only hierarchies in which this process is in the topmost visible group: a
- * machine or container without a manager of groups. `delegated` uses the group that the process is in: it was handed over
- * (`Delegate=yes` of systemd). The server never moves to a group beside or above its own, so all limits of the server also
- * hold for its apps. In version 2 it moves to a group below, where its successor finds itself: that one uses the same.
+ * A group belongs to its creator. So `top` uses only hierarchies in which this process is in the topmost visible group:
+ * a machine or container without a manager of groups. `delegated` uses the current group of the process, which systemd
+ * has delegated (`Delegate=yes`). The server never moves to a group beside or above its current group, so all limits of
+ * the server also apply to its apps. In version 2 the server moves to a child group (`ownGroup`). Its successor starts
+ * in that child group and uses the same hierarchy.
  *
- * The name of a unit of systemd uses the group of that unit, which was delegated and lies beside the unit that the server
- * runs in. systemd starts a process in the group of its unit, and version 2 refuses processes in a group whose children have
- * controllers. So a server whose apps outlive it in groups below its own unit could not be started again.
+ * The name of a systemd unit selects the group of that unit, which is delegated and lies beside the server's unit.
+ * systemd starts a process in the group of its unit, and version 2 refuses processes in a group whose children have
+ * controllers. So if apps outlived a server in groups below the server's unit, the server could not start again.
  */
 export function parseHierarchy(
   cgroup: string,
@@ -70,7 +72,7 @@ export function parseHierarchy(
   return { version: 2, folders: { memory: second, cpu: second, pids: second, freezer: second } }
 }
 
-/** Reads the group of this process in each hierarchy, by the name of the controller; that of version 2 has no name. */
+/** Returns the group of this process for each controller. Version 2 has one group, under the empty name. */
 function groupPaths(cgroup: string): ReadonlyMap<string, string> {
   const paths = new Map<string, string>()
   for (const line of cgroup.split('\n')) {
@@ -80,15 +82,15 @@ function groupPaths(cgroup: string): ReadonlyMap<string, string> {
   return paths
 }
 
-/** Leaves out the group that a server has moved itself to (`ownGroup`). */
+/** Removes the group to which a server has moved itself (`ownGroup`) from the paths. */
 function withoutOwnGroups(paths: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([...paths].map(([name, path]) => [name, path.replace(/\/fairlead-[0-9a-f]+-server$/, '') || '/']))
 }
 
-/** Returns the name of the group in which a server with groups of this name is itself, where that must be one below. */
+/** Returns the name of the child group to which a server moves itself in version 2. @param name as for `makeLayout` */
 export const ownGroup = (name: string): string => `${name}-server`
 
-/** A unit of systemd, and the manager that it belongs to. */
+/** A systemd unit and its manager. */
 export interface Unit {
   readonly name: string
   readonly manager: 'system' | 'user'
@@ -106,7 +108,7 @@ export function unitOf(cgroup: string): Unit | null {
   return { name, manager: isUsers ? 'user' : 'system' }
 }
 
-/** Returns the group of the unit beside the one of this process: the same in each hierarchy. */
+/** Returns the group of a unit beside the unit of this process: the same path in each hierarchy. */
 function pathsOfUnit(own: ReadonlyMap<string, string>, unit: string): ReadonlyMap<string, string> {
   // Version 1 has a hierarchy for systemd's own records; in the others the server may be at the top.
   const path = own.get('name=systemd') ?? own.get('')
@@ -145,8 +147,8 @@ export async function usableControllers({ version, folders }: Hierarchy): Promis
 }
 
 /**
- * Returns the controllers that a group of version 2 has, and `freezer`, which is built in there. Returns none when the
- * group has only the freezer, because nothing could be limited.
+ * Returns the controllers of a group of version 2, and `freezer`, which version 2 always has. Returns none when the
+ * group has only the freezer, because then nothing can be limited.
  */
 export async function availableControllers(folder: string): Promise<Controller[]> {
   const names = (await readFile(join(folder, 'cgroup.controllers'), 'utf8').catch(() => '')).trim().split(' ')

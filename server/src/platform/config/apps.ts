@@ -6,7 +6,7 @@ import { configError } from './errors.ts'
 import type { NetworkSet } from './server.ts'
 import { domain, port, type Range, range } from './values.ts'
 
-/** How apps are reached: each on a port of its own, or all on one listener by host name. */
+/** The addresses of apps: a separate port for each app, or one listener that distinguishes apps by host name. */
 export type AppsConfig =
   | { readonly mode: 'ports'; readonly publicHost: string; readonly ports: Range }
   | {
@@ -64,10 +64,10 @@ export interface AddressRange {
 
 const message = 'must be an IPv4 network with a prefix of 8 to 24 bits, such as 198.18.0.0/15'
 
-/** Networks for tests between devices (RFC 2544), which no route of a machine or of the internet leads to. */
+/** The networks for tests between devices (RFC 2544). No route of a machine or of the internet leads there. */
 const unused: AddressRange = { first: 198 * 2 ** 24 + 18 * 2 ** 16, bits: 15 }
 
-/** A part of the private addresses of RFC 1918 that neither Docker's own networks nor those of clouds begin with. */
+/** A part of the private addresses of RFC 1918 in which neither Docker's default networks nor cloud networks begin. */
 const forContainers: AddressRange = { first: 10 * 2 ** 24 + 208 * 2 ** 16, bits: 12 }
 
 export const appNetworkSettings = {
@@ -97,7 +97,7 @@ function refused(context: z.RefinementCtx, text: string): never {
   return z.NEVER
 }
 
-/** Returns what is wrong with the two ranges together, which have rules of their own; null when nothing is. */
+/** Returns the conflict between the two ranges, which are checked separately before; null when there is none. */
 export function networkProblem(set: {
   readonly FAIRLEAD_APP_NETWORK: AddressRange | null
   readonly FAIRLEAD_CONTAINER_NETWORK: AddressRange

@@ -3,7 +3,7 @@ import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { configError, problemsOf } from './errors.ts'
 
-/** How the commands of users reach a server. */
+/** The connection of users' commands to a server. */
 export interface ClientConfig {
   /** Ends with `/v1`. */
   readonly baseUrl: string
@@ -22,11 +22,11 @@ export const clientSettings = {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The settings of commands that use a server's API. They need nothing else of the configuration. */
+/** The settings of commands that use a server's API. These commands need no other configuration. */
 export interface ClientSettings {
-  /** The server that the environment names with a key, if it does. */
+  /** The server and the key that the environment names; null if it names none. */
   readonly given: ClientConfig | null
-  /** The job of a CI that runs the command, with the address of the server that it names without a key. */
+  /** The CI job that runs the command, when the environment names a server without a key. */
   readonly job: (CiJob & { readonly baseUrl: string }) | null
   /** The path of the file in which `fairlead login` keeps a server. */
   readonly loginFile: string
@@ -35,7 +35,7 @@ export interface ClientSettings {
 }
 
 /**
- * Reads the server's address and the API key, or else the job of a CI that has no key.
+ * Reads the server's address and the API key, or the CI job when there is no key.
  *
  * @throws ConfigError that names the wrong variables, without their values
  */
@@ -51,7 +51,7 @@ export function loadClientSettings(environment: Environment = process.env): Clie
 }
 
 /**
- * Checks an address and a key that were given in another way.
+ * Checks an address and a key that do not come from the environment.
  *
  * @throws ConfigError
  */
@@ -60,7 +60,7 @@ export function readClientConfig(url: unknown, apiKey: unknown): ClientConfig {
 }
 
 /**
- * Checks the address of a server. Returns that of its API, which ends with `/v1`.
+ * Checks the address of a server. Returns the address of its API, which ends with `/v1`.
  *
  * @throws ConfigError
  */
@@ -81,7 +81,6 @@ function namesServer(environment: Environment): boolean {
   return Object.keys(clientSettings).some((name) => environment[name] !== undefined)
 }
 
-/** Returns the path of the file in which `fairlead login` keeps the address and the key of a server. */
 function loginFile(environment: Environment): string {
   const folder = environment['XDG_CONFIG_HOME'] ?? ''
   // The XDG Base Directory Specification ignores relative paths.
@@ -92,32 +91,34 @@ function isPlainHttp({ protocol, search, hash, username, password }: URL): boole
   return /^https?:$/.test(protocol) && `${search}${hash}${username}${password}` === ''
 }
 
-/** Returns the variables of the command's environment, for files that name some. */
+/** Returns the command's environment, for files that refer to its variables. */
 export const variablesOfEnvironment = (): Environment => process.env
 
-/** The job of a CI that runs a command, by the variables that the CI documents. */
+/** The CI job that runs a command, from variables that the CI documents. */
 export interface CiJob {
   readonly ci: string
   /** The branch that the job builds; null for a tag, or where the CI does not say. */
   readonly branch: string | null
-  /** The name of the repository, without that of its owner; null where the CI does not say. */
+  /** The name of the repository, without its owner; null where the CI does not say. */
   readonly repository: string | null
   readonly tokens: CiTokens
 }
 
-/** The way to the OIDC tokens of a job. */
+/** The source of a job's OIDC tokens. */
 export type CiTokens =
-  /** Tokens that the job was given, each of which counts once. `missing` says how to get one. */
+  /** Tokens in the job's variables. Each token is accepted once. `missing` says how to get a token. */
   | { readonly kind: 'given'; readonly tokens: readonly string[]; readonly missing: string }
-  /** An address that answers with one. `missing` says how to get the address. */
+  /** An address that answers with a token. `missing` says how to get the address. */
   | { readonly kind: 'request'; readonly url: string; readonly bearer: string; readonly missing: string }
-  /** A program of the CI that prints one. */
+  /** A program of the CI that prints a token. */
   | { readonly kind: 'program'; readonly program: string; readonly arguments: (audience: string) => readonly string[] }
 
-/** The variables that a job on GitLab names in its `id_tokens`: each token counts once, so long builds need several. */
+/**
+ * The variables that a GitLab job names in its `id_tokens`. Each token is accepted once, so long builds need several.
+ */
 export const tokenVariables = ['FAIRLEAD_ID_TOKEN', 'FAIRLEAD_ID_TOKEN_2', 'FAIRLEAD_ID_TOKEN_3', 'FAIRLEAD_ID_TOKEN_4']
 
-/** Returns the job of a CI whose variables the environment has; null outside of a CI that is known. */
+/** Recognizes a CI by its variables; returns null outside a known CI. */
 function ciJob(environment: Environment): CiJob | null {
   if (environment['GITLAB_CI'] === 'true') return gitlab(environment)
   if (environment['BUILDKITE'] === 'true') return buildkite(environment)
@@ -150,13 +151,15 @@ function buildkite(environment: Environment): CiJob {
     tokens: {
       kind: 'program',
       program: 'buildkite-agent',
-      // The id of the pipeline, which rules of trust can ask for, is in tokens only on request.
+      // Trust rules can require the pipeline id, which tokens contain only on request.
       arguments: (audience) => ['oidc', 'request-token', '--audience', audience, '--claim', 'pipeline_id'],
     },
   }
 }
 
-/** The tokens in variables of CircleCI have the organization as their audience, so one with another audience is asked for. */
+/**
+ * The tokens in CircleCI's variables have the organization as their audience, so the job must request another token.
+ */
 function circle(environment: Environment): CiJob {
   return {
     ci: 'CircleCI',

@@ -10,7 +10,7 @@ export interface DatabasesConfig {
   readonly ports: Range
   /** How long a deleted database can be restored. */
   readonly retentionMs: number
-  /** The environment in which npm reaches the package registry as it does elsewhere on this machine. */
+  /** The environment with which npm reaches the package registry as elsewhere on this machine. */
   readonly registryEnvironment: Readonly<Record<string, string>>
 }
 
@@ -43,7 +43,7 @@ export function databasesConfig(
   }
 }
 
-/** The variables by which npm finds its settings, and its settings that say how to reach a registry. */
+/** The variables that locate npm's settings, and npm's settings for the connection to a registry. */
 const registryVariable =
   /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no|all)_proxy|npm_config_((https?_)?proxy|noproxy|registry|ca|cafile|strict_ssl|userconfig|globalconfig|cache|[@/].*))$/i
 

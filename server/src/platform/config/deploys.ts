@@ -38,14 +38,14 @@ export interface DeploysConfig {
 }
 
 export const deploysSettings = {
-  // Like the other port ranges, below the one from which systems take ports for outgoing connections.
+  // Below the ports that systems use for outgoing connections, like the other port ranges.
   FAIRLEAD_RELEASE_PORTS: range.default({ from: 10000, to: 19999 }),
   FAIRLEAD_BUILDS: z
     .string()
     .regex(/^[1-9]\d{0,2}$/, 'must be a whole number from 1 to 999')
     .transform(Number)
     .optional(),
-  // Below it, not even a package manager can run.
+  // With less, not even a package manager can run.
   FAIRLEAD_BUILD_MEMORY_MB: megabytes.refine((bytes) => bytes >= 128_000_000, 'must be at least 128').optional(),
   FAIRLEAD_FETCH_TIMEOUT: seconds.default(120_000),
   FAIRLEAD_BUILD_TIMEOUT: seconds.default(900_000),
@@ -99,25 +99,25 @@ export function deploysConfig(set: DeploysSet): DeploysConfig {
   }
 }
 
-/** Frameworks need 600 to 1,500 MB to build. On a small machine the other half is for everything else. */
+/** Frameworks need 600 to 1,500 MB to build. A small machine needs the other half of its memory for everything else. */
 export const defaultBuildMemory = (machine: number): number =>
   Math.min(2_000_000_000, Math.floor(machine / 2 / 1_000_000) * 1_000_000)
 
-/** Returns the bytes of memory that the server and all that it starts may have: a container may have less than the machine. */
+/** Returns the bytes of memory for the server and its child processes. A container may have less than the machine. */
 export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
 
 /** The Docker engine that runs containers. */
 export interface DockerConfig {
   /** The absolute path of its socket. */
   readonly socket: string
-  /** Set where the programs of all apps run in containers, and none runs as a process. */
+  /** Set when all apps run in containers and none runs as a process. */
   readonly alone: {
-    /** The image that generated ones are made of; null for the programs of this machine. */
+    /** The base of generated images; null for the programs of this machine. */
     readonly base: string | null
   } | null
 }
 
-/** Docker's own, on every system. */
+/** Docker's default on every system. */
 const defaultSocket = '/var/run/docker.sock'
 
 const socketAddress = z.string().transform((value, context): string => {
@@ -131,7 +131,7 @@ const socketAddress = z.string().transform((value, context): string => {
 })
 
 export const dockerSettings = {
-  /** Docker is never used because a socket exists: it has to be named here. */
+  /** A socket alone does not enable Docker: it must be named here. */
   FAIRLEAD_RUNTIME: z
     .enum(['process', 'process,docker', 'docker'], {
       error: 'must be process, process,docker for containers besides, or docker for containers alone',
@@ -149,7 +149,7 @@ export const dockerSettings = {
 const whole = z.object(dockerSettings)
 export type DockerSet = z.output<typeof whole>
 
-/** Returns what is wrong with the two settings together; null when nothing is. */
+/** Returns the problem of `DOCKER_HOST` for a server that runs containers; null when there is none. */
 export function dockerProblem(set: DockerSet): string | null {
   if (!isWanted(set)) return null
   const parsed = socketAddress.safeParse(set.DOCKER_HOST || `unix://${defaultSocket}`)

@@ -11,11 +11,11 @@ export interface DnsServer {
   readonly port: number
 }
 
-/** The way to set records in DNS for the proof of a wildcard (ACME's DNS-01). */
+/** The way to set the DNS records that prove control of a wildcard name (ACME's DNS-01). */
 export type DnsUpdates =
   /** RFC 2136 by `nsupdate`, signed with the TSIG key of the file. */
   | { readonly kind: 'nsupdate'; readonly server: string; readonly port: number; readonly keyFile: string }
-  /** A program of the operator's, called as `PROGRAM add|remove NAME VALUE`. */
+  /** A program of the operator, called as `PROGRAM add|remove NAME VALUE`. */
   | { readonly kind: 'command'; readonly program: string }
 
 /** The settings of HTTPS under the operator's own domain. */
@@ -24,11 +24,14 @@ export interface EdgeConfig {
   readonly domain: string
   /** The host of the dashboard and the API. */
   readonly dashboardHost: string
-  /** The certificate authority; `ca` is the path of a file with the certificates that its own is checked against. */
+  /**
+   * The certificate authority. `ca` is the path of a file with certificates that verify the authority's TLS
+   * certificate.
+   */
   readonly acme: { readonly email: string; readonly url: string; readonly ca: string | null }
   readonly httpPort: number
   readonly httpsPort: number
-  /** The recursive servers that are asked for records; null for those of the system. */
+  /** The recursive servers to ask for records; null for the system's servers. */
   readonly dnsServers: readonly DnsServer[] | null
   readonly dnsUpdates: DnsUpdates | null
 }
@@ -134,7 +137,6 @@ export function edgeOrigin(set: EdgeSet): string | null {
   return new URL(`https://${dashboardHost(set, set.FAIRLEAD_DOMAIN)}:${httpsPort(set)}`).origin
 }
 
-/** Returns the port of HTTPS. */
 export const httpsPort = (set: EdgeSet): number => set.FAIRLEAD_EDGE_HTTPS_PORT ?? 443
 
 const dashboardHost = (set: EdgeSet, name: string): string => set.FAIRLEAD_DASHBOARD_HOST ?? `fairlead.${name}`
@@ -146,7 +148,7 @@ function dnsUpdates(set: EdgeSet): DnsUpdates | null {
   return program === undefined ? null : { kind: 'command', program }
 }
 
-/** Settings of other subjects that say the same in another way, or that need ports too. */
+/** Other settings that the edge replaces, or that also need ports. */
 export interface OtherSettings {
   readonly FAIRLEAD_PORT: number
   readonly FAIRLEAD_GATEWAY_PORT: number
@@ -159,7 +161,7 @@ export interface OtherSettings {
   readonly FAIRLEAD_APPS_PORT?: number | undefined
 }
 
-/** Finds what is wrong with the settings together: the name of a variable and what it must be. */
+/** Finds conflicts between settings: the name of a variable and its requirement. */
 export function edgeProblems(set: EdgeSet & OtherSettings): [variable: string, message: string][] {
   if (set.FAIRLEAD_DOMAIN === undefined) {
     const given = Object.keys(edgeSettings).filter((name) => set[name as keyof EdgeSet] !== undefined)
@@ -194,7 +196,7 @@ function replacedSettings(set: OtherSettings): [string, string][] {
   )
 }
 
-/** Names of apps have a hyphen in their first label, so a host without one there is never an app's. */
+/** Names of apps have a hyphen in their first label, so a host without this hyphen is never the name of an app. */
 function dashboardProblems(set: EdgeSet, name: string): [string, string][] {
   const host = dashboardHost(set, name)
   const label = host.endsWith(`.${name}`) ? host.slice(0, -name.length - 1) : ''

@@ -12,7 +12,7 @@ const cgroupPlace = z.custom<CgroupPlace>(
   'must be none, top, delegated, or the name of a unit of systemd, such as fairlead-apps.service',
 )
 
-/** The settings of the server itself and of what it keeps. */
+/** The settings of the server and its data. */
 export const generalSettings = {
   DATABASE_URL: postgresUrl.optional(),
   FAIRLEAD_DATA_DIR: text.default('./.fairlead'),
@@ -36,7 +36,7 @@ export const generalSettings = {
     .regex(/^[1-9]\d{0,4}$/, 'must be a number of days')
     .transform(Number)
     .default(365),
-  // At most an hour: a run exchanges another token before the key expires.
+  // At most an hour: a CI run exchanges another token before the key expires.
   FAIRLEAD_WORKFLOW_KEY_LIFE: seconds
     .refine((ms) => ms >= 1_000 && ms <= 3_600_000, 'must be 1 to 3600 seconds')
     .default(900_000),
@@ -64,7 +64,7 @@ function readJsonFile(path: string, context: z.RefinementCtx): unknown {
   }
 }
 
-/** The origin that others reach the server by, such as `https://fairlead.example.com`, or only its host if not set. */
+/** The server's public origin, such as `https://fairlead.example.com`; only its host if no origin is set. */
 export type PublicAddress = { readonly origin: string } | { readonly host: string }
 
 export const networkSettings = {
@@ -76,10 +76,9 @@ export const networkSettings = {
 }
 
 export type NetworkSet = z.output<z.ZodObject<typeof networkSettings>>
-/** The apps domain, which is public too. */
 type AppsDomain = { readonly FAIRLEAD_APPS_DOMAIN?: string | undefined }
 
-/** True when the server listens on loopback alone and nothing public is configured. */
+/** True when the server listens only on loopback and nothing public is configured. */
 export function isLocalMode(set: NetworkSet & AppsDomain & EdgeSet): boolean {
   return (
     isLoopback(set.FAIRLEAD_HOST) &&
@@ -131,13 +130,13 @@ export function outboundConfig(set: OutboundSet, localMode: boolean): OutboundCo
 export interface ServiceManagerConfig {
   /** The socket that takes notifications; `undefined` when no service manager started this process. */
   readonly notifySocket: string | undefined
-  /** A service that sends no sign of life for so long is killed; `undefined` for a service without a watchdog. */
+  /** systemd kills a service that sends no keep-alive for this time; `undefined` for a service without a watchdog. */
   readonly watchdogMs: number | undefined
 }
 
 /**
- * Reads the variables of systemd. `WATCHDOG_PID` is not compared: it names the first process of the service, and a server
- * that took over from that process has another pid and the same duty.
+ * Reads the variables of systemd. Ignores `WATCHDOG_PID`: it names the first process of the service, and a server that
+ * took over from that process has another pid and the same duty.
  */
 export function serviceManagerConfig(environment: Readonly<Record<string, string | undefined>>): ServiceManagerConfig {
   const socket = environment['NOTIFY_SOCKET'] ?? ''

@@ -10,25 +10,25 @@ import { bootId, inspectProcess } from '../processes.ts'
 
 const deadlineMs = 5_000
 
-/** A living server of a data directory, which may be asked through its socket. */
+/** A live server of a data directory, which answers through its socket. */
 export interface ServerControl {
   readonly record: ServerRecord
-  /** True while its process lives. */
+  /** True while the process of the server lives. */
   isRunning(): Promise<boolean>
-  /** Rejects when it does not answer within five seconds. */
+  /** Rejects when the server does not answer within five seconds. */
   status(): Promise<ServerStatus>
-  /** Asks it to stop; resolves when it has begun to. */
+  /** Asks the server to stop; resolves when the stop has begun. */
   stop(what: 'all' | 'server'): Promise<void>
   /**
-   * Sends any request. Rejects with a `ControlError` when the server refuses it, and with another error when it does not
-   * answer before `signal` aborts.
+   * Sends any request. Rejects with a `ControlError` when the server refuses the request, and with another error when
+   * the server does not answer before `signal` aborts.
    */
   send(method: 'GET' | 'POST', path: string, body: unknown, signal: AbortSignal): Promise<unknown>
 }
 
 /**
- * Lists the servers whose processes live, the oldest first; one that hangs is among them and does not answer. Removes the
- * files of those that are gone.
+ * Lists the servers whose processes live, the oldest first, including servers that hang and do not answer. Removes the
+ * files of dead servers.
  *
  * @param folder the folder `run` of the data directory
  */
@@ -57,7 +57,7 @@ async function sendTo(
   signal: AbortSignal,
 ): Promise<unknown> {
   const sent = request({ socketPath, method, path, signal, headers: { host: controlHost }, agent: false })
-  // `once` reports an error up to the answer; a later one ends the answer itself.
+  // `once` reports an error before the response; a later error ends the response.
   sent.on('error', () => undefined)
   sent.end(body === undefined ? undefined : JSON.stringify(body))
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
@@ -75,9 +75,9 @@ async function sendTo(
 const schema = z.object({
   id: z.string(),
   pid: z.int().positive(),
-  /** Together with the pid it identifies the process; as `inspectProcess` has it. */
+  /** The start time from `inspectProcess`. Together with the pid it identifies the process. */
   processStart: z.string(),
-  /** The start of the system that `processStart` counts from; missing in records of older versions. */
+  /** The id of the boot from which `processStart` counts; missing in records of older versions. */
   boot: z.string().nullish(),
   version: z.string(),
   startedAt: z.iso.datetime(),
@@ -96,7 +96,7 @@ export function recordName({ id, pid }: Pick<ServerRecord, 'id' | 'pid'>): strin
   return `${pid}-${id.slice(0, 8)}`
 }
 
-/** Writes the record at once, so that no reader finds half of it. */
+/** Writes the record atomically, so that no reader finds half of it. */
 export async function writeRecord(folder: string, record: ServerRecord): Promise<void> {
   const path = join(folder, recordName(record))
   await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600 })
@@ -109,9 +109,10 @@ export async function removeRecord(folder: string, record: ServerRecord): Promis
 }
 
 /**
- * True when exactly this process lives. After a power failure another process may have the same pid and the same start time,
- * because a system starts its services alike each time. Its boot id alone does not tell: systemd-nspawn shows one of its own,
- * except to services with a `/proc` of theirs. So a server with another one is asked whether it accepts connections.
+ * True when exactly this process lives. After a power failure another process may have the same pid and the same start
+ * time, because a system starts its services in the same way each time. A different boot id alone proves nothing:
+ * systemd-nspawn shows a different id, except to services with a private `/proc`. So if the id differs, this checks
+ * that the server accepts connections.
  */
 async function livesAs({
   pid,
@@ -136,7 +137,7 @@ async function accepts(path: string): Promise<boolean> {
   }
 }
 
-/** Reads the records of the servers that live, the oldest first, and removes the files of those that are gone. */
+/** Reads the records of live servers, the oldest first, and removes the files of dead servers. */
 export async function liveRecords(folder: string): Promise<ServerRecord[]> {
   const live: ServerRecord[] = []
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
@@ -157,9 +158,9 @@ async function removeFiles(folder: string, name: string): Promise<void> {
 }
 
 /**
- * Returns `null` for a file without a record: a server that is about to write it, or that was killed before. A record that
- * names anything but a socket of its own name is none: a command may look into a folder that came with a repository, and
- * would remove the file.
+ * Returns `null` for a file without a record: its server is about to write the record, or was killed before. Also
+ * returns `null` when the socket does not have the name of the record: a command may read a folder that came with a
+ * repository, and would remove the file that the record names.
  */
 function parseRecord(text: string, name: string): ServerRecord | null {
   try {
@@ -170,7 +171,7 @@ function parseRecord(text: string, name: string): ServerRecord | null {
   }
 }
 
-/** The `Host` of every request. A web page that reaches the socket in some way could not send it. */
+/** The `Host` of every request. A web page that somehow reaches the socket cannot send it. */
 export const controlHost = 'fairlead.control'
 
 /** The most bytes of a request or an answer. */

@@ -28,8 +28,8 @@ export type ControlHandlers = Readonly<Record<string, ControlHandler>>
 
 export interface Control {
   /**
-   * Tells the other servers of the data directory that this one is stopping. Returns true when no other one is left that
-   * is not stopping, so that this one has to stop what they share.
+   * Tells the other servers of the data directory that this server is stopping. Returns true when all other servers are
+   * stopping too, so that this server must stop what they share.
    */
   leave(): Promise<boolean>
   /** Closes the socket, and removes it and the record. */
@@ -37,8 +37,8 @@ export interface Control {
 }
 
 /**
- * Records this server in the data directory, and listens for requests on a Unix socket in a folder that nobody else may
- * enter; its mode is the check of who may connect.
+ * Records this server in the data directory, and listens for requests on a Unix socket in a private folder. The mode of
+ * the folder decides who may connect.
  *
  * @param options.folder the folder `run` of the data directory
  */
@@ -104,7 +104,7 @@ export async function openControl(options: {
 async function closeServer(server: Server): Promise<void> {
   const closed = once(server, 'close')
   server.close()
-  // The answer to a request to stop may still be under way.
+  // The answer to a stop request may still be in transit.
   server.closeIdleConnections()
   const cut = setTimeout(() => server.closeAllConnections(), 1_000)
   await closed

@@ -10,8 +10,8 @@ interface Pending<Question, Answer> {
 const mostPerBatch = 500
 
 /**
- * Batches questions to the database: those that arrive while a statement is running share the next statement. A question
- * is answered only by a statement that began after it was asked, so an answer is never older than its question.
+ * Batches questions to the database: questions that arrive while a statement runs share the next statement. Only a
+ * statement that begins after a question answers it, so an answer is never older than its question.
  *
  * @param ask answers a batch in its order; when it rejects, every question of the batch is rejected
  */
@@ -46,12 +46,12 @@ export function createBatcher<Question, Answer>(
     })
 }
 
-/** Reads something. Within a transaction the caller gives it, so that its connection is used. */
+/** Reads an answer. Inside a transaction the caller passes it, so that the read uses its connection. */
 export type BatchedRead<Question, Answer> = (question: Question, transaction?: Transaction) => Promise<Answer>
 
 /**
- * Batches questions that are read from the database. One of a transaction is read on that connection instead: a transaction that waits
- * for another connection may hold a lock that those wait for which have all connections.
+ * Batches questions to the database. A question inside a transaction uses the transaction's connection instead: if the
+ * transaction waited for another connection, the holders of all connections might wait for a lock of the transaction.
  */
 export function createBatchedRead<Question, Answer>(
   database: Database,

@@ -1,13 +1,13 @@
 /*
- * The connections of the server's pools, and who may hold how many of them at once. Everything that sets a pool size or a
- * concurrency takes it from here, so that the numbers fit together.
+ * The connections of the server's pools, and how many of them each kind of work may hold at once. All pool sizes and
+ * concurrency limits come from here, so that the numbers fit together.
  */
 
-/** Work of one kind that runs several times at once. */
+/** One kind of work that runs several times at once. */
 export interface ConnectionUse {
   /** The most of this work that runs at the same time. */
   readonly concurrency: number
-  /** The most connections that one of them holds at the same time: 2 for a query beside an open transaction. */
+  /** The most connections that one unit of work holds at once: 2 for a query beside an open transaction. */
   readonly connectionsEach: number
 }
 
@@ -16,9 +16,9 @@ export interface ConnectionBudget<Lane extends string = string> {
   readonly poolSize: number
   /** Transactions of API requests. */
   readonly requests: ConnectionUse
-  /** Connections that neither requests' transactions nor the lanes' listeners occupy: for reads outside transactions. */
+  /** Connections reserved for reads outside transactions. */
   readonly reservedForReads: number
-  /** Job lanes. Each also listens for jobs on a connection of its own, all the time. */
+  /** Job lanes. Each lane also holds one more connection all the time, to listen for jobs. */
   readonly lanes: Readonly<Record<Lane, ConnectionUse>>
 }
 
@@ -27,8 +27,8 @@ export interface ConnectionBudget<Lane extends string = string> {
  *
  * - Listeners, transactions of requests and the reserve fit into the pool side by side. Jobs share the rest: they may
  *   outnumber it, because a job waits for a connection without holding one.
- * - The pool cannot deadlock. Work that needs `n` connections waits for its last one while it holds `n - 1`. If all work
- *   does so at once, one connection must be left, so that some of it can finish.
+ * - The pool cannot deadlock. Work that needs `n` connections waits for its last connection while it holds `n - 1`. If
+ *   all work waits like this at once, one connection must be left, so that some work can finish.
  *
  * @throws Error that names the rule that is broken and its numbers
  */
@@ -58,8 +58,8 @@ export function checkedBudget<Lane extends string>(budget: ConnectionBudget<Lane
 }
 
 /**
- * The two pools of a server. Every server has the one of requests, and the leader has another one for the work in the
- * background. A start with numbers that do not fit fails with the reason.
+ * The two pools of a server. Every server has the pool for requests; the leader also has the pool for background work.
+ * The server does not start when the numbers do not fit.
  */
 export const connectionBudget = {
   requests: checkedBudget({
@@ -74,24 +74,26 @@ export const connectionBudget = {
     // The reconciler, webhooks and maintenance. Jobs share what these leave.
     reservedForReads: 6,
     lanes: {
-      /** Deployments. Their builds wait for build slots, of which there are fewer. */
+      /** Deployments. Their builds wait for build slots, which are fewer. */
       deploy: { concurrency: 20, connectionsEach: 1 },
-      /** Starts of existing releases, in a lane of their own so that they wait for no build. */
+      /** Starts of existing releases, in a separate lane so that they do not wait for builds. */
       start: { concurrency: 5, connectionsEach: 1 },
       databases: { concurrency: 10, connectionsEach: 1 },
-      /** Rotations of passwords, for which requests wait: copies of databases may take all places of their lane for an hour. */
+      /**
+       * Password rotations. Requests wait for them, and database copies may occupy the `databases` lane for an hour.
+       */
       logins: { concurrency: 3, connectionsEach: 1 },
       removal: { concurrency: 2, connectionsEach: 1 },
     },
   }),
 }
 
-/** Connections of each server outside the pools: the lock of the leadership, the membership in the cluster, listeners. */
+/** Connections of each server outside the pools: the leadership lock, the cluster membership, listeners. */
 const outsidePools = 1 + 1 + 3
 /** Connections that commands beside the servers may use. */
 const forCommands = 10
 
-/** Returns the most connections that servers on one PostgreSQL use, of which one leads. */
+/** Returns the most connections that this number of servers, including one leader, uses on one PostgreSQL. */
 export function connectionsOf(servers: number): number {
   return servers * (connectionBudget.requests.poolSize + outsidePools) + connectionBudget.leader.poolSize + forCommands
 }

@@ -3,24 +3,26 @@ import { type ConnectionOptions, checkServerIdentity, type PeerCertificate } fro
 import { Client, type PoolConfig } from 'pg'
 
 /*
- * An address of PostgreSQL may name several hosts, as libpq's does: a primary and its standbys. The driver knows one. Here
- * each new connection goes to the host that accepts writes at that moment, so that connections follow a failover.
+ * An address of PostgreSQL may name several hosts, as in libpq: a primary and its standbys. The driver supports only
+ * one host. Here each new connection goes to the host that currently accepts writes, so that connections follow a
+ * failover.
  */
 
 /** One host of an address. */
 export interface PostgresHost {
   readonly host: string
   readonly port: number
-  /** The address with this host alone. */
+  /** The address with only this host. */
   readonly url: string
 }
 
 const defaultPort = 5432
-/** A host that does not answer this long is passed over. */
+/** A host that does not answer within this time is skipped. */
 const probeTimeoutMs = 3_000
 
 /**
- * Splits the address of one or several hosts (`postgres://user:password@a:5432,b:5433/db`, IPv6 in brackets).
+ * Splits an address with several hosts (`postgres://user:password@a:5432,b:5433/db`, IPv6 in brackets). Returns none
+ * for an address with one host.
  *
  * @throws Error that says what is wrong, without the address, because that holds a password
  */
@@ -42,7 +44,7 @@ export function parseHosts(url: string): PostgresHost[] {
   })
 }
 
-/** The server writes, so that the other values of libpq's parameter make no sense. */
+/** The server writes, so the other values of libpq's `target_session_attrs` make no sense. */
 function assertWritable(rest: string): void {
   const parameters = new URLSearchParams(rest.slice(rest.indexOf('?') + 1))
   const attributes = parameters.get('target_session_attrs')
@@ -55,8 +57,8 @@ function assertWritable(rest: string): void {
 }
 
 /**
- * Returns how to connect to the PostgreSQL of this address: for pools and for single connections. With several hosts, each
- * new connection finds the one that accepts writes; it is rejected when there is none.
+ * Returns the options of pools and single connections for this address. With several hosts, each new connection goes to
+ * the host that accepts writes, and is rejected when there is none.
  */
 export function connectionTo(url: string): PoolConfig {
   const hosts = parseHosts(url)
@@ -72,8 +74,8 @@ export function connectionTo(url: string): PoolConfig {
 }
 
 /**
- * Returns a function that finds the first host that `accepts` approves. The one that was found last is asked first, so that
- * a host that is down costs time once. Calls at the same time share one search.
+ * Returns a function that finds the first host that `accepts` approves. It asks the last found host first, so that a
+ * host that is down costs time only once. Concurrent calls share one search.
  */
 export function chooseHost(
   hosts: readonly PostgresHost[],
@@ -104,7 +106,7 @@ export function chooseHost(
   }
 }
 
-/** A standby, and a server that an administrator has made read-only, say `on`. */
+/** `transaction_read_only` is `on` for a standby and for a server that an administrator has made read-only. */
 async function acceptsWrites({ url }: PostgresHost): Promise<boolean> {
   const client = new Client({
     connectionString: url,
@@ -122,7 +124,7 @@ async function acceptsWrites({ url }: PostgresHost): Promise<boolean> {
   }
 }
 
-/** Returns a socket that connects to the chosen host, whichever the driver names. */
+/** Returns a socket that connects to the chosen host instead of the driver's host. */
 function socketTo(choose: () => Promise<PostgresHost>): Socket {
   const socket = new Socket()
   const connect = socket.connect.bind(socket)
@@ -141,7 +143,7 @@ function socketTo(choose: () => Promise<PostgresHost>): Socket {
   return Object.assign(socket, { connect: connectToChosen as Socket['connect'] })
 }
 
-/** The driver compares a certificate with the host that it knows; every host of the address is as good. */
+/** The driver compares a certificate with only one host. Here a certificate may match any host of the address. */
 function sslFor(url: string, hosts: readonly PostgresHost[]): ConnectionOptions | undefined {
   const { ssl } = new Client({ connectionString: url }) as unknown as { ssl: ConnectionOptions | boolean }
   if (ssl === false) return undefined
@@ -151,7 +153,7 @@ function sslFor(url: string, hosts: readonly PostgresHost[]): ConnectionOptions 
     const errors = hosts.map(({ host }) => check(host, certificate))
     return errors.includes(undefined) ? undefined : errors[0]
   }
-  // The driver hides the key from enumeration, which a copy would lose.
+  // The driver makes `key` non-enumerable, so the spread does not copy it.
   return { ...given, ...(given.key === undefined ? {} : { key: given.key }), checkServerIdentity: checkAll }
 }
 

@@ -5,8 +5,8 @@ import type { Database, Transaction } from '../database.ts'
 import type { Logger } from '../logger.ts'
 
 /**
- * Notifies all listeners of a channel once the transaction has committed. PostgreSQL delivers equal payloads of one
- * transaction once.
+ * Notifies all listeners of a channel after the transaction has committed. PostgreSQL delivers equal payloads of a
+ * transaction only once.
  */
 export async function notify(db: Database | Transaction, channel: string, payload: string): Promise<void> {
   await sql`select pg_notify(${channel}, ${payload})`.execute(db)
@@ -17,7 +17,7 @@ export interface ListenOptions {
   readonly logger: Logger
   /** Called with each payload, by channel. */
   readonly channels: Readonly<Record<string, (payload: string) => void>>
-  /** Called whenever listening begins. After a lost connection, notifications sent in between were missed. */
+  /** Called whenever listening begins. Notifications are lost between the end of a connection and the next call. */
   readonly onListening: () => void
 }
 
@@ -27,7 +27,7 @@ export interface Listener {
 
 const reconnectMs = 500
 
-/** Listens (PostgreSQL's LISTEN) on a connection of its own, and reconnects when that is lost. */
+/** Listens (PostgreSQL's LISTEN) on a dedicated connection, and reconnects when the connection is lost. */
 export function listen(options: ListenOptions): Listener {
   const stopping = new AbortController()
   const listening = keepListening(options, stopping.signal)

@@ -4,8 +4,8 @@ import { createSlots } from '../slots.ts'
 import { connectionBudget } from './connection-budget.ts'
 
 /**
- * Runs `transact` in a transaction for a request of an account, again when PostgreSQL ends it because of a deadlock. Accounts take turns,
- * however many requests each of them has. The transaction must not wait for a client.
+ * Runs `transact` in a transaction for a request of an account, and repeats it after a deadlock. Accounts take turns,
+ * however many requests each account has. The transaction must not wait for a client.
  */
 export type RequestTransactions = <Result>(
   accountId: string,
@@ -13,7 +13,7 @@ export type RequestTransactions = <Result>(
 ) => Promise<Result>
 
 export function createRequestTransactions(database: Database): RequestTransactions {
-  // Each transaction holds a connection, so there are fewer of them than connections: reads would wait behind all that are queued.
+  // Each transaction holds a connection. There are fewer slots than connections, so reads do not wait behind the queue.
   const slots = createSlots(connectionBudget.requests.requests.concurrency)
   return (accountId, transact) =>
     slots.use(accountId, undefined, () => againAfterDeadlock(() => database.transaction().execute(transact)))
@@ -22,7 +22,7 @@ export function createRequestTransactions(database: Database): RequestTransactio
 const deadlockDetected = '40P01'
 const mostAttempts = 5
 
-/** PostgreSQL rolls one of the transactions back that wait for each other; the others go on, and then it can, too. */
+/** PostgreSQL rolls back one transaction of a deadlock. The others continue, and then a new attempt can succeed. */
 async function againAfterDeadlock<Result>(transact: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {

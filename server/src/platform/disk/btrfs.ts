@@ -4,8 +4,8 @@ import { promisify } from 'node:util'
 import { SYSTEM_FOLDERS } from './folders.ts'
 
 /*
- * Quotas of btrfs (btrfs-quota(8)): a folder that is a subvolume can be a member of groups, and a group has a limit for all
- * of its members together. A write beyond it fails at once with EDQUOT.
+ * Quotas of btrfs (btrfs-quota(8)): a folder that is a subvolume can be a member of groups, and a group has a limit for
+ * all its members together. A write beyond this limit fails at once with EDQUOT.
  */
 
 /** The number that statfs(2) has for btrfs. */
@@ -14,8 +14,8 @@ const btrfs = 0x9123683e
 const topInode = 256
 
 /**
- * True where a folder is on a btrfs whose quotas are on. Turning them on is left to the operator: it concerns the whole
- * file system.
+ * True for a folder on a btrfs with quotas. Only the operator turns quotas on, because they affect the whole file
+ * system.
  */
 export async function hasQuotas(folder: string): Promise<boolean> {
   if (!(await isOnBtrfs(folder))) return false
@@ -25,19 +25,19 @@ export async function hasQuotas(folder: string): Promise<boolean> {
   )
 }
 
-/** True for a folder on btrfs; a folder that does not exist is on none. */
+/** True for a folder on btrfs; false when the folder does not exist. */
 export async function isOnBtrfs(folder: string): Promise<boolean> {
   const found = await statfs(folder).catch(() => null)
   return found?.type === btrfs
 }
 
-/** Makes a folder that can be a member of groups, unless there is something of that name. */
+/** Makes a folder that can be a member of groups, unless the path exists. */
 export async function makeSubvolume(path: string, mode: number): Promise<void> {
   if ((await lstat(path).catch(() => null)) !== null) return
   try {
     await run('subvolume', 'create', '--', path)
   } catch (error) {
-    // Another deployment of the same app has made it meanwhile.
+    // Another deployment of the same app may have just made it.
     if (!(await isSubvolume(path))) throw error
   }
   await chmod(path, mode)
@@ -48,11 +48,11 @@ export async function isSubvolume(path: string): Promise<boolean> {
   return found?.isDirectory() === true && found.ino === topInode && (await isOnBtrfs(path))
 }
 
-/** Limits a subvolume and others together, by a group that has the number of the first one. Others may be plain folders. */
+/** Limits subvolumes together, by a group with the number of `first`. Ignores plain folders in `others`. */
 export async function limitTogether(first: string, others: readonly string[], bytes: number): Promise<void> {
   const [number] = await numbersOf([first])
   const limit = () => run('qgroup', 'limit', '--', String(bytes), `1/${number}`, first)
-  // The group is there except for the first time, and after quotas were turned off and on again.
+  // The group exists, except at first, and after quotas were turned off and on again.
   const isThere = await limit().then(
     () => true,
     () => false,
@@ -65,24 +65,26 @@ export async function limitTogether(first: string, others: readonly string[], by
   await limit()
 }
 
-/** Ends a limit, if there is one. */
+/** Removes the limit of a group, if it has a limit. */
 export async function endLimit(first: string): Promise<void> {
   const [number] = await numbersOf([first])
-  // There is no group of a release that has never run.
+  // A release that has never run has no group.
   await run('qgroup', 'limit', '--', 'none', `1/${number}`, first).catch(() => undefined)
 }
 
-/** Removes the group of a subvolume, which must come before the subvolume itself: its number is known no longer then. */
+/**
+ * Removes the group of a subvolume. Must be called before the subvolume is deleted, because its number is lost then.
+ */
 export async function removeGroup(first: string, others: readonly string[]): Promise<void> {
   const [number, ...more] = await numbersOf([first, ...others])
   for (const member of [number, ...more]) {
-    // It is no member of a group that was never made.
+    // The group may never have been made.
     await run('qgroup', 'remove', '--', `0/${member}`, `1/${number}`, first).catch(() => undefined)
   }
   await run('qgroup', 'destroy', '--', `1/${number}`, first).catch(() => undefined)
 }
 
-/** Returns the numbers of those folders that are subvolumes. */
+/** Returns the numbers of the subvolumes among these folders. */
 async function numbersOf(paths: readonly string[]): Promise<string[]> {
   const found: string[] = []
   for (const path of paths) {
@@ -96,7 +98,7 @@ async function run(...args: string[]): Promise<string> {
   return (await promisify(execFile)('btrfs', args, options)).stdout
 }
 
-/** Accepts that it was done before: instances of one release start at the same time. */
+/** Ignores the error that something exists: instances of a release may start at the same time. */
 async function unlessThere(done: Promise<unknown>): Promise<void> {
   await done.catch((error: unknown) => {
     if (!String(error).includes('File exists')) throw error

@@ -8,11 +8,11 @@ import { sizeOf } from './tree-size.ts'
  * in use, because its content can be downloaded again.
  */
 export interface Caches {
-  /** Runs `action` once all earlier uses of this folder have ended. It is not deleted meanwhile. It may not exist yet. */
+  /** Runs `action` after all earlier uses of this folder. It is not deleted during `action`. It may not exist yet. */
   use<T>(path: string, signal: AbortSignal, action: () => Promise<T>): Promise<T>
-  /** True while the folder is used, or waited for. */
+  /** True while a caller uses the folder or waits for it. */
   isInUse(path: string): boolean
-  /** Deletes the caches that exceed the caps, except those in use. */
+  /** Deletes the caches that exceed the caps, except caches in use. */
   trim(): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export interface FoundCache {
   readonly inUse: boolean
 }
 
-/** Returns the caches to delete: those that are too large, then the least recently used until the rest fits the cap. */
+/** Returns the caches to delete: too large caches, then the least recently used until the rest fits the cap. */
 export function beyondCaps(found: readonly FoundCache[], { mostEachBytes, mostAllBytes }: CacheCaps): string[] {
   const tooLarge = found.filter(({ bytes, inUse }) => bytes > mostEachBytes && !inUse)
   const rest = found.filter((cache) => !tooLarge.includes(cache)).toSorted((a, b) => a.usedAt - b.usedAt)
@@ -84,9 +84,9 @@ export function createCaches(
       if (cache !== null) found.push(cache)
     }
     for (const path of beyondCaps(found, options)) {
-      // A caller that needs it from here on waits until it is deleted.
+      // From here on, a new caller waits until the folder is deleted.
       if (isInUse(path)) continue
-      // Something that needs it may have begun since the look at it.
+      // The folder may have become needed since `measure`.
       await lock(path, async () => ((await isKept(path)) ? undefined : removeFolder(path)))
     }
   }

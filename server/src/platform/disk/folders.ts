@@ -21,7 +21,7 @@ export async function foldersIn(directory: string): Promise<string[]> {
 /**
  * Makes a private folder that belongs to the user, unless it exists.
  *
- * @throws Error when the path is something else than a folder, such as a symbolic link
+ * @throws Error when the path is not a folder, such as a symbolic link
  */
 export async function ensurePrivateFolder(path: string, user: OsUser | null): Promise<void> {
   try {
@@ -46,8 +46,8 @@ export async function removeFolder(path: string): Promise<void> {
     // A link or a file has no content to protect.
     if (!isCode(error, 'ENOTDIR') && !isCode(error, 'ELOOP')) throw error
   }
-  // rm descends from folder to folder and not by paths: it copes with a tree deeper than a path may be long, and follows
-  // no folder that is exchanged for a link meanwhile.
+  // rm descends from folder to folder and not by paths. So it removes even a tree that is deeper than the longest path,
+  // and does not follow a link that replaces a folder during the walk.
   await run('rm', ['-rf', '--', path]).catch(async () => {
     // A build may have removed its own rights to its folders.
     await run('chmod', ['-R', 'u+rwx', '--', path]).catch(() => undefined)

@@ -7,10 +7,10 @@ import type { Logger } from '../logger.ts'
 import { isBeyondQuota } from '../processes.ts'
 import { SYSTEM_FOLDERS } from './folders.ts'
 
-/** Below this, changes are refused: PostgreSQL ends when it cannot write its log. */
+/** Below this, the server refuses changes: PostgreSQL ends when it cannot write its log. */
 const mostCriticalBytes = 64_000_000
 
-/** Returns the free bytes of the disk of a folder, as far as users other than root may use them. */
+/** Returns the free bytes on the disk of a folder that users other than root may use. */
 export async function freeBytesIn(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory)
   return bavail * bsize
@@ -25,12 +25,12 @@ export async function assertRoom(directory: string, reserveBytes: number): Promi
   )
 }
 
-/** Returns the free space below which the server makes no changes, for a reserve below which it accepts no deployments. */
+/** Returns the free bytes below which the server makes no changes. @param reserveBytes see `assertRoom` */
 export function criticalBytes(reserveBytes: number): number {
   return Math.min(mostCriticalBytes, reserveBytes / 2)
 }
 
-/** Returns an error that tells the client of a full disk in place of the system's own; any other error unchanged. */
+/** Replaces the system's error for a full disk with an error for the client. Returns any other error unchanged. */
 export function describeDiskError(error: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code
   if (code !== 'ENOSPC' && !isBeyondQuota(error)) return error
@@ -67,7 +67,9 @@ export async function releaseBallast(dataDirectory: string, logger: Pick<Logger,
   )
 }
 
-/** Sets the space aside, unless less than `keepFreeBytes` would stay free. Does nothing when it is set aside already. */
+/**
+ * Sets the space aside, unless less than `keepFreeBytes` would stay free. Does nothing when it was set aside before.
+ */
 export async function restoreBallast(dataDirectory: string, keepFreeBytes: number): Promise<void> {
   const path = ballastIn(dataDirectory)
   if ((await stat(path).catch(() => null)) !== null) return

@@ -7,14 +7,14 @@ import { startProcess } from '../processes.ts'
 /** The cost of an empty file, its entry and its inode: a million of them are not free. */
 const leastBytes = 1_024
 
-/** The most files that are measured without a program, whose start takes longer than they do. */
+/** The most files to measure in this process: for so few, the start of `find` takes longer. */
 const mostFilesHere = 100
 
 /**
- * Returns the bytes that trees take on the disk. Large ones are measured by `find`, which walks over a release many times as
- * fast as Node can and does not delay requests. Does not follow symbolic links. A file with several names counts for each of
- * them; files that do not exist, or vanish meanwhile, do not count. A folder that cannot be read could hold anything:
- * then the result is infinity. Stops as soon as there are more than `enough` bytes.
+ * Returns the bytes that trees take on the disk. `find` measures large trees: it is many times as fast as Node and does
+ * not delay requests. Does not follow symbolic links. Counts a file once for each of its names; ignores files that do
+ * not exist or vanish during the walk. Returns infinity when a folder cannot be read, because it could hold anything.
+ * Stops as soon as there are more than `enough` bytes.
  *
  * @param paths absolute
  */
@@ -23,7 +23,7 @@ export async function sizeOf(paths: readonly string[], enough = Number.POSITIVE_
   return (await sizeOfFew(paths)) ?? sizeByFind(paths, enough)
 }
 
-/** Does as `sizeOf` does for trees of few files; returns `null` for larger ones, and for those that it cannot read. */
+/** Measures trees of few files; returns `null` for larger trees and for unreadable trees. */
 async function sizeOfFew(paths: readonly string[]): Promise<number | null> {
   const found = [...paths]
   let bytes = 0
@@ -52,7 +52,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 
 function sizeByFind(paths: readonly string[], enough: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    // Looked up on the system's own path; in the locale C its errors have the wording that is matched below.
+    // Looked up on the system's default PATH. In the locale C, its errors have the wording that is matched below.
     const child = startProcess('find', ['-P', ...paths, '-printf', '%b\\n'], {
       env: { LC_ALL: 'C' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -71,12 +71,12 @@ function sizeByFind(paths: readonly string[], enough: number): Promise<number> {
   })
 }
 
-/** Returns a function that reads lines of blocks, which may end in the next chunk, and returns the bytes that they stand for. */
+/** Returns a function that reads lines of block counts and returns bytes. A line may end in the next chunk. */
 function counter(): (chunk: Buffer) => number {
   let blocks = 0
   return (chunk) => {
     let bytes = 0
-    // A large tree has a line for each file: byte by byte takes a tenth of the time of strings.
+    // A large tree has a line for each file. Reading bytes takes a tenth of the time of reading strings.
     for (const code of chunk) {
       if (code === lineFeed) {
         bytes += Math.max(blocks * 512, leastBytes)

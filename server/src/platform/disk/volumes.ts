@@ -5,8 +5,9 @@ import { foldersIn, removeFolder } from './folders.ts'
 import { sizeOf } from './tree-size.ts'
 
 /*
- * The volumes of an app are folders of the data directory: `volumes/<name>/files`. The folder of the name is the server's, so that the
- * app cannot exchange its files for a link; it is closed where the files may be those of any user, as in containers.
+ * The volumes of an app are folders of the data directory: `volumes/<name>/files`. The server owns the folder `<name>`,
+ * so that the app cannot replace `files` with a link. This folder is closed when any user may own the files, as in
+ * containers.
  */
 
 /** The folder of the volumes of an app. @param app the folder of the app */
@@ -15,7 +16,7 @@ export const volumesIn = (app: string): string => join(app, 'volumes')
 /** The folder that an app sees as a volume. @param volumes the folder of the volumes of the app */
 export const volumeFiles = (volumes: string, name: string): string => join(volumes, name, 'files')
 
-/** Begins the names of folders of deleted volumes, which no volume has. */
+/** The prefix of the folders of deleted volumes. No volume name begins with it. */
 const deleted = '.deleted-'
 
 /** The volumes of all apps, by the ids of the apps. */
@@ -23,9 +24,9 @@ export interface VolumeFolders {
   names(appId: string): Promise<string[]>
   /** The bytes on the disk; infinity when it cannot be read. */
   bytesOf(appId: string, name: string): Promise<number>
-  /** Takes volumes away from their names at once, whatever their sizes; one that does not exist changes nothing. */
+  /** Frees the names of volumes at once, whatever their sizes. Ignores volumes that do not exist. */
   remove(appId: string, names: readonly string[]): Promise<void>
-  /** Removes the files of all volumes that were taken away. */
+  /** Deletes the files of all removed volumes. */
   clear(): Promise<void>
 }
 

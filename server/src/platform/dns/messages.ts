@@ -1,16 +1,16 @@
 import { SocketAddress } from 'node:net'
 import { type Answer, encode } from 'dns-packet'
 
-/** The types of records that are asked for. */
+/** The record types that this server asks for. */
 export type DnsType = 'A' | 'AAAA' | 'CAA' | 'CNAME' | 'MX' | 'NS' | 'SOA' | 'TXT'
 
 export interface DnsQuestion {
-  /** Without a dot at its end; '' is the root. */
+  /** Without a trailing dot; '' is the root. */
   readonly name: string
   readonly type: DnsType
-  /** True asks the server to resolve the name (RD); false for what it knows itself. */
+  /** True asks the server to resolve the name (RD); false asks only for the server's own data. */
   readonly recursion: boolean
-  /** True asks for records that fail DNSSEC, too (CD; RFC 4035, section 3.2.2). */
+  /** True also asks for records that fail DNSSEC validation (CD; RFC 4035, section 3.2.2). */
   readonly checkingDisabled?: boolean
 }
 
@@ -18,13 +18,13 @@ export interface DnsQuestion {
 export interface DnsAnswer {
   /** Such as `NOERROR`, `NXDOMAIN`, `SERVFAIL`, `REFUSED`. */
   readonly rcode: string
-  /** AA: the server has the zone of the name itself. */
+  /** AA: the server is authoritative for the zone of the name. */
   readonly isAuthoritative: boolean
   /** TC: the answer was too long for UDP. */
   readonly isTruncated: boolean
   /** RA: the server resolves names for us. */
   readonly isRecursionAvailable: boolean
-  /** AD: the server has checked the signatures of DNSSEC. */
+  /** AD: the server has validated the DNSSEC signatures. */
   readonly isAuthenticated: boolean
   readonly answers: readonly DnsRecord[]
   readonly authorities: readonly DnsRecord[]
@@ -38,7 +38,7 @@ const checkingDisabled = 0x0010
 /** The size that passes every network without fragments (RFC 9715). */
 const udpPayloadSize = 1232
 
-/** Encodes a query. Without `edns` for servers that do not know it (RFC 6891, section 7). */
+/** @param edns false for servers that do not support EDNS (RFC 6891, section 7) */
 export function encodeQuery(id: number, question: DnsQuestion, edns: boolean): Buffer {
   const { name, type, recursion } = question
   const options: Answer = {
@@ -48,7 +48,7 @@ export function encodeQuery(id: number, question: DnsQuestion, edns: boolean): B
   return encode({
     type: 'query',
     id,
-    // AD asks for AD in the answer without the signatures themselves (RFC 6840, section 5.7).
+    // AD in a query asks for the AD flag of the answer, without the signatures (RFC 6840, section 5.7).
     flags:
       (recursion ? recursionDesired : 0) |
       (question.checkingDisabled === true ? checkingDisabled : edns ? authenticData : 0),
@@ -70,8 +70,8 @@ const rcodes = [
 const headerLength = 12
 
 /**
- * Decodes the answer to a question. Returns undefined for a message that is no answer to it, such as one that somebody else
- * has sent (RFC 5452, section 9.1): that is told before any record is read. Throws when it is malformed.
+ * Decodes the answer to a question. Returns undefined for a message that does not answer the question, such as a
+ * forged message (RFC 5452, section 9.1), before it reads any record. Throws for a malformed answer.
  */
 export function decodeAnswer(message: Buffer, id: number, question: DnsQuestion): DnsAnswer | undefined {
   if (message.length < headerLength || message.readUInt16BE(0) !== id) return undefined
@@ -91,7 +91,7 @@ export function decodeAnswer(message: Buffer, id: number, question: DnsQuestion)
   }
 }
 
-/** Returns where the question of a message ends; undefined when it is another one than was asked. */
+/** Returns the offset after the question of a message; undefined when this is not the question that was asked. */
 function endOfQuestion(message: Buffer, rcode: string, question: DnsQuestion): number | undefined {
   const count = message.readUInt16BE(4)
   // Servers that do not understand a query may leave its question out.
@@ -101,30 +101,30 @@ function endOfQuestion(message: Buffer, rcode: string, question: DnsQuestion): n
   return count === 1 && isSameQuestion(asked, answered) ? headerLength + asked.length : undefined
 }
 
-/** Names are compared without regard to the case of their letters (RFC 4343). No byte of a length, type or class is one. */
+/** Names are case-insensitive (RFC 4343). No byte of a length, type or class is an ASCII letter. */
 const isSameQuestion = (one: Buffer, other: Buffer): boolean =>
   one.toString('latin1').toLowerCase() === other.toString('latin1').toLowerCase()
 
 interface Owner {
-  /** In lower case, without a dot at its end; '' is the root. */
+  /** In lower case, without a trailing dot; '' is the root. */
   readonly name: string
   /** Seconds. */
   readonly ttl: number
 }
 
-/** A record that was understood; all others are left out of answers. */
+/** A record of a `DnsType`. Answers omit all other records. */
 export type DnsRecord = Owner &
   (
     | { readonly type: 'A' | 'AAAA'; readonly address: string }
     | { readonly type: 'CNAME' | 'NS'; readonly target: string }
     | { readonly type: 'TXT'; readonly text: string }
     | { readonly type: 'CAA'; readonly isCritical: boolean; readonly tag: string; readonly value: string }
-    /** `negativeTtl`: the seconds for which others may keep that a name is missing (RFC 2308). */
+    /** `negativeTtl`: the seconds for which resolvers may cache that a name does not exist (RFC 2308). */
     | { readonly type: 'SOA'; readonly negativeTtl: number }
     | { readonly type: 'MX' }
   )
 
-/** The three lists of records of a message, and the upper bits of its rcode, which are in none of them. */
+/** The three record sections of a message, and the upper bits of its rcode, which the OPT record contains. */
 export interface Sections {
   readonly answers: readonly DnsRecord[]
   readonly authorities: readonly DnsRecord[]
@@ -132,10 +132,10 @@ export interface Sections {
   readonly extendedRcode: number
 }
 
-/** Longer lives are as good as this one: they are only told in words. */
+/** One week. Longer TTLs are cut, because they appear only in texts for users. */
 const longestTtl = 604_800
 
-/** A name has 127 labels at most, and no server needs more than a few pointers for one. */
+/** A name has 127 labels at most, and no server needs more than a few pointers for a name. */
 const mostSteps = 144
 const longestName = 254
 
@@ -143,8 +143,8 @@ const classIn = 1
 const typeOpt = 41
 
 /**
- * Reads the records of a message, the first of which begins at `start`. Throws when it is malformed. Messages come from
- * anybody's servers, so the time grows with their length alone: no name is read twice, however they point at each other.
+ * Reads the records of a message, which begin at `start`. Throws for a malformed message. Messages come from untrusted
+ * servers, so the run time must grow only with their length: no name is read twice, however names point at each other.
  */
 function readRecords(message: Buffer, start: number): Sections {
   const nameAt = createNameReader(message)
@@ -178,13 +178,13 @@ const ttlOf = (given: number): number => (given > 0x7fff_ffff ? 0 : Math.min(giv
 
 interface Name {
   readonly name: string
-  /** The place after it in the message. */
+  /** The offset after the name in the message. */
   readonly end: number
 }
 
-/** Returns what reads the name at a place of a message. It may go on where a pointer says (RFC 1035, section 4.1.4). */
+/** Returns a function that reads the name at an offset. It follows pointers (RFC 1035, section 4.1.4). */
 function createNameReader(message: Buffer): (at: number) => Name {
-  // Of each place that a name was read at, also in the midst of another one.
+  // By offset. An offset may lie inside a longer name.
   const known = new Map<number, Name>()
 
   const read = (at: number, steps: number): Name => {
@@ -202,7 +202,7 @@ function createNameReader(message: Buffer): (at: number) => Name {
     if (length >= 0xc0) return { name: read(message.readUInt16BE(at) & 0x3fff, steps + 1).name, end: at + 2 }
     if (length >= 0x40) throw new Error('A name has a label of an unknown kind.')
     const rest = read(at + 1 + length, steps + 1)
-    // Names are compared without regard to the case of their letters (RFC 4343).
+    // Names are case-insensitive (RFC 4343).
     const label = message.toString('latin1', at + 1, at + 1 + length).toLowerCase()
     const name = rest.name === '' ? label : `${label}.${rest.name}`
     if (name.length > longestName) throw new Error('A name is too long.')
@@ -214,12 +214,12 @@ function createNameReader(message: Buffer): (at: number) => Name {
 
 interface Data {
   readonly bytes: Buffer
-  /** The place of the first one in the message. */
+  /** The offset of the first byte in the message. */
   readonly at: number
   readonly nameAt: (at: number) => Name
 }
 
-/** Returns a record of a type that is asked for; null for all others, of which nothing is read. */
+/** Returns null, without reading the data, for a type that is no `DnsType`. */
 function recordOf(owner: Owner, type: number, { bytes, at, nameAt }: Data): DnsRecord | null {
   switch (type) {
     case 1:
@@ -252,13 +252,13 @@ function withLength(bytes: Buffer, length: number): Buffer {
   return bytes
 }
 
-/** Returns an IPv6 address as everybody writes it (RFC 5952), so that two of them can be compared. */
+/** Returns an IPv6 address in canonical form (RFC 5952), so that addresses can be compared. */
 function addressOf(bytes: Buffer): string {
   const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(2 * index).toString(16))
   return new SocketAddress({ address: groups.join(':'), family: 'ipv6' }).address
 }
 
-/** The strings of a TXT record belong together (RFC 7208, section 3.3). */
+/** Joins the strings of a TXT record (RFC 7208, section 3.3). */
 function textOf(bytes: Buffer): string {
   const strings: Buffer[] = []
   for (let at = 0; at < bytes.length; at += 1 + bytes.readUInt8(at))

@@ -6,28 +6,27 @@ import { DnsError, type DnsServer, query } from './transport.ts'
 /** Asks the Domain Name System: the recursive servers of this machine, and the authoritative servers of a name. */
 export interface Resolver {
   /**
-   * Resolves a name by the recursive servers: each is asked when the one before does not answer or fails. CNAME records are
-   * followed. Rejects only when the signal aborts.
+   * Resolves a name with the recursive servers: asks the next server when a server fails or does not answer. Follows
+   * CNAME records. Rejects only when the signal aborts.
    */
   resolve(name: string, type: DnsType, signal: AbortSignal): Promise<Resolution>
   /**
-   * Returns the zone that a name is in and its authoritative servers, as its parent names them where they do not answer
-   * themselves; null when the parents do not answer either. Rejects only when the signal aborts.
+   * Returns the zone of a name and its authoritative servers. When these servers do not answer, the parent zone names
+   * them. Returns null when the parent zones do not answer either. Rejects only when the signal aborts.
    */
   zoneOf(name: string, signal: AbortSignal): Promise<Zone | null>
   /**
-   * Asks an authoritative server for what it knows itself. Rejects with `DnsError` when it does not answer, and without a
-   * message to it when its address is not allowed.
+   * Asks an authoritative server for its own data. Rejects with `DnsError` when the server does not answer, or when
+   * its address is not allowed; then nothing is sent.
    */
   readonly askAuthority: AskAuthority
 }
 
 export interface ResolverOptions {
-  /** The recursive servers; null for those of the system. */
+  /** The recursive servers; null for the system's servers. */
   readonly servers: readonly DnsServer[] | null
-  /** Tells if messages may be sent to an authoritative server: tenants choose these. */
+  /** True when messages may be sent to an authoritative server. Tenants choose these servers. */
   readonly allows: (address: string) => boolean
-  /** The port of authoritative servers. */
   readonly authorityPort?: number
 }
 
@@ -72,7 +71,7 @@ export function createResolver({ servers, allows, authorityPort = 53 }: Resolver
 
 const keyOf = ({ address, port }: DnsServer): string => `${address} ${port}`
 
-/** The servers of `/etc/resolv.conf`, which are read anew: networks change. */
+/** Reads `/etc/resolv.conf` at each call, because networks change. */
 function systemServers(): DnsServer[] {
   return new SystemResolver().getServers().flatMap((text) => {
     const [, bracketed, plain, port = '53'] = /^(?:\[([^\]]+)\]|(\d+(?:\.\d+){3}))(?::(\d+))?$/.exec(text) ?? []
@@ -84,30 +83,29 @@ function systemServers(): DnsServer[] {
 /** Asks the recursive servers one question. Rejects with `DnsError` when none of them answers. */
 type AskRecursively = (question: DnsQuestion, signal: AbortSignal) => Promise<DnsAnswer>
 
-/** The result for a name and a type, with the CNAME records followed. */
+/** The result for a name and a type, after CNAME records were followed. */
 export interface Resolution {
   /**
-   * `found`: there are records. `no_data`: the last name exists, without records of the type. `no_name`: the last name does
-   * not exist. `failed`: see `failure`.
+   * `found`: there are records. `no_data`: the last name exists, without records of the type. `no_name`: the last name
+   * does not exist. `failed`: see `failure`.
    */
   readonly outcome: 'found' | 'no_data' | 'no_name' | 'cname_loop' | 'cname_too_long' | 'failed'
   /** The name that was asked for, then the targets of CNAME records, in order. */
   readonly names: readonly string[]
   /** The records of the last name and of the type. */
   readonly records: readonly DnsRecord[]
-  /** The seconds for which the recursive server may still keep what it has about the first name. */
+  /** The seconds for which the recursive server may still cache its data about the first name. */
   readonly ttl: number
   /**
-   * The reason of `failed`: `timeout`, `unreachable` or `malformed` when no server gave an answer; `dnssec` when there are
-   * records, but their signatures are not right; otherwise the rcode, such as `SERVFAIL`.
+   * The reason of `failed`: `timeout`, `unreachable` or `malformed` when no server gave an answer; `dnssec` when
+   * records exist, but their signatures are invalid; otherwise the rcode, such as `SERVFAIL`.
    */
   readonly failure: string | null
 }
 
-/** As many as the resolvers of certificate authorities follow at least. */
+/** The resolvers of certificate authorities follow at least this many names. */
 const mostNames = 10
 
-/** Resolves a name. Rejects only when the signal aborts. */
 async function resolveName(ask: AskRecursively, name: string, type: DnsType, signal: AbortSignal): Promise<Resolution> {
   const names = [name.toLowerCase()]
   let first: number | undefined
@@ -131,7 +129,7 @@ async function resolveName(ask: AskRecursively, name: string, type: DnsType, sig
     const records = asked.answers.filter((each) => each.name === last(names) && each.type === type)
     if (records.length > 0) return result('found', { records, ttl: Math.min(...records.map((each) => each.ttl)) })
     if (asked.rcode === 'NXDOMAIN') return result('no_name', { ttl: negativeTtl(asked) })
-    // The server has followed an alias no further: it may give the rest when asked.
+    // After a new alias without an SOA record, the server may know more when asked for the target of the alias.
     if (names.length === before || hasSoa(asked)) return result('no_data', { ttl: negativeTtl(asked) })
   }
 }
@@ -147,7 +145,7 @@ function negativeTtl({ authorities }: DnsAnswer): number {
 
 type Trouble = 'cname_loop' | 'cname_too_long'
 
-/** Adds the targets of the CNAME records in an answer that begin at the last name. Returns the seconds of the first one. */
+/** Follows CNAME records from the last name and appends their targets to `names`. `ttl` is the first record's TTL. */
 function followAliases(
   answers: readonly DnsRecord[],
   names: string[],
@@ -166,7 +164,7 @@ function followAliases(
   return { trouble: null, ttl }
 }
 
-/** Returns the answer, or why there is none. */
+/** Returns the answer, or the code of the `DnsError`. */
 async function askSafely(ask: AskRecursively, question: DnsQuestion, signal: AbortSignal): Promise<DnsAnswer | string> {
   try {
     return await ask(question, signal)
@@ -178,8 +176,8 @@ async function askSafely(ask: AskRecursively, question: DnsQuestion, signal: Abo
 }
 
 /**
- * Finds why a recursive server failed: signatures that are not right (it answers when it is told not to check them; RFC
- * 4035, section 3.2.2), or CNAME records without an end, for which many servers give no other answer.
+ * Finds why a recursive server failed. The signatures are invalid if it answers with checking disabled (RFC 4035,
+ * section 3.2.2). Otherwise the CNAME chain may have no end: many servers answer this with SERVFAIL.
  */
 async function explainFailure(
   ask: AskRecursively,
@@ -209,7 +207,6 @@ type AskAuthority = (
   signal: AbortSignal,
 ) => Promise<DnsAnswer>
 
-/** A part of the name space with servers of its own. */
 export interface Zone {
   /** Such as `example.com`. */
   readonly name: string
@@ -218,11 +215,11 @@ export interface Zone {
 
 export interface ZoneServer {
   readonly name: string
-  /** Those that may be asked. */
+  /** The addresses that may be asked. */
   readonly addresses: readonly string[]
-  /** True when it has addresses that may not be asked, because they are not public. */
+  /** True when the server has addresses, but none may be asked, because none is public. */
   readonly isPrivate: boolean
-  /** True when it has no address at all; false also when that cannot be told. */
+  /** True when the server has no address at all; false also when this is unknown. */
   readonly isMissing: boolean
 }
 
@@ -232,14 +229,14 @@ interface Access {
   readonly allows: (address: string) => boolean
 }
 
-/** The last labels of a name among which zones are looked for: longer names have no zones of their own further down. */
+/** Zones are searched among this many last labels of a name. Longer names have no deeper zones in practice. */
 const mostLabels = 8
 const mostServers = 8
 const mostAddresses = 3
 
 /**
- * Finds the zone of a name. The recursive servers know it, unless its own servers fail: then the servers of the zone
- * above name them.
+ * Finds the zone of a name. The recursive servers know the zone, unless its authoritative servers fail. Then the
+ * servers of the parent zone name them.
  */
 async function findZone(access: Access, name: string, signal: AbortSignal): Promise<Zone | null> {
   const labels = name.split('.').slice(-mostLabels)
@@ -254,10 +251,10 @@ async function findZone(access: Access, name: string, signal: AbortSignal): Prom
   return known.slice(deepest + 1).includes(null) ? descend(access, zone, below, signal) : zone
 }
 
-/** Returns the names of the servers of a zone; none when the name is no zone, null when the recursive servers fail. */
+/** Returns the names of a zone's servers; none when the name is not a zone, null when the recursive servers fail. */
 async function serverNames(ask: AskRecursively, zone: string, signal: AbortSignal): Promise<string[] | null> {
   try {
-    // Signatures that are not right must not hide the servers that gave them.
+    // Invalid signatures must not hide the servers that sent them.
     const question = { name: zone, type: 'NS', recursion: true, checkingDisabled: true } as const
     const { rcode, answers } = await ask(question, signal)
     return rcode === 'NOERROR' || rcode === 'NXDOMAIN' ? targetsAt(zone, answers) : null
@@ -284,7 +281,7 @@ async function descend(access: Access, from: Zone, names: readonly string[], sig
   return zone
 }
 
-/** Asks several servers at once, because those that are silent cost seconds. */
+/** Asks several servers at once, because waiting for a silent server takes seconds. */
 async function firstAnswer(
   { askAuthority }: Access,
   { servers }: Zone,
@@ -305,7 +302,7 @@ async function firstAnswer(
   }
 }
 
-/** @param glue addresses that the zone above knows (RFC 9471), for servers whose names are in the zone itself */
+/** @param glue addresses from the parent zone (RFC 9471), for servers whose names are in the zone itself */
 async function withAddresses(
   { ask, allows }: Access,
   name: string,

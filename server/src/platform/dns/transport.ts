@@ -23,19 +23,19 @@ export class DnsError extends Error {
   }
 }
 
-/** Makes an answer of a message; returns undefined for messages to ignore, and throws for malformed ones. */
+/** Decodes a message. Returns undefined for a message to ignore; throws for a malformed message. */
 export type ReadMessage<Answer> = (message: Buffer) => Answer | undefined
 
-/** Far more than the records that are asked for take. Messages come from anybody's servers. */
+/** Far more than valid answers need. Messages come from untrusted servers. */
 const longestMessage = 16_384
-/** No server sends more by UDP than was offered, which is less; those that do not know EDNS send 512 bytes. */
+/** Servers send at most the UDP size in the query, which is lower; servers without EDNS send at most 512 bytes. */
 const longestDatagram = 4_096
-/** As many datagrams that are no answer may come before the answer. Others may send some; only the server sends many. */
+/** The most datagrams to ignore before the answer. Third parties may send a few; only the server itself sends many. */
 const mostStrays = 16
 
 /**
- * Sends a message by UDP and resolves with the first answer. The socket is connected, so the system drops messages of
- * others, and its port is a random one. Rejects with `DnsError`, or with the reason of the signal.
+ * Sends a message by UDP and resolves with the first answer. The socket is connected, so the system drops messages
+ * from other addresses. Its port is random. Rejects with `DnsError`, or with the reason of the signal.
  */
 export function exchangeByUdp<Answer>(
   { address, port }: DnsServer,
@@ -127,19 +127,19 @@ function settleBy<Answer>(
   })
 }
 
-/** The time for an answer by UDP: for the first message, and for the second one. */
+/** The time for an answer by UDP: to the first message, and to the second message. */
 const udpWaitsMs = [1_000, 2_000]
 const tcpWaitMs = 3_000
 
 /**
- * Asks one server: by UDP, twice if need be, then by TCP when the answer was truncated. Rejects with `DnsError` when the
+ * Asks one server: by UDP, at most twice, then by TCP when the answer was truncated. Rejects with `DnsError` when the
  * server gives no answer, and with the reason of the signal when it aborts.
  */
 export async function query(server: DnsServer, question: DnsQuestion, signal: AbortSignal): Promise<DnsAnswer> {
   if (!canBeAsked(question.name))
     throw new DnsError('malformed', 'The name is too long, or has characters that no name in DNS has.')
   const answer = await queryWith(server, question, true, signal)
-  // Some servers do not know EDNS, and say so in one of these ways (RFC 6891, section 7).
+  // Some servers do not support EDNS and report this in one of these ways (RFC 6891, section 7).
   const knowsEdns = !['FORMERR', 'NOTIMP'].includes(answer.rcode) && !answer.rcode.startsWith('EXTENDED_')
   return knowsEdns ? answer : queryWith(server, question, false, signal)
 }
@@ -150,7 +150,7 @@ async function queryWith(
   edns: boolean,
   signal: AbortSignal,
 ): Promise<DnsAnswer> {
-  // Another number for each message: others must not guess it (RFC 5452).
+  // Each message gets a random id, which others must not guess (RFC 5452).
   const message = () => {
     const id = randomInt(0x10000)
     return { bytes: encodeQuery(id, question, edns), read: (answer: Buffer) => decodeAnswer(answer, id, question) }

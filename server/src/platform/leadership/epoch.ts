@@ -5,7 +5,7 @@ import type { ClientBase, QueryResult } from 'pg'
 import { type DatabaseHandle, openDatabase, type PoolOptions } from '../database.ts'
 import type { Logger } from '../logger.ts'
 
-/** Thrown where a server that no longer leads tries to do what only the leader may do. It must not be retried. */
+/** Thrown when a server that no longer leads attempts an action of the leader. Callers must not retry it. */
 export class NotLeading extends Error {
   override readonly name = 'NotLeading'
   readonly code = 'not_leading'
@@ -18,11 +18,11 @@ export class NotLeading extends Error {
   }
 }
 
-/** Protects effects outside of the database from a leader that was stopped and continues after another took over. */
+/** Protects effects outside the database from a leader that was paused and resumes after another server took over. */
 export interface EpochFence {
   /**
-   * To be called right before each effect. Synchronous, so that nothing of this process comes in between; a process
-   * that is stopped between the check and the effect is not found out.
+   * Call this right before each effect. It is synchronous, so this process does nothing else between the check and the
+   * effect. It does not detect that the process was paused between the two.
    *
    * @throws NotLeading when a later epoch has begun
    */
@@ -30,9 +30,9 @@ export interface EpochFence {
 }
 
 /*
- * The epoch is the highest number among the names in a folder, each the name of an empty file. One file with the number in
- * it would not do: a leader that is stopped while it writes could replace the number of its successor by its own. Here
- * it adds a lower number, which changes nothing.
+ * Each epoch is an empty file that has its number as its name; the highest number in the folder is the current epoch.
+ * A single file that contains the number is not safe: a leader that is paused during its write could later overwrite
+ * the number of its successor. With one file per epoch, it only adds a lower number, which changes nothing.
  */
 
 /** @param options.directory the folder that `recordEpoch` writes to */
@@ -45,7 +45,7 @@ export function createEpochFence({ directory, epoch }: { directory: string; epoc
   }
 }
 
-/** Makes an epoch known to the fences of all processes that share the folder, which is created when it is missing. */
+/** Announces an epoch to the fences of all processes that share the folder. Creates the folder if it is missing. */
 export async function recordEpoch(directory: string, epoch: number): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await writeFile(join(directory, String(epoch)), '', { mode: 0o600 })
@@ -68,29 +68,31 @@ const highest = (names: readonly string[]): number =>
   names.reduce((newest, name) => (isEpoch(name) ? Math.max(newest, Number(name)) : newest), 0)
 
 /*
- * Why no write of an older leader can commit once a newer one has begun to work. The newer leader (1) commits the higher
- * epoch, (2) looks for the sessions of older epochs by their names and ends them until there are none, (3) begins.
- * Each connection of a leader (a) takes its name, (b) reads the epoch in a statement of its own, and is used only when
- * that is still its own epoch. PostgreSQL shows a session's name to others from (a) until its last transaction has ended.
+ * An older leader cannot commit a write once a newer leader has begun to work. The newer leader (1) commits the higher
+ * epoch, (2) finds the sessions of older epochs by their names and ends them until none is left, (3) begins. Each
+ * connection of a leader (a) sets its name, (b) reads the epoch in a separate statement, and is used only if the
+ * leader's epoch is still current. PostgreSQL shows a session's name to others from (a) until its last transaction has
+ * ended.
  *
- * - A session with (a) before (2) is seen, and gone before (3). Its last transaction has committed or rolled back before.
+ * - A session with (a) before (2) is found, and has ended before (3). By then its last transaction has committed or
+ *   rolled back.
  * - A session with (a) after (2) does (b) after (1), reads the higher epoch, and is refused.
  *
- * The epoch is read without a lock: it is enough that the snapshot of (b) is taken after (a), which holds at every
- * isolation level, because `set` takes no snapshot.
+ * The epoch is read without a lock: the snapshot of (b) only has to be taken after (a). This holds at every isolation
+ * level, because `set` takes no snapshot.
  */
 
 const namePrefix = 'fairlead leader '
 
 /**
- * Opens a pool whose connections can write as long as `epoch` is the newest one. Afterwards queries reject, with
- * `NotLeading` where a new connection is refused, and with PostgreSQL's 57P01 (admin_shutdown) where one was ended.
+ * Opens a pool whose connections can write while `epoch` is the newest epoch. Afterwards queries reject: with
+ * `NotLeading` for a new connection, and with PostgreSQL's 57P01 (admin_shutdown) for a connection that was ended.
  */
 export function openFencedDatabase(options: PoolOptions, epoch: number, logger: Logger): DatabaseHandle {
   return openDatabase({ ...options, onConnect: (client) => assertLeading(client, epoch) }, logger)
 }
 
-/** One round trip. The name is not given at the connection, because a name in DATABASE_URL would replace it there. */
+/** Takes one round trip. A statement sets the name, because a name in DATABASE_URL overrides a connection option. */
 async function assertLeading(client: ClientBase, epoch: number): Promise<void> {
   const results = (await client.query(
     `set application_name = '${namePrefix}${epoch}'; select epoch from leadership`,
@@ -100,8 +102,8 @@ async function assertLeading(client: ClientBase, epoch: number): Promise<void> {
 }
 
 /**
- * A statement that ends the sessions of epochs before its parameter, and returns one row for each. PostgreSQL may look at
- * the names of all databases' sessions first, which users of the same server choose: hence a number without a limit.
+ * Ends the sessions of epochs before the parameter, and returns one row for each. PostgreSQL may evaluate the names of
+ * sessions in all databases first. Other users choose these names, so the number may be too large for an integer type.
  */
 export const endOlderSessions = `
   select pg_terminate_backend(pid) from pg_stat_activity

@@ -17,50 +17,51 @@ import {
 } from './lock.ts'
 import { aloneError, conflictMs } from './servers.ts'
 
-/** The database as the leader uses it: every write is refused once a later epoch has begun. */
+/** The leader's access to the database. Every write is refused once a later epoch has begun. */
 export interface LeaderState {
   readonly db: Database
   readonly pool: Pool
 }
 
-/** The leadership in one epoch, as the work of the leader gets it. */
+/** The leadership in one epoch, as `lead` receives it. */
 export interface Leadership {
-  /** Counts the take-overs; higher than that of every earlier leader. */
+  /** Counts the takeovers. It is higher than the epoch of every earlier leader. */
   readonly epoch: number
-  /** How far the clock was set back since another server led last, in milliseconds. */
+  /** Milliseconds by which the database's clock was set back since the last leader renewed; 0 if it was not. */
   readonly clockBackMs: number
   readonly state: LeaderState
   /** Aborts when the leadership is lost, or when it was given up and the work has ended. */
   readonly signal: AbortSignal
 }
 
-/** The work of a leader. */
 export interface LeaderWork {
-  /** Ends the work. Called once, also after the leadership was lost; the server contends again when it has resolved. */
+  /**
+   * Ends the work. It is called once, also after the leadership was lost. The server contends again after it resolves.
+   */
   stop(): Promise<void>
 }
 
 export interface CampaignOptions extends Taker {
   readonly connection: PoolConfig
   readonly logger: Logger
-  /** Starts the work. When it rejects, the leadership is given up for a moment and tried again. */
+  /** Starts the work. If it rejects, the server gives the leadership up and contends again after a pause. */
   readonly lead: (leadership: Leadership) => Promise<LeaderWork>
   /** Called when this server could not lead, with the reason. */
   readonly onFailed?: (error: unknown) => void
 }
 
 export interface Campaign {
-  /** True from the moment at which the work has started until it begins to stop. */
+  /** True after the work has started, until it begins to stop. */
   isLeader(): boolean
-  /** Resolves when this server leads, or has seen that another one does. Rejects when it could not lead at first. */
+  /** Resolves when this server leads or has seen another leader. Rejects when this server cannot lead at first. */
   readonly ready: Promise<void>
   /** Ends the work and gives the leadership up, so that another server takes it at once. */
   stop(): Promise<void>
 }
 
 /**
- * Contends for the leadership from now on. One server of a database leads at a time; each time that one begins to lead,
- * it begins an epoch, and leaders of earlier epochs can write no more.
+ * Contends for the leadership until `stop`. One server of a database leads at a time. Each new leader begins an epoch,
+ * and leaders of earlier epochs can no longer write.
  */
 export function startCampaign(options: CampaignOptions): Campaign {
   const { connection, logger } = options
@@ -112,8 +113,8 @@ export function startCampaign(options: CampaignOptions): Campaign {
 }
 
 /**
- * Returns the function that is called with each attempt that did not get the lock. An older version holds it under
- * another name for its session; the campaign waits for it, and says so.
+ * Returns the handler of attempts that did not get the lock. A server of an older version holds the lock under another
+ * session name, so `session` is null. The campaign waits for that server, and reports it after `settleTimeoutMs`.
  */
 function refusals(ready: PromiseWithResolvers<void>, logger: Logger): (attempt: Attempt) => boolean {
   let olderSince: number | undefined
@@ -133,7 +134,7 @@ function refusals(ready: PromiseWithResolvers<void>, logger: Logger): (attempt: 
   }
 }
 
-/** Leads with the lock in hand until the leadership is lost or `stopping` aborts. Rejects when the work cannot start. */
+/** Leads with the lock until the leadership is lost or `stopping` aborts. Rejects when the work cannot start. */
 async function serve(
   session: LockSession,
   options: CampaignOptions,
@@ -157,7 +158,7 @@ async function serve(
   }
   const tenure = startTenure({ session, epoch, connection, logger, onLost })
   const database = openFencedDatabase({ ...connection, max: connectionBudget.leader.poolSize }, epoch, logger)
-  // A stop interrupts a start that is under way; afterwards it ends the work in order.
+  // A stop interrupts the start. After the start, it ends the work in order.
   const start = async () => {
     const interrupt = () => over.abort(stopping.reason)
     stopping.addEventListener('abort', interrupt)
@@ -175,7 +176,7 @@ async function serve(
     onLeading(!over.signal.aborted)
     await endedOrAborted(new Promise(() => undefined), AbortSignal.any([over.signal, stopping]))
   } catch (error) {
-    // After the leadership was lost every step fails. That says nothing about this server.
+    // After the leadership was lost, every step fails. Such an error says nothing about this server.
     if (!over.signal.aborted && !stopping.aborted) throw error
   } finally {
     onLeading(false)
@@ -183,7 +184,7 @@ async function serve(
   }
 }
 
-/** Ends the work before the lock is released, so that two leaders overlap only when one was lost. */
+/** Ends the work before it releases the lock, so two leaders overlap only when the older one lost its leadership. */
 async function stepDown(
   given: {
     readonly work: LeaderWork | undefined
@@ -197,7 +198,7 @@ async function stepDown(
   await work?.stop().catch((error: unknown) => logger.error({ err: error }, 'the work of the leader did not stop'))
   over.abort(new Error('the leadership was given up'))
   const closing = database.close().catch(() => undefined)
-  // A connection that is never returned must not keep the lock; the next leader ends it.
+  // A connection that never returns to the pool must not delay the release. The next leader ends that connection.
   await endedOrAborted(closing, AbortSignal.timeout(settleTimeoutMs))
   await tenure.release()
 }
@@ -219,8 +220,8 @@ export interface TenureOptions {
 }
 
 /**
- * Renews until `release` or until another server has begun an epoch. A lost connection (the database was restarted) does
- * not end the tenure: the lock is taken again, and the row decides.
+ * Renews until `release` or until another server has begun an epoch. A lost connection (the database was restarted)
+ * does not end the tenure: the server takes the lock again, and the epoch in the row decides.
  */
 function startTenure({ session, epoch, connection, logger, onLost }: TenureOptions): Tenure {
   const releasing = new AbortController()
@@ -277,7 +278,7 @@ function startTenure({ session, epoch, connection, logger, onLost }: TenureOptio
   }
 }
 
-/** Notes in the leadership's row that this epoch goes on, unless a later one has begun. */
+/** Updates the renewal time in the leadership row, unless a later epoch has begun. */
 async function renew(
   session: LockSession,
   epoch: number,
@@ -295,22 +296,21 @@ async function renew(
   }
 }
 
-/** The server that takes over, and the folder of its epochs. */
+/** The server that takes over, and the folder that records the epochs. */
 interface Taker {
   readonly server: { readonly id: string; readonly dataDirectory: string }
   readonly epochDirectory: string
 }
 
-/** The beginning of an epoch. */
 export interface EpochStart {
   readonly epoch: number
-  /** How far the database's clock has been set back since the last leader renewed, in milliseconds; 0 if it was not. */
+  /** As in `Leadership`. */
   readonly clockBackMs: number
 }
 
 /**
- * Begins the next epoch and returns it. It is higher than that of the database and of the folder, so that a database
- * restored from a backup does not bring an epoch back.
+ * Begins the next epoch. Its number is higher than the epochs in the database and in the folder, so no epoch is used
+ * twice, even after the database was restored from a backup.
  */
 async function beginEpoch(session: LockSession, { server, epochDirectory }: Taker): Promise<EpochStart> {
   const [last] = await session.query<{ ahead: number }>(
@@ -325,12 +325,15 @@ async function beginEpoch(session: LockSession, { server, epochDirectory }: Take
     [await recordedEpoch(epochDirectory), server.id, server.dataDirectory, conflictMs],
   )
   if (row === undefined) throw aloneError()
-  // From here on the session renews, once a second; no such write needs to wait for the disk.
+  // From here on the session only renews, once a second. These writes need not wait for the disk.
   await session.query('set synchronous_commit = off')
   return { epoch: Number(row.epoch), clockBackMs: Math.max(0, last?.ahead ?? 0) }
 }
 
-/** Makes every older leader harmless: its connections end, and nothing that it began outside the database continues. */
+/**
+ * Shuts out every older leader: its database connections end, and `EpochFence` refuses its effects outside the
+ * database. Then waits for the transactions of requests in progress.
+ */
 export async function fenceOff(pool: Pool, epoch: number, directory: string, signal: AbortSignal): Promise<void> {
   await recordEpoch(directory, epoch)
   await onceDatabaseIsBack(() => untilOlderSessionsEnd(pool, epoch, signal), signal)
@@ -346,9 +349,9 @@ async function untilOlderSessionsEnd(pool: Pool, epoch: number, signal: AbortSig
 }
 
 /**
- * Waits until the transactions of requests that are in progress have ended: PostgreSQL may still be working on the last
- * COMMIT of a killed server. A leader that read the state before that ended would remove resources that the committed
- * rows then refer to. Those that began later are announced to the leader like any other.
+ * Waits until the current transactions of requests have ended: PostgreSQL may still be working on the last COMMIT of a
+ * killed server. A leader that reads the state before this COMMIT ends would remove resources that the committed rows
+ * refer to. Later transactions notify the leader as usual.
  */
 async function untilRequestsEnd(pool: Pool, signal: AbortSignal): Promise<void> {
   const since = await pool.query<{ now: string }>('select clock_timestamp()::text as now')
@@ -364,22 +367,22 @@ async function untilRequestsEnd(pool: Pool, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** The classes of PostgreSQL's codes for a connection, for resources, and for an end by an operator or a stop. */
+/** PostgreSQL's error classes: 08 connection exception, 53 insufficient resources, 57 operator intervention. */
 const passing = /^(08|53|57)/
 
-/** True for an error of PostgreSQL that a later attempt may not meet. */
+/** True for a temporary error of PostgreSQL: a later attempt may succeed. */
 function isPassing(error: unknown): boolean {
   return error instanceof DatabaseError && passing.test(error.code ?? '')
 }
 
-/** Runs work on the database until it succeeds, also while the database is away. Rejects with what cannot succeed. */
+/** Repeats work on the database until it succeeds. Rejects with errors that a retry cannot fix. */
 export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     signal.throwIfAborted()
     try {
       return await work()
     } catch (error) {
-      // Every other error than PostgreSQL's own is one of the connection.
+      // Any error other than a `DatabaseError` comes from the connection.
       if (signal.aborted || (error instanceof DatabaseError && !isPassing(error))) throw error
       await sleepUntilAborted(pollMs, signal)
     }

@@ -3,42 +3,42 @@ import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { endedOrAborted } from '../abort.ts'
 
 /**
- * `fairsrv1` in ASCII, as the 64-bit key of an advisory lock. Versions without followers use the same one, so that none
- * of them works beside a leader.
+ * The 64-bit key of the advisory lock: `fairsrv1` in ASCII. Older versions, which have no followers, use the same key,
+ * so they never work beside a leader.
  */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
-/** The name of the sessions that contend for the lock. Only one of this name is ended when its server is silent. */
+/** The name of the sessions that contend for the lock. Only sessions with this name are ended when they are silent. */
 const sessionName = 'fairlead leadership'
 const channel = 'fairlead_leadership'
 
 /** One attempt to take the lock. */
 export interface Attempt {
   readonly taken: boolean
-  /** The newest epoch. It may have been counted up meanwhile, so a decision on it needs a guarded write. */
+  /** The newest epoch. It may have risen since the attempt, so a decision on it needs a conditional write. */
   readonly epoch: number
-  /** The server that leads, or led last; `null` when that gave the leadership up. */
+  /** The id of the current or last leader; `null` after this leader gave the leadership up. */
   readonly holder: string | null
   /** True when the leader has not renewed in time, by the database's clock. */
   readonly silent: boolean
-  /** The time of the last renewal. It is only compared with others, because the database's clock may be set. */
+  /** The time of the last renewal, only to be compared for equality, because the database's clock may be set. */
   readonly renewed: string
-  /** The session that holds the lock. */
+  /** The session that holds the lock; `null` if no session with the name `sessionName` does. */
   readonly session: string | null
 }
 
-/** A connection of its own that holds the lock, or contends for it. It runs one query at a time. */
+/** A dedicated connection that holds the lock or contends for it. It runs one query at a time. */
 export interface LockSession {
   isEnded(): boolean
   tryLock(): Promise<Attempt>
-  /** Ends another session, as `tryLock` named it. */
+  /** Ends another session, given as in `Attempt`. */
   end(session: string): Promise<void>
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
-  /** Releases the lock; the contenders hear of it. */
+  /** Releases the lock and notifies the contenders. */
   unlock(): Promise<void>
   /** Resolves after `ms`, or earlier: on news about the lock, at the end of the connection, or when `signal` aborts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
-  /** Closes the connection, and with it gives up the lock. Resolves also when the database does not answer. */
+  /** Closes the connection, which releases the lock. Resolves even if the database does not answer. */
   close(): Promise<void>
 }
 
@@ -59,7 +59,7 @@ async function openLockSession(connection: ClientConfig): Promise<LockSession> {
   const session = createLockSession(client)
   try {
     await client.connect()
-    // Set by a statement, because a name in DATABASE_URL would replace one in the settings of the connection.
+    // A statement sets the name, because a name in DATABASE_URL overrides a connection option.
     await client.query(`set application_name = '${sessionName}'`)
     await client.query(`listen ${channel}`)
     return session
@@ -69,7 +69,7 @@ async function openLockSession(connection: ClientConfig): Promise<LockSession> {
   }
 }
 
-/** @param client not connected yet, so that nothing that it reports is missed */
+/** @param client not connected yet, so that no event is missed */
 function createLockSession(client: Client): LockSession {
   let ended = false
   const end = Promise.withResolvers<void>()
@@ -105,7 +105,7 @@ function createLockSession(client: Client): LockSession {
       try {
         return (await client.query<Row>(text, [...values])).rows
       } catch (error) {
-        // Without an answer in time, a later query would wait for the one before.
+        // After a timeout, every later query would wait behind the unanswered query.
         if (!(error instanceof DatabaseError)) ended = true
         throw error
       }
@@ -125,7 +125,7 @@ function createLockSession(client: Client): LockSession {
   return session
 }
 
-/** Ends the connection as the protocol asks; cuts it when the database does not answer in time. */
+/** Ends the connection by the protocol. Destroys the socket when the database does not answer in time. */
 async function closeClient(client: Client): Promise<void> {
   const over = new AbortController()
   const closed = client.end().catch(() => undefined)
@@ -146,9 +146,9 @@ export interface Contest {
 }
 
 /**
- * Contends for the lock until it is won, also while the database is away for some time. The session of a leader that has
- * not renewed for `silentMs`, by the clock of this process, is ended. Returns the session that holds the lock; `null` when
- * `onRefused` or `signal` ended the contest.
+ * Contends for the lock until this server wins it, also while the database is unavailable. Ends the session of a
+ * leader that has not renewed for `silentMs` by the clock of this process. Returns the session that holds the lock;
+ * `null` when `onRefused` or `signal` ended the contest.
  */
 export async function winLock(contest: Contest, signal: AbortSignal): Promise<LockSession | null> {
   while (!signal.aborted) {
@@ -191,15 +191,15 @@ async function contend(
 }
 
 /*
- * The times of leadership, in milliseconds. Together they give a leader that was killed a successor at the next poll, and
- * one that was stopped a successor within five seconds: 3 s until it counts as silent, and two polls.
+ * The times of leadership, in milliseconds. A killed leader gets a successor at the next poll. A paused leader gets a
+ * successor within five seconds: 3 s until it counts as silent, and two polls.
  */
 
 /** How often the leader renews its row. */
 export const renewMs = 1_000
-/** A leader that has not renewed for so long is silent: others that have watched it may end its session. */
+/** A leader that has not renewed for this long is silent: a contender that watched it may end its session. */
 export const silentMs = 3_000
-/** How often the others try to take the lock. They also hear at once when a leader gives it up. */
+/** How often contenders try to take the lock. They are also notified at once when a leader releases it. */
 export const pollMs = 250
 /** How long a server waits before it contends again when it could not lead, or cannot reach the database. */
 export const afterFailureMs = 2_000

@@ -5,16 +5,16 @@ import type { Logger } from '../logger.ts'
 import { startPeriodic } from '../periodic.ts'
 import { pollMs } from './lock.ts'
 
-/** A server, as others see it. */
+/** A server, as other servers see it. */
 export interface ServerIdentity {
-  /** A new one for each process. */
+  /** New for each process. */
   readonly id: string
   readonly version: string
-  /** The name of the newest migration that it knows. */
+  /** The name of the newest migration that the server knows. */
   readonly schema: string
   readonly host: string
   readonly pid: number
-  /** Its URL. */
+  /** The URL of the server. */
   readonly address: string
   /** The id of its data directory, which servers that work together share. */
   readonly dataDirectory: string
@@ -35,18 +35,18 @@ type ServersTables = {
   }
 }
 
-/** How often a server says that it lives. */
+/** How often a server updates its `seen_at`. */
 const refreshMs = 2_000
-/** A server that was seen in this time may live, and keeps servers with another data directory away. */
+/** A server that was seen within this time counts as live, so no server with another data directory may start. */
 export const conflictMs = 10_000
-/** A server that was not seen for so long is forgotten. */
+/** The row of a server that was not seen for this long is deleted. */
 const forgetMs = 30_000
 
 const ago = (ms: number) => sql<Date>`clock_timestamp() - make_interval(secs => ${ms / 1000}::float8)`
-/** A time in the future is from before the clock was set back, and says as little as one that is long ago. */
+/** A later `seen_at` dates from before the clock was set back, and is as meaningless as a very old `seen_at`. */
 const later = (ms: number) => sql<Date>`clock_timestamp() + make_interval(secs => ${ms / 1000}::float8)`
 
-/** The reason why this server cannot work beside those of another data directory. */
+/** The error of a server that cannot start beside a server with another data directory. */
 export function aloneError(): Error {
   return new Error(
     'Another Fairlead server with another data directory is running on this database. Apps, files and logs are in the ' +
@@ -59,15 +59,18 @@ export interface RegistrationOptions {
   readonly db: Database
   readonly server: ServerIdentity
   readonly logger: Logger
-  /** Aborts a registration that is under way. */
+  /** Aborts a registration that is in progress. */
   readonly signal: AbortSignal
-  /** Called when this server was stopped so long that others took it for dead, and one with another data directory began. */
+  /**
+   * Called when this server was paused for so long that it counted as dead, and a server with another data directory
+   * started.
+   */
   readonly onConflict: (error: Error) => void
 }
 
 /**
- * Registers a server as live, until `stop`. Rejects when a live server works with another data directory; one that was
- * just killed is waited for.
+ * Registers a server as live, until `stop`. Rejects when a live server has another data directory. Waits until a
+ * server that was just killed no longer counts as live.
  */
 export async function registerServer(options: RegistrationOptions): Promise<{ stop(): Promise<void> }> {
   const { server, logger, onConflict } = options
@@ -97,8 +100,8 @@ export async function registerServer(options: RegistrationOptions): Promise<{ st
 }
 
 /**
- * The signs of life of a server that was killed stop, so it is given the time until its last one is old; any newer one
- * shows that it lives.
+ * A killed server no longer updates its `seen_at`. So this waits until the last `seen_at` of the other server is old,
+ * and rejects when it sees a newer value, which shows that the other server is live.
  */
 async function registerWhenAlone({ db, server, signal }: RegistrationOptions): Promise<void> {
   const until = performance.now() + conflictMs + refreshMs
@@ -113,7 +116,7 @@ async function registerWhenAlone({ db, server, signal }: RegistrationOptions): P
   }
 }
 
-/** Registers a server unless one with another data directory lives; returns the last sign of life of such a one. */
+/** Registers a server and returns null; or returns the last `seen_at` of a live server with another data directory. */
 function register(database: Database, server: ServerIdentity): Promise<string | null> {
   return database.transaction().execute(async (trx) => {
     await lockByName(trx, 'servers')
@@ -131,7 +134,7 @@ function register(database: Database, server: ServerIdentity): Promise<string | 
   })
 }
 
-/** Returns the last sign of life of servers and leader with another data directory; `null` when there is none. */
+/** Returns the last sign of life of any server or leader with another data directory; `null` when there is none. */
 async function lastSignOfOthers(database: Transaction, dataDirectory: string): Promise<string | null> {
   const { rows } = await sql<{ sign: string | null }>`
     select max(sign)::text as sign from (

@@ -1,11 +1,11 @@
-/** The times of a process: the clock, which may be set, and one that only goes forward. In milliseconds. */
+/** The clocks of a process, in milliseconds: the wall clock, which may be set, and a clock that only goes forward. */
 export interface Clocks {
   readonly wall: () => number
   readonly monotonic: () => number
 }
 
 export interface ClockWatchOptions {
-  /** Called with the milliseconds by which the clock was set back. A rejection is tried again with the next look. */
+  /** Called with the milliseconds by which the clock was set back. After a rejection, the next check calls it again. */
   readonly onBack: (ms: number) => Promise<void>
   readonly onError: (error: unknown) => void
   readonly clocks?: Clocks
@@ -14,13 +14,13 @@ export interface ClockWatchOptions {
 
 const processClocks: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() }
 
-/** A clock that is corrected gradually moves by less than a thousandth. */
+/** Smaller steps are ignored: a gradual correction moves the clock by less than a thousandth. */
 const leastMs = 1_000
 
 /**
- * Watches whether the clock is set back, so that what waits for a time does not wait longer than it was to.
+ * Detects that the clock was set back, so that work that waits for a time does not wait too long.
  *
- * @param backMs how far it was set back already, which `onBack` is called with first
+ * @param backMs milliseconds by which the clock was set back before; `onBack` is called with them first
  */
 export function watchClock(options: ClockWatchOptions, backMs = 0): { stop(): Promise<void> } {
   const { onBack, onError, clocks = processClocks, everyMs = 1_000 } = options

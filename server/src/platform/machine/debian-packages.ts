@@ -13,8 +13,9 @@ const packages = z
 const names = packages.map((each) => each.package).join(' ')
 
 /**
- * Returns the command that installs all of them. Debian's package of Caddy starts a service, which would take the ports of the edge; where Caddy
- * is installed already, its service may be the operator's own.
+ * Returns the command that installs all packages. Debian's Caddy package starts a service that would take the ports of
+ * the edge, so the command disables this service. If Caddy was installed before, its service may belong to the operator
+ * and stays.
  */
 export function installEverything(hasCaddy = existsSync('/usr/bin/caddy')): string {
   const install = `apt-get install --yes --no-install-recommends ${names}`

@@ -1,6 +1,6 @@
 /**
- * The result of one check. `broken`: the server cannot run; `missing`: it runs with the restriction that `cost` describes;
- * `absent`: something that only some apps need is not there.
+ * The result of a check. `broken`: the server cannot run; `missing`: it runs with the restriction that `cost`
+ * describes; `absent`: something that only some apps need is not there.
  */
 export interface Finding {
   readonly subject: string

@@ -3,32 +3,33 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 /**
- * Node's HTTP, for all of the server: an `import` of `node:http` reads each of its exports, and reading its `WebSocket` loads
- * Node's whole client for the web, which takes 14 MB of memory in every process. Types may be imported from `node:http`.
+ * Node's HTTP for the whole server. An `import` of `node:http` reads each of its exports, and reading `WebSocket` loads
+ * Node's whole web client, which takes 14 MB of memory in every process. Types may be imported from `node:http`.
  */
 export const { createServer, request, ServerResponse, STATUS_CODES } = process.getBuiltinModule('node:http')
 const { IncomingMessage } = process.getBuiltinModule('node:http')
 
 /** Pieces below this size are joined. */
 const smallBytes = 4_096
-/** The small pieces that may come by a connection at once, and the bytes that there must be for each further one. */
+/** The small pieces that a connection may bring at once, and the bytes that pay for each further piece. */
 const burstPieces = 200
 const bytesPerPiece = 64
 
-/** The error of a body that comes in too many pieces, for its readers. */
+/** The error that readers of a body get when it comes in too many pieces. */
 export class TooManyPieces extends Error {
   override readonly name = 'TooManyPieces'
   override readonly message = 'comes in too many small chunks; send larger ones'
 }
 
 /**
- * A request, for `createServer`, whose body comes in few pieces: those that arrive together are joined. A client may send each byte as a
- * chunk of its own (RFC 9112, section 7.1), and every piece costs the readers of bodies as much time and memory as thousands of bytes.
+ * A request for `createServer` that joins the pieces of its body that arrive together. A client may send each byte as a
+ * separate chunk (RFC 9112, section 7.1), and every piece costs the readers of bodies as much time and memory as
+ * thousands of bytes.
  *
- * Node itself takes a thousand times as long for such a byte, and goes through ten thousand of them without a break. So a connection may
- * bring only a burst of small pieces, and a further one for each millisecond that passes: slow clients are read to the end. Any other body
- * fails with `TooManyPieces` at the piece that is too many. The connection stays, for the answer, and the server tells of it by a
- * `clientError` for which `isPaused` is true.
+ * Node itself takes a thousand times as long for such a byte, and processes ten thousand of them without a break. So a
+ * connection may bring only a burst of small pieces, and one more piece for each millisecond that passes: slow clients
+ * are read to the end. Any other body fails with `TooManyPieces` at the first excess piece. The connection stays open
+ * for the answer, and the server emits a `clientError` for which `isPaused` is true.
  */
 export class JoinedMessage extends IncomingMessage {
   #small: Buffer[] = []
@@ -36,7 +37,7 @@ export class JoinedMessage extends IncomingMessage {
   #isRefused = false
 
   override push(piece: Buffer | null): boolean {
-    // Node reads on, and then tells that its parser is paused.
+    // True lets Node read on; then it reports that its parser is paused.
     if (this.destroyed) return true
     if (piece === null || piece.length >= smallBytes) {
       this.#flush()
@@ -46,14 +47,16 @@ export class JoinedMessage extends IncomingMessage {
       this.#refuse()
       return true
     }
-    // Node comes here for each chunk of all that it has received.
+    // Node calls this for each received chunk before it returns to the event loop, where the pieces are joined.
     if (this.#small.length === 0) setImmediate(() => this.#flush())
     this.#small.push(piece)
     this.#smallBytes += piece.length
     return this.readableLength + this.#smallBytes < this.readableHighWaterMark
   }
 
-  /** Node calls this when nobody has read the body of an answered request, and would then read it without a count of its pieces. */
+  /**
+   * Node calls this when nobody has read the body of an answered request. Node's version would not count the pieces.
+   */
   _dump(): void {
     this.resume()
   }
@@ -73,7 +76,7 @@ export class JoinedMessage extends IncomingMessage {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    // Node would end the connection.
+    // Node's version would end the connection.
     if (!this.#isRefused) super._destroy(error, done)
     else done(this.listenerCount('error') > 0 ? error : null)
   }
@@ -82,7 +85,7 @@ export class JoinedMessage extends IncomingMessage {
 /** The small pieces that each connection may bring now. */
 const allowances = new WeakMap<Socket, { pieces: number; at: number }>()
 
-/** Counts a small piece; false for one too many. */
+/** Counts a small piece; returns false for an excess piece. */
 function takePiece(socket: Socket, bytes: number): boolean {
   const allowance = allowances.get(socket) ?? { pieces: burstPieces, at: performance.now() }
   allowances.set(socket, allowance)
@@ -94,18 +97,18 @@ function takePiece(socket: Socket, bytes: number): boolean {
 
 const kinds = ['kOnMessageBegin', 'kOnHeaders', 'kOnHeadersComplete', 'kOnBody', 'kOnMessageComplete'] as const
 
-/** The parts of Node's parser that are used here. No documentation has them. */
+/** The undocumented parts of Node's parser that are used here. */
 interface Parser {
   readonly constructor: Readonly<Record<(typeof kinds)[number], number>>
-  /** The functions that it calls, by their kind. */
+  /** The callbacks of the parser, by kind. */
   [kind: number]: unknown
   pause(): void
 }
 
 /**
- * Ignores what is left of the bytes that Node's parser goes through now. The server tells of it by a `clientError` for which `isPaused` is
- * true. The parser could be paused alone, but heeds that only once it has gone through all that it has received, ten thousand chunks
- * or two thousand requests. So there is no function left that it could call for each.
+ * Ignores the rest of the bytes that Node's parser is processing. The server then emits a `clientError` for which
+ * `isPaused` is true. A pause alone is not enough: the parser pauses only after all received bytes, which may be ten
+ * thousand chunks or two thousand requests. So this also removes the callbacks that the parser would call for each.
  */
 export function ignoreReceived(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: Parser }
@@ -119,10 +122,13 @@ export function ignoreReceived(socket: Socket): void {
   })
 }
 
-/** True for the error of a connection of which `ignoreReceived` has ignored something. */
+/** True for the error of a connection after `ignoreReceived`. */
 export const isPaused = (error: { readonly code?: string }): boolean => error.code === 'HPE_PAUSED'
 
-/** Reads what comes by a connection, a little in each turn, and does nothing with it: a client that still sends gets its answer. */
+/**
+ * Reads and discards all input, a little in each turn of the event loop, so that a client that still sends gets its
+ * answer.
+ */
 export function discardAll(socket: Duplex): void {
   socket.removeAllListeners('data')
   socket.on('data', () => {
@@ -132,8 +138,11 @@ export function discardAll(socket: Duplex): void {
   socket.resume()
 }
 
-/** Lets a server answer clients that end their side after the request, such as `nc -N`, which Node cuts otherwise. */
+/**
+ * Lets a server answer clients that end their side after the request, such as `nc -N`. Node disconnects them by
+ * default.
+ */
 export function acceptHalfClosed(server: Server): void {
-  // Node has had this property since version 0.1.90, and no documentation of it.
+  // Node has had this undocumented property since version 0.1.90.
   Object.assign(server, { httpAllowHalfOpen: true })
 }

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 
 /**
- * Keeps a socket readable after a write has failed. Node destroys the socket instead, and with it an answer that has arrived:
- * a server that refuses an upload closes the connection after its answer, while the rest of the upload is being written.
- * A failed write counts as done. What the peer has sent is read, and then its end or the error.
+ * Keeps a socket readable after a write has failed. Node instead destroys the socket and an answer that has arrived: a
+ * server that refuses an upload closes the connection after its answer, while the rest of the upload is being written.
+ * A failed write counts as done. The socket delivers all that the peer has sent, and then the end or the error.
  *
  * @returns a function that tells if a write has failed
  */
@@ -23,8 +23,8 @@ export function readLastBytes(socket: Socket): () => boolean {
     }
   socket._write = (chunk, encoding, done) => write.call(socket, chunk, encoding, tolerate(done))
   socket._writev = (chunks, done) => writev?.call(socket, chunks, tolerate(done))
-  // The write has taken the error from the kernel, which reports an end to the next read. With EPIPE it is the end that the
-  // peer sent before the reset; with every other error the peer has sent no end.
+  // The write has taken the error from the kernel, which reports an end to the next read. With EPIPE, the peer sent the
+  // end before the reset; with every other error, the peer has sent no end.
   socket.on('end', () => {
     if (failure === null || failure.code === 'EPIPE') return
     socket.emit('error', failure)

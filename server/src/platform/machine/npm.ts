@@ -4,12 +4,12 @@ import { startProcess } from '../processes.ts'
 import { lastLines } from './last-lines.ts'
 
 const keptCharacters = 20_000
-/** More than the list of the versions of any package. */
+/** More than the list of versions of any package. */
 const mostOutput = 1_000_000
 
 export interface NpmRun {
   readonly folder: string
-  /** The command of npm and what it works on; the flags that every run needs are added. */
+  /** The npm command and its arguments. `askNpm` adds the flags that every run needs. */
   readonly args: readonly [command: string, ...string[]]
   /** The whole environment, with this machine's settings for the registry. */
   readonly environment: Readonly<Record<string, string>>
@@ -17,8 +17,8 @@ export interface NpmRun {
 }
 
 /**
- * Runs the npm that the server depends on, in `folder`. Resolves with null when it has succeeded, otherwise with the last
- * lines of its errors. Rejects when it cannot be started, or `signal` aborts.
+ * Runs the npm that the server depends on, in `folder`. Resolves with null on success, otherwise with the last lines of
+ * npm's errors. Rejects when npm cannot be started, or `signal` aborts.
  */
 export async function runNpm(run: NpmRun): Promise<string | null> {
   const result = await askNpm(run)
@@ -27,7 +27,7 @@ export async function runNpm(run: NpmRun): Promise<string | null> {
 
 export type NpmAnswer =
   | { readonly ok: true; readonly output: string }
-  /** With the last lines of its errors, and its code for the first, such as E404. */
+  /** `errors` holds the last lines of npm's errors; `code` is npm's code for the first error, such as E404. */
   | { readonly ok: false; readonly errors: string; readonly code: string | undefined }
 
 /** Runs npm as `runNpm` does, and returns what it prints. */

@@ -2,8 +2,8 @@ import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
 
 /**
- * The files of this package. All modules find them by these functions: a module is a source, or a part of a bundle in
- * `dist/programs`, so that its own place says nothing of its neighbours.
+ * The files of this package. All modules find them with these functions: a module is a source, or a part of a bundle in
+ * `dist/programs`, so its path does not tell where other files are.
  */
 
 const manifest = findPackageJSON(import.meta.url)
@@ -18,6 +18,6 @@ export const assetFile = (path: string): string => join(ownRoot, 'assets', path)
 /** Returns the path of a file or folder that the build has made, whether this module itself was built or not. */
 export const builtFile = (path: string): string => join(ownRoot, 'dist', path)
 
-/** Returns the path of a program that the server starts as a process of its own: a bundle that `scripts/build.ts` has made. */
+/** Returns the path of a program that the server starts as a separate process: a bundle from `scripts/build.ts`. */
 export const programFile = (name: 'enter' | 'gateway' | 'planner' | 'terminal'): string =>
   builtFile(`programs/${name}.mjs`)

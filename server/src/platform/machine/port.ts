@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Listens on an address of this machine for a moment; returns the error when that is not possible, `null` otherwise. */
+/** Listens on an address of this machine for a moment; returns the error when it cannot, `null` otherwise. */
 export async function listenAndClose(port: number, host: string): Promise<NodeJS.ErrnoException | null> {
   const server = createServer()
   const listening = once(server, 'listening')
@@ -16,7 +16,7 @@ export async function listenAndClose(port: number, host: string): Promise<NodeJS
   return null
 }
 
-/** True when this process could listen on this port: it may, and no other program does. */
+/** True when this process may listen on this port and no other program does. */
 export async function isPortFree(port: number, host: string): Promise<boolean> {
   return (await listenAndClose(port, host)) === null
 }

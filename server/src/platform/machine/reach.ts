@@ -42,8 +42,8 @@ export function mayAccess({ uid, gid, mode }: Permissions, user: OsUser, bits: n
 }
 
 /**
- * Resolves to true when `user` can read the file or the whole tree at the real path of `path`: every parent folder can be
- * entered, every file read, every executable executed. Always true for `null`, the user of the server.
+ * Resolves to true when `user` can read the file or the whole tree at the real path of `path`: can enter every parent
+ * folder, read every file, and execute every executable. Always true for `null`, the user of the server.
  * Rejects when `path` does not exist.
  */
 export async function isReachable(path: string, user: OsUser | null): Promise<boolean> {
@@ -52,7 +52,7 @@ export async function isReachable(path: string, user: OsUser | null): Promise<bo
   if ((await firstClosedFolder(dirname(root), user)) !== null) return false
 
   const outside: string[] = []
-  // At once, because thousands of calls one by one take a tenth of a server's start.
+  // Synchronous, because thousands of asynchronous calls take a tenth of a server's start.
   const isReadable = (entry: string): boolean => {
     const info = lstatSync(entry)
     if (info.isSymbolicLink()) {
@@ -79,7 +79,7 @@ function targetOf(link: string): string | null {
 
 /**
  * Checks that `user` can enter `directory`, or the deepest folder above it that exists already.
- * Rejects with an error that names the folder that cannot be entered, and another place.
+ * Rejects with an error that names the folder that cannot be entered, and suggests another place.
  */
 export async function assertReachable(directory: string, user: OsUser | null): Promise<void> {
   if (user === null) return
@@ -94,7 +94,7 @@ export async function assertReachable(directory: string, user: OsUser | null): P
   )
 }
 
-/** Creates a folder and its missing parents with mode 0711, whatever the umask is, so that other users may pass through. */
+/** Creates a folder and its missing parents with mode 0711 whatever the umask, so that other users may pass through. */
 export async function makePassableDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o711 })
   if (first === undefined) return
@@ -103,7 +103,7 @@ export async function makePassableDirectory(path: string): Promise<void> {
 
 /**
  * Returns a path with the content of `source` (a file or a tree) that `user` can read and execute: the real path of the
- * source where possible, otherwise the copy at `copyTo`, which is made when it does not exist yet.
+ * source where possible, otherwise the copy at `copyTo`. Makes the copy if it does not exist yet.
  * The name of `copyTo` must identify the content (by version or hash), because an existing copy is reused unchanged.
  */
 export async function reachableCopy(options: {
@@ -119,14 +119,14 @@ export async function reachableCopy(options: {
 }
 
 /**
- * Copies a file or a tree to `copyTo` unless that exists, readable for everybody. The copy appears complete or not at all:
- * it is made under a temporary name, flushed to the disk, completed by `finish`, and renamed.
+ * Copies a file or a tree to `copyTo` unless `copyTo` exists. Everybody can read the copy. It appears complete or not
+ * at all: it is made under a temporary name, flushed to the disk, completed by `finish`, and renamed.
  */
 export async function copyOnce(options: {
   readonly source: string
   readonly copyTo: string
   readonly finish?: (copy: string) => Promise<void>
-  /** False for files of their own where others could be linked. */
+  /** False copies each file, and never makes a hard link. */
   readonly mayLink?: boolean
 }): Promise<void> {
   const { source, copyTo, finish, mayLink = true } = options
@@ -170,7 +170,10 @@ async function copyTree(source: string, target: string, mayLink: boolean): Promi
   }
 }
 
-/** Resolves to false when no link is possible: across file systems, without support for links, or for files of others. */
+/**
+ * Resolves to false when no link is possible: across file systems, without support for links, or for other users'
+ * files.
+ */
 async function linked(source: string, target: string): Promise<boolean> {
   return link(source, target).then(
     () => true,
@@ -178,7 +181,7 @@ async function linked(source: string, target: string): Promise<boolean> {
   )
 }
 
-/** Removes copies that a crash left incomplete. Younger ones may still be in progress in another process. */
+/** Removes copies that a crash left incomplete. Younger copies may still be in progress in another process. */
 async function removeLeftovers(copyTo: string): Promise<void> {
   const folder = dirname(copyTo)
   const names = (await readdir(folder)).filter(
@@ -191,7 +194,7 @@ async function removeLeftovers(copyTo: string): Promise<void> {
   }
 }
 
-/** Like `firstClosedFolder`, but a server that starts at the same time gets a moment to open a folder that it has just made. */
+/** Like `firstClosedFolder`, but gives another starting server a moment to open a folder that it has just made. */
 async function lastingClosedFolder(folder: string, user: OsUser): Promise<string | null> {
   for (;;) {
     const closed = await firstClosedFolder(folder, user)

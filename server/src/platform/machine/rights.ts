@@ -3,13 +3,13 @@ import type { OsUser } from '../users.ts'
 /** An unprivileged user, for a program that root starts. */
 export interface LesserUser {
   readonly user: OsUser
-  /** util-linux's program that gives up the rights of root. */
+  /** The path of util-linux's `setpriv`, which gives up the rights of root. */
   readonly setpriv: string
-  /** True when the program must listen on ports below 1024: it keeps that one right. */
+  /** True when the program must listen on ports below 1024, and keeps the right to do so. */
   readonly hasLowPorts: boolean
 }
 
-/** Returns the command line before a program that gives up all rights of root but that to low ports, where it is needed. */
+/** Returns the start of a command line. The program after it has no rights of root, except for low ports if needed. */
 export function giveUpRights({ user, setpriv, hasLowPorts }: LesserUser): string[] {
   const kept = hasLowPorts ? '-all,+net_bind_service' : '-all'
   const sets = ['inh-caps', 'ambient-caps', 'bounding-set'].map((set) => `--${set}=${kept}`)

@@ -10,14 +10,14 @@ function longestSocketPath(platform: string): number {
 }
 
 /**
- * Returns the folder for a Unix socket: `folder`, or, when the socket's address would be too long for the system there, a
- * folder in the temporary directory named by a hash of `owner`. Throws when both are too long.
+ * Returns the folder for a Unix socket: `folder`, or, when the socket's address would be too long there, a folder in
+ * the temporary directory named by a hash of `owner`. Throws when both addresses are too long.
  */
 export function chooseSocketFolder(options: {
   readonly folder: string
   /** The longest name of a socket in the folder. */
   readonly name: string
-  /** A path that nobody else has. */
+  /** A unique path, whose hash names a folder in the temporary directory. */
   readonly owner: string
   readonly temporary?: string
   readonly platform?: string
@@ -36,8 +36,8 @@ export function chooseSocketFolder(options: {
 }
 
 /**
- * Creates a 0700 folder that belongs to `user`. An existing one must be exactly that, no link and no other user's: in the
- * temporary directory any user could have created it to listen in the server's place.
+ * Creates a 0700 folder that belongs to `user`. An existing folder must have this mode and owner and must not be a
+ * link: in the temporary directory any user could have created it to listen in the server's place.
  */
 export async function makePrivateDirectory(path: string, user: OsUser | null): Promise<void> {
   const self = process.getuid?.()
@@ -55,8 +55,8 @@ export async function makePrivateDirectory(path: string, user: OsUser | null): P
 }
 
 /**
- * Returns false when nothing is at the path. Rejects when it is not a private folder of this process's user, or of `user`:
- * another one could listen in there in the place of the one that is looked for.
+ * Returns false when nothing is at the path. Rejects when it is not a private folder of this process's user or of
+ * `user`: another user could listen there in place of the expected program.
  */
 export async function isPrivateDirectory(path: string, user: OsUser | null): Promise<boolean> {
   const found = await examine(path).catch((error: NodeJS.ErrnoException) => {

@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-/** More than all places of the programs that errors ever come from. */
+/** More than the number of places from which errors ever come. */
 const mostPlaces = 10_000
 
 /**
- * Lets the stack traces of this process name lines of the sources, by the source maps beside the programs. A map is read when a
- * trace first names a place of its file, and is not kept, but the place is: Node's own support reads all maps at the
- * start, which takes a fifth of a second, and keeps them.
+ * Lets the stack traces of this process name lines of the sources, by the source maps beside the programs. It reads a
+ * map when a trace first names a place in its file, and keeps only the place. Node's built-in support reads all maps at
+ * the start, which takes a fifth of a second, and keeps them.
  */
 export function nameSourceLines(): void {
   const places = new Map<string, string>()
@@ -26,7 +26,7 @@ export function nameSourceLines(): void {
   }
 }
 
-/** As `Error.prototype.toString` says it; an error may have fields that throw. */
+/** Calls `Error.prototype.toString`. An error may have fields that throw. */
 function nameOf(error: unknown): string {
   try {
     return Error.prototype.toString.call(error)
@@ -45,7 +45,7 @@ interface Place {
 function sourceOf({ file, line, column }: Place, maps: Map<string, SourceMap | null>): string | undefined {
   const map = maps.has(file) ? maps.get(file) : readMap(file)
   maps.set(file, map ?? null)
-  // It counts from 0.
+  // `findEntry` counts from 0.
   const entry = map?.findEntry(line - 1, column - 1)
   if (entry === undefined || !('originalSource' in entry)) return undefined
   const source = fileURLToPath(new URL(entry.originalSource, file))

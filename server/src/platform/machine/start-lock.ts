@@ -14,13 +14,13 @@ interface Owner {
 export type Release = () => Promise<void>
 
 /**
- * Takes a lock on starting a program that outlives this process, until the program holds a lock or a socket of its own.
- * Returns null when another living process has it; the caller tries again later.
+ * Takes a lock on starting a program that outlives this process, until the program itself holds a lock or a socket.
+ * Returns null when another live process has the lock; the caller tries again later.
  *
- * Each owner has a file of its own: `path` and a number, one more than that of the owner before. The file with the highest number
- * tells who has the lock, until it is empty or its owner (a pid and its start time) is gone. It is never removed or renamed, so a
- * contender that looked at an earlier one, however long ago, takes nothing from a later owner. A hard link makes a file appear
- * together with its content, and for one contender only.
+ * Each owner has a file: `path` and a number that is one more than the number of the previous owner. The file with the
+ * highest number names the owner of the lock, until the file is empty or its owner (a pid and its start time) is gone.
+ * This file is never removed or renamed, so a contender that read an earlier file, however long ago, takes nothing from
+ * a later owner. A hard link makes a file appear together with its content, and for only one contender.
  */
 export async function tryStartLock(path: string): Promise<Release | null> {
   const self = await inspectProcess(process.pid)
@@ -31,7 +31,7 @@ export async function tryStartLock(path: string): Promise<Release | null> {
   const number = (last ?? 0) + 1
   const own = fileOf(path, number)
   if (!(await linkNew(path, own, owner))) return null
-  // Owners remove earlier files. A contender that has seen one of them makes a file that does not count.
+  // Owners remove earlier files. A contender that has seen an earlier file makes a file that does not count.
   if ((await lastNumber(path)) !== number) {
     await rm(own, { force: true })
     return null
@@ -42,7 +42,7 @@ export async function tryStartLock(path: string): Promise<Release | null> {
   }
 }
 
-/** The file of an owner. Owners of earlier versions had one without a number, which counts as 0. */
+/** The file of an owner. Owners of earlier versions had a file without a number, which counts as 0. */
 const fileOf = (path: string, number: number): string => (number === 0 ? path : `${path}.${number}`)
 
 /** Returns the number of an owner's file; null for other files. */
@@ -74,7 +74,7 @@ async function linkNew(path: string, own: string, owner: Owner): Promise<boolean
   }
 }
 
-/** Removes the files of earlier owners, and of contenders that ended before they could link theirs. A living contender tries again. */
+/** Removes the files of earlier owners, and the `.new` files of dead contenders. A live contender tries again. */
 async function removeEarlier(path: string, number: number): Promise<void> {
   const folder = dirname(path)
   for (const name of await readdir(folder)) {
@@ -93,7 +93,7 @@ async function ownerLives(content: string): Promise<boolean> {
     const info = await inspectProcess(owner.pid)
     return info !== null && info.startedAt === owner.startedAt
   } catch (error) {
-    // It was released, or a power failure has left the file without its content.
+    // The lock was released, or a power failure has left the file without its content.
     if (error instanceof SyntaxError) return false
     throw error
   }

@@ -38,8 +38,8 @@ import { superseded } from './steps/0020-0039/0036-superseded.ts'
 import { databaseLogins } from './steps/0020-0039/0037-database-logins.ts'
 
 /**
- * All steps of the schema, applied in the order of their names. A released one is never edited. `oldestServer` of a step says
- * who can work on the schema after it (`schema.ts`).
+ * All steps of the schema, applied in the order of their names. A released step is never edited. `oldestServer` names
+ * the oldest servers that work on the schema after a step (`schema.ts`).
  */
 export const migrations: Migrations = {
   '0001-foundation': foundation,
@@ -60,7 +60,7 @@ export const migrations: Migrations = {
   '0015-session-secrets': sessionSecrets,
   '0016-sources': sources,
   '0017-roots-and-queue': rootsAndQueue,
-  // It replaces a check by a wider one, so it changes nothing for servers that worked before.
+  // This step widens a check, so servers that worked before still work.
   '0018-trust': { ...trust, oldestServer: '0012-pending-files' },
   '0019-device-logins': deviceLogins,
   '0020-app-variables': appVariables,
@@ -81,6 +81,6 @@ export const migrations: Migrations = {
   // Older servers would create databases under their ids, which no connection string has any more.
   '0035-engine-names': { ...engineNames, oldestServer: '0035-engine-names' },
   '0036-superseded': superseded,
-  // Older servers would give the owner's role the password of the second one.
+  // Older servers would give the owner's role the password of the second role.
   '0037-database-logins': { ...databaseLogins, oldestServer: '0037-database-logins' },
 }

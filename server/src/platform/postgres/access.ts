@@ -3,7 +3,7 @@ import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { socketPort } from './socket.ts'
 
-/** How a cluster is reached, and the settings that its command line fixes above its own files. */
+/** The access to a cluster, and the settings on its command line, which take precedence over its files. */
 export interface ClusterAccess {
   /** The database of `Cluster.connection`; created when it is missing. */
   readonly database: string
@@ -15,11 +15,13 @@ export interface ClusterAccess {
   readonly hba: string | null
   /** Further settings, which neither postgresql.conf nor ALTER SYSTEM can change. */
   readonly settings: Readonly<Record<string, string>>
-  /** The limit of private memory for each of its processes, in bytes, where the system has such a limit; `null` for none. */
+  /**
+   * The limit of private memory for each process, in bytes, where the system supports such a limit; `null` for none.
+   */
   readonly processMemory: number | null
 }
 
-/** The access of Fairlead's own cluster: through a socket that nobody else can reach. */
+/** The access of Fairlead's own cluster: through a private socket. */
 export const privateAccess: ClusterAccess = {
   database: 'fairlead',
   port: socketPort,
@@ -34,10 +36,13 @@ export function hbaFile(directory: string): string {
   return join(dirname(directory), 'pg_hba.conf')
 }
 
-/** Writes the file, readable for the cluster's user. It is replaced at once, so a running cluster never reads half of it. */
+/**
+ * Writes the file, readable for the cluster's user. It is replaced atomically, so a running cluster never reads half of
+ * it.
+ */
 export async function writeHba(directory: string, text: string): Promise<void> {
   const file = hbaFile(directory)
-  // Several servers may do so at once.
+  // Several servers may write it at once.
   const fresh = `${file}.${randomUUID()}`
   await writeFile(fresh, text)
   await chmod(fresh, 0o644)

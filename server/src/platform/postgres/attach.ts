@@ -8,8 +8,8 @@ import { type ClusterContext, tryStart } from './start.ts'
 const retryMs = 40
 
 /**
- * Joins the cluster, in any state it may be in: creates it, starts it, adopts the postmaster that another process started
- * or left behind, or waits for one that is starting or stopping. Every round examines the folder again, so any number of
+ * Joins the cluster, in any state: creates it, starts it, adopts the postmaster that another process started or left
+ * behind, or waits while a postmaster starts or stops. Every round examines the folder again, so any number of
  * processes may do this while others leave. Rejects with an error that names the obstacle after `deadlineMs`.
  */
 export async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: number): Promise<Session> {
@@ -43,7 +43,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
     limited.throwIfAborted()
     throw new DOMException('The deadline is over', 'TimeoutError')
   } catch (error) {
-    // Stops the postmaster, which was started for this process alone. The first error is the one to report.
+    // Stops the postmaster, which was started only for this process. The caller gets the first error.
     if (started) await leave(context, null).catch((err) => context.logger.warn({ err }, 'PostgreSQL keeps running'))
     signal.throwIfAborted()
     if (!(error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name))) throw error
@@ -52,8 +52,8 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
 }
 
 /**
- * Ends a membership, and stops the cluster when no other process uses it. When the session is lost or missing, a running
- * cluster is joined again first, to find out.
+ * Ends a membership, and stops the cluster when no other process uses it. When the session is lost or missing, this
+ * process first joins a running cluster again, to find out.
  */
 export async function leave(context: ClusterContext, held: Session | null): Promise<void> {
   const session = held === null || held.isLost() ? await joinAgain(context) : held

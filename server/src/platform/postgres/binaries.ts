@@ -41,20 +41,21 @@ export async function locateBinaries(
   return { version: manifest.version, directory: await realpath(join(root, 'native')) }
 }
 
-/** True for binaries that bring the library for TLS; without it PostgreSQL does not start with TLS. */
+/** True for binaries with the TLS library. Without it, PostgreSQL does not start when TLS is enabled. */
 export async function speakTls({ directory }: Pick<Binaries, 'directory'>): Promise<boolean> {
   const names = await readdir(join(directory, 'lib')).catch(() => [])
   return names.some((name) => name.startsWith('libssl.'))
 }
 
-/** Returns the major version of PostgreSQL. A cluster can be read by its own major version alone. */
+/** Returns the major version of PostgreSQL. Only its own major version can read a cluster. */
 export function majorVersion(version: string): number {
   return Number.parseInt(version, 10)
 }
 
 /**
- * Returns a folder with `bin`, `lib` and `share` that `user` can use: the installed one, or a copy at `copyTo/<version>`
- * when a parent folder is closed to that user or npm did not run the package's script that creates its symbolic links.
+ * Returns a folder with `bin`, `lib` and `share` that `user` can use: the installed one, or a copy at
+ * `copyTo/<version>` when a parent folder is closed to that user or npm did not run the package's script that creates
+ * its symbolic links.
  */
 export async function reachableBinaries(options: {
   readonly binaries: Binaries

@@ -35,14 +35,16 @@ export interface CloseOptions {
 }
 
 export interface ClusterOptions {
-  /** The cluster's folder. Its parent belongs to this cluster alone, for `postgres.log`, the socket and the start lock. */
+  /**
+   * The cluster's folder. Its parent belongs only to this cluster, and holds `postgres.log`, the socket and the start
+   * lock.
+   */
   readonly directory: string
   /** The folder for copies of the binaries, by version, when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   /** The user that PostgreSQL runs as. Needed when the server is root, null otherwise. */
   readonly user: OsUser | null
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Aborts the opening. */
   readonly signal: AbortSignal
   /** Called before each start of PostgreSQL. */
   readonly makeRoom?: () => Promise<void>
@@ -51,14 +53,14 @@ export interface ClusterOptions {
    * processes.
    */
   readonly supervise: boolean
-  /** The PostgreSQL to run; by default the one that ships with the server. */
+  /** The PostgreSQL to run; by default the binaries that ship with the server. */
   readonly binaries?: Binaries
-  /** How the cluster is reached; by default by Fairlead alone. */
+  /** The access to the cluster; by default only Fairlead has access. */
   readonly access?: ClusterAccess
 }
 
 /**
- * Opens the embedded PostgreSQL cluster in `directory`: creates it at the first time, starts it, or shares the running
+ * Opens the embedded PostgreSQL cluster in `directory`: creates it the first time, starts it, or shares the running
  * one. Any number of processes may have it open; the last one to close stops it. Opening also recovers from a crash of
  * this process or of PostgreSQL.
  *
@@ -95,7 +97,10 @@ const keepLogSmall = ({ directory, logger }: ClusterContext) =>
     logger,
   })
 
-/** PostgreSQL accepts files of its own user alone. This error comes before one that suggests to open them to others. */
+/**
+ * PostgreSQL accepts only files that belong to its user. This check comes first, because a later error suggests to open
+ * the files to other users.
+ */
 async function assertOwned(directory: string, user: OsUser | null): Promise<void> {
   const owner = (await stat(directory).catch(() => undefined))?.uid
   // A folder that root owns was never a running cluster; later checks say what is wrong with it.

@@ -38,7 +38,7 @@ export function initdbArguments(platform: string, major: number): string[] {
     ...(major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []),
     '--locale=C',
     `--lc-ctype=${platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8'}`,
-    // Trust is enough: the cluster is reached only by a socket in a folder that this user and root alone can enter.
+    // Trust is enough: only this user and root can enter the folder of the only socket.
     '--auth-local=trust',
     '--auth-host=reject',
     '--no-instructions',
@@ -126,7 +126,7 @@ export async function initialise(options: {
     if (maker !== null) await lchown(temporary, maker.uid, maker.gid)
     await run([...initdbArguments(process.platform, majorVersion(binaries.version)), '--no-sync'], maker)
     if (user !== null) await handOver(temporary, user)
-    // Comes after the change of owner, so that this is written to the disk too.
+    // Comes after the change of owner, so that the change is also written to the disk.
     await run(['--sync-only'], user)
     await rename(temporary, directory)
     await syncDirectory(parent)

@@ -82,8 +82,8 @@ export async function createBinariesStore(options: {
 const temporaryPrefix = '.install-'
 
 /**
- * Excludes languages that any user could install in a database. Their interpreters end the process when memory runs out,
- * and PostgreSQL then ends every session of the cluster.
+ * Excludes languages that any user could install in a database. Their interpreters end the process when memory runs
+ * out, and PostgreSQL then ends every session of the cluster.
  */
 const excludedFiles = ['plperl', 'pltcl'].map((language) =>
   join('share', 'postgresql', 'extension', `${language}.control`),
@@ -91,7 +91,7 @@ const excludedFiles = ['plperl', 'pltcl'].map((language) =>
 
 /**
  * Lets npm fetch, check and unpack one package, with a lock file that states the hash of its archive. The package's own
- * script does not run: it only creates symbolic links, and copying creates them too.
+ * script does not run: it only creates symbolic links, which the copy also creates.
  */
 async function download(options: {
   readonly name: string
@@ -126,7 +126,7 @@ async function removeLeftovers(directory: string): Promise<void> {
     if (!name.startsWith(temporaryPrefix)) continue
     const path = join(directory, name)
     const age = Date.now() - (await stat(path)).mtimeMs
-    // A younger one may belong to a command that runs beside the server.
+    // A younger folder may belong to a command that runs beside the server.
     if (age > installDeadlineMs) await rm(path, { recursive: true, force: true })
   }
 }

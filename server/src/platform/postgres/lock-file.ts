@@ -36,8 +36,8 @@ export function parsePostmasterPid(text: string): PostmasterLock | null {
 
 /**
  * True when a living process is PostgreSQL on `directory`, a real path. A server process stays in the folder of its
- * cluster; where the system does not report the working directory, the command line has it after `-D`. With neither, any
- * PostgreSQL counts as the holder: breaking a lock that is held is worse than keeping one that is not.
+ * cluster; where the system does not report the working directory, the command line has it after `-D`. With neither,
+ * any PostgreSQL counts as the holder: breaking a valid lock is worse than keeping a stale lock.
  */
 export function holdsDirectory(info: ProcessInfo, directory: string): boolean {
   if (info.command !== 'postgres') return false
@@ -45,7 +45,6 @@ export function holdsDirectory(info: ProcessInfo, directory: string): boolean {
   return !info.commandLine.includes(' -D ') || `${info.commandLine} `.includes(` -D ${directory} `)
 }
 
-/** Finds the process that holds the cluster in `directory`. */
 export function findHolder(directory: string): Promise<Holder> {
   return readHolder(clusterLock(directory), directory)
 }
@@ -60,7 +59,6 @@ async function readHolder(file: string, directory: string): Promise<Holder> {
   return running ? { state: 'running', ...lock } : { state: 'stale', pid: lock.pid }
 }
 
-/** True when `pid` is a living PostgreSQL on `directory`. */
 export async function isPostmaster(pid: number, directory: string): Promise<boolean> {
   const info = await inspectProcess(pid)
   if (info === null) return false
@@ -69,9 +67,9 @@ export async function isPostmaster(pid: number, directory: string): Promise<bool
 }
 
 /**
- * Removes `postmaster.pid` and the lock of the socket when PostgreSQL would believe that they are held although they are
- * not: the pid belongs to another program or to a zombie, or the file is empty. The caller must hold the start lock, so
- * that nobody starts a postmaster between check and removal. A lock of a dead pid is left to PostgreSQL, which also
+ * Removes `postmaster.pid` and the lock of the socket when PostgreSQL would wrongly believe that they are held: the pid
+ * belongs to another program or to a zombie, or the file is empty. The caller must hold the start lock, so that no
+ * other process starts a postmaster between check and removal. A lock of a dead pid is left to PostgreSQL, which also
  * checks the shared memory named in it; it finds orphaned backends by the folder's inode in either case.
  */
 export async function removeMisleadingLocks(

@@ -4,7 +4,6 @@ import { dirname, join } from 'node:path'
 /** Refused logins are logged, and anybody who reaches the port can be refused. */
 const limitBytes = 1024 * 1024
 
-/** Returns the path of the log of the cluster in `directory`. */
 export function logFileOf(directory: string): string {
   return join(dirname(directory), 'postgres.log')
 }
@@ -19,8 +18,8 @@ export async function openLog(path: string): Promise<FileHandle> {
 }
 
 /**
- * Empties a log above the limit, and keeps its content in `<file>.1`. For a log that PostgreSQL has open: it appends, so
- * it goes on at the beginning. Lines that it writes between the two steps are lost.
+ * Empties a log above the limit, and keeps its content in `<file>.1`. For a log that PostgreSQL has open: it appends,
+ * so it continues at the beginning. Lines that it writes between the two steps are lost.
  */
 export async function limitLog(path: string): Promise<void> {
   const size = await stat(path).then(

@@ -17,7 +17,7 @@ export type StartOutcome =
   | { readonly state: 'exited'; readonly code: number | null; readonly log: string }
 
 /**
- * Returns the command line of the postmaster. It says how the cluster is reached, because it takes precedence over
+ * Returns the command line of the postmaster. It contains the access to the cluster, because it takes precedence over
  * postgresql.conf. The socket's folder is quoted because the setting is a list.
  */
 export function postmasterArguments(
@@ -37,7 +37,7 @@ export function postmasterArguments(
 }
 
 /**
- * Starts the postmaster in a session of its own, so that Ctrl+C in a terminal signals the server alone, which stops the
+ * Starts the postmaster in a separate session, so that Ctrl+C in a terminal signals only the server, which stops the
  * postmaster last. Resolves when it accepts connections, when it has ended, or at the deadline (a `performance.now()`
  * time). Stops it again when the signal aborts.
  */
@@ -93,8 +93,8 @@ export async function startPostmaster(options: {
 }
 
 /**
- * Stops the postmaster of `directory` and waits until it is gone: by a fast shutdown, which rolls back open transactions,
- * then by an immediate one. Rejects when even that does not end it.
+ * Stops the postmaster of `directory` and waits until it is gone: by a fast shutdown, which rolls back open
+ * transactions, then by an immediate one. Rejects when even that does not end it.
  */
 export async function stopPostmaster(pid: number, directory: string): Promise<void> {
   await endProcess(pid, () => isPostmaster(pid, directory))
@@ -121,7 +121,7 @@ const prlimit = '/usr/bin/prlimit'
 
 /**
  * Returns the words that precede the command, so that the limit holds for it and all its children. RLIMIT_DATA counts
- * private memory alone (getrlimit(2)); above it `malloc` fails, and PostgreSQL reports an error for that statement.
+ * only private memory (getrlimit(2)); above it `malloc` fails, and PostgreSQL reports an error for that statement.
  * Returns nothing where the program is missing, as on macOS.
  */
 async function memoryLimit({ processMemory }: ClusterAccess): Promise<string[]> {

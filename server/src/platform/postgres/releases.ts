@@ -1,6 +1,6 @@
 /** A package of binaries: its exact version, and the SHA-512 of its archive as the registry states it. */
 export interface BinariesRelease {
-  /** The version of the package, which begins with that of PostgreSQL. */
+  /** The version of the package, which begins with the version of PostgreSQL. */
   readonly version: string
   /** Hashes by npm's name of the platform, such as `linux-x64`. */
   readonly integrity: Readonly<Record<string, string>>
@@ -8,8 +8,8 @@ export interface BinariesRelease {
 
 /**
  * The versions of PostgreSQL that can be downloaded from the npm registry, by their major number. The newest is missing
- * here because it ships with the server. Versions are exact and have a hash: every published version of these packages is
- * a prerelease, which no range selects, and only archives that were examined may run.
+ * here because it ships with the server. Versions are exact and have a hash: every published version of these packages
+ * is a prerelease, which no range selects, and only archives that were examined may run.
  */
 export const binariesReleases: Readonly<Record<string, BinariesRelease>> = {
   '15': {

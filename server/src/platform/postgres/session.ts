@@ -29,7 +29,10 @@ export interface Session {
   /** Resolves when the connection is closed, by either side. */
   readonly lost: Promise<void>
   isLost(): boolean
-  /** Gives up the membership. Returns true when no other process uses the cluster; none can join it before `end` then. */
+  /**
+   * Gives up the membership. Returns true when no other process uses the cluster; in that case, none can join it before
+   * `end`.
+   */
   leave(): Promise<boolean>
   end(): Promise<void>
 }
@@ -49,7 +52,7 @@ const temporary = new Set([
 
 /**
  * Joins the cluster that `postmaster` runs on `directory`, and creates the database `database` when it is missing.
- * Returns null when the server accepts no connections at the moment, or shuts down meanwhile.
+ * Returns null when the server accepts no connections at the moment, or is shutting down.
  */
 export async function join(
   postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
@@ -72,7 +75,7 @@ export async function join(
     ended = true
     resolve()
   })
-  // Without a listener the error would end the process. The next query, or the end of the connection, reports it too.
+  // Without a listener, the error would end the process. The next query, or the end of the connection, also reports it.
   client.on('error', () => undefined)
   const end = async () => {
     if (!ended) await client.end()
@@ -106,7 +109,8 @@ async function becomeMember(
 
 async function giveUpMembership(client: pg.Client): Promise<boolean> {
   try {
-    // Releases the shared lock before it tries the exclusive one: of several that leave at once, the last one gets it.
+    // Releases the shared lock before it tries the exclusive one: when several members leave at once, the last member
+    // gets it.
     await client.query('SELECT pg_advisory_unlock_shared($1::bigint)', [membershipKey])
     const { rows } = await client.query<{ alone: boolean }>('SELECT pg_try_advisory_lock($1::bigint) AS alone', [
       membershipKey,
@@ -129,7 +133,10 @@ async function ensureDatabase(client: pg.Client, name: string): Promise<void> {
   }
 }
 
-/** True for an error that a later attempt may not meet. `pg` reports a connection that breaks during a query without a code. */
+/**
+ * True for an error that a later attempt may not meet. `pg` reports a connection that breaks during a query without a
+ * code.
+ */
 function isTemporary(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string }
   return code === undefined

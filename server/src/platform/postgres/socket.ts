@@ -5,8 +5,8 @@ import { chooseSocketFolder } from '../machine/socket-folder.ts'
 export const socketPort = 5432
 
 /**
- * Returns the folder for the socket: `<parent>/socket`, or, when that address is too long for the system, a folder in the
- * temporary directory named by a hash of the cluster's directory. Throws when both are too long.
+ * Returns the folder for the socket: `<parent>/socket`, or, when that address is too long for the system, a folder in
+ * the temporary directory named by a hash of the cluster's directory. Throws when both are too long.
  */
 export function chooseSocketDirectory(options: {
   readonly directory: string

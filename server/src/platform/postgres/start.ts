@@ -17,14 +17,16 @@ const retryMs = 40
 const orphansRetryMs = 500
 
 export interface ClusterContext {
-  /** The cluster's folder, a real path. Its parent belongs to this cluster alone, for log, socket and start lock. */
+  /**
+   * The cluster's folder, a real path. Its parent belongs only to this cluster, and holds log, socket and start lock.
+   */
   readonly directory: string
   readonly binaries: Binaries
   readonly access: ClusterAccess
   /** The folder for copies of the binaries when `user` cannot reach the installed ones. */
   readonly runtimeDirectory: string
   readonly user: OsUser | null
-  /** Called before each start; gives up what was set aside for PostgreSQL when the disk is full. */
+  /** Called before each start. When the disk is full, it frees the space that was set aside for PostgreSQL. */
   readonly makeRoom: () => Promise<void>
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
 }
@@ -37,8 +39,8 @@ export type Attempt =
   | { readonly state: 'blocked'; readonly obstacle: string; readonly retryMs: number }
 
 /**
- * Creates the cluster when there is none and starts its postmaster, under the start lock. Rejects, with the last lines of
- * the log, when a retry would not help.
+ * Creates the cluster when there is none and starts its postmaster, under the start lock. Rejects, with the last lines
+ * of the log, when a retry would not help.
  */
 export async function tryStart(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
   await context.makeRoom()
@@ -87,9 +89,9 @@ async function startLocked(context: ClusterContext, signal: AbortSignal, deadlin
   if (outcome.state === 'starting') {
     return { state: 'blocked', obstacle: `its process ${outcome.pid} is still starting; see ${logFile}`, retryMs }
   }
-  // An operator's pg_ctl may have started it: that does not take the start lock.
+  // An operator's pg_ctl may have started it, without taking the start lock.
   if ((await findHolder(directory)).state === 'running') return { state: 'found' }
-  // PostgreSQL's own check: backends whose postmaster was killed may still be writing to the files.
+  // PostgreSQL's check failed: backends of a killed postmaster may still be writing to the files.
   if (/shared memory block .* still in use/.test(outcome.log)) {
     const obstacle = 'processes of an earlier PostgreSQL on this folder are still running; wait for them or end them'
     return { state: 'blocked', obstacle, retryMs: orphansRetryMs }

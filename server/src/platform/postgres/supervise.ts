@@ -19,9 +19,9 @@ export function nextPause(pauseMs: number): number {
 }
 
 /**
- * Restores the session whenever it is lost, and starts the postmaster when it has died. The loss of the connection needs
- * no polling and covers both: the backend of an idle session ends with its postmaster, also with one that another process
- * started.
+ * Restores the session whenever it is lost, and starts the postmaster when it has died. The loss of the connection
+ * reveals both without polling: the backend of an idle session ends with its postmaster, no matter which process
+ * started the postmaster.
  */
 export function superviseSession(context: ClusterContext, first: Session): Supervision {
   const { logger } = context

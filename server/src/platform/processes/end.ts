@@ -3,20 +3,20 @@ import { growingPause } from '../abort.ts'
 import { forEachProcess, isMarked, type Marker } from './find.ts'
 import { isRunning, isShortage, type ProcessIdentity, type ProcessStat, parseStat, readStat } from './stat.ts'
 
-/** The pauses between looks at processes that were told to end: killed ones are mostly gone at once. */
+/** The pauses between checks of processes that were signalled: most killed processes are gone at once. */
 const PAUSES = { firstMs: 1, longestMs: 20 }
 /** After this time killed processes are searched for again: one may have forked just before it died. */
 const RESCAN_MS = 250
 /** Empty searches before the end is certain: a process has no readable environment for a moment while it calls exec. */
 const EMPTY_SEARCHES = 2
-/** Bubblewrap ends by itself, with the status of its command, which would be lost if it were told to end. */
+/** Bubblewrap ends after its command, with its status, which a signal to bubblewrap would lose. */
 const sandbox = 'bwrap'
-/** How long processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
+/** The time that processes may survive SIGKILL (blocked in the kernel, or forking faster than they are killed). */
 const KILL_DEADLINE_MS = 10_000
 
 /**
- * Sends a signal to a process, or to a group by its negative number. A process may end by itself right before, so nothing is
- * thrown: all of the server sends signals by this function. Returns false when it has ended. Throws for another user's process.
+ * Sends a signal to a process, or to a group by its negative number. All of the server sends signals through this
+ * function. Returns false, without an error, when the process has just ended. Throws for another user's process.
  */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
@@ -27,10 +27,9 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** Kills what is left of the group of a process that was started detached, and so leads it. */
+/** Kills the rest of the group of a process that was started detached, and therefore leads the group. */
 export const killGroup = (leader: number): boolean => sendSignal(-leader, 'SIGKILL')
 
-/** The processes to end. */
 export interface KillTarget {
   readonly marker?: Marker
   readonly leaders?: readonly ProcessIdentity[]
@@ -39,10 +38,10 @@ export interface KillTarget {
 }
 
 /**
- * Ends every process that carries the marker, the leaders, and the processes that belong to either: their children and the
- * members of their sessions. That includes processes that hide their environment (by setting their title, say).
- * Sends SIGTERM once to each process, and SIGKILL after `graceMs` (at once when 0), and searches again until no process is
- * left. Returns early, without an error, when `signal` aborts.
+ * Ends every process that carries the marker, the leaders, and the processes that belong to either: their children and
+ * the members of their sessions. That includes processes that hide their environment (by setting their title, say).
+ * Sends SIGTERM once to each process, and SIGKILL after `graceMs` (at once when 0), and searches again until no process
+ * is left. Returns early, without an error, when `signal` aborts.
  *
  * @param options.fence called right before processes are signalled; nothing is signalled when it throws
  * @throws Error when processes survive SIGKILL for ten seconds
@@ -86,8 +85,8 @@ export async function killAll(
 }
 
 /**
- * Finds the processes to end that are still running. Adds them to `known` and `sessions`, so that the next search also finds
- * descendants whose parent has ended by then.
+ * Finds the processes to end that are still running. Adds them to `known` and `sessions`, so that the next search also
+ * finds descendants whose parent has ended by then.
  */
 async function selectProcesses(
   marker: Marker | undefined,
@@ -125,7 +124,7 @@ function killNow(processes: readonly ProcessStat[]): void {
 }
 
 function send(identity: ProcessIdentity, signal: NodeJS.Signals, to = identity.pid): void {
-  // The next search finds out whether it has arrived.
+  // The next search shows whether the signal had an effect.
   if (isRunning(identity)) sendSignal(to, signal)
 }
 
@@ -145,7 +144,7 @@ async function untilGone(
 
 const keyOf = ({ pid, startTime }: ProcessIdentity): string => `${pid}:${startTime}`
 
-/** A process that is asked again and again whether it has ended. */
+/** A process that is checked repeatedly for its end. */
 export interface ProcessExit {
   hasEnded(): boolean
   close(): void
@@ -154,8 +153,8 @@ export interface ProcessExit {
 const buffer = Buffer.alloc(1024)
 
 /**
- * Holds the process's file in /proc open: a read of it is a fraction of opening it each time, and it never shows another
- * process that gets the same pid (reading fails with ESRCH then).
+ * Keeps the process's file in /proc open. A read costs a fraction of opening the file each time, and never shows
+ * another process that gets the same pid: it fails with ESRCH.
  */
 export function openExit(identity: ProcessIdentity): ProcessExit {
   let file: number | undefined
@@ -179,7 +178,7 @@ export function openExit(identity: ProcessIdentity): ProcessExit {
   }
 }
 
-/** When /proc cannot be read now, a later look tells. */
+/** Returns false when /proc cannot be read now: a later check decides. */
 function hasCertainlyEnded(identity: ProcessIdentity): boolean {
   try {
     return !isRunning(identity)

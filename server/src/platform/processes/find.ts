@@ -10,13 +10,13 @@ export interface Marker {
   readonly name: string
   readonly value: string
   /**
-   * Only processes of this uid count. Any user may set the variable for processes of its own: those must not be taken for
-   * others' processes, and must not be able to delay the end of those.
+   * Only processes of this uid count. Other users can set the same variable: their processes must not be mistaken for
+   * processes of this user, and must not delay the end of this user's processes.
    */
   readonly uid?: number | undefined
   /** Only processes that began before this time count, in clock ticks since boot. */
   readonly before?: number
-  /** Processes that carry this one count as well. */
+  /** Processes with this second marker count as well. */
   readonly or?: Marker
 }
 
@@ -24,8 +24,8 @@ export interface Marker {
 const MOST_ROUNDS = 10
 
 /**
- * Visits all processes, also those that begin during the walk, so that a process cannot escape by forking a child that was
- * not listed yet.
+ * Visits all processes, including processes that begin during the walk, so that none escapes by forking an unlisted
+ * child.
  */
 export async function forEachProcess(visit: (pid: number) => void): Promise<void> {
   const pause = takingTurns()
@@ -43,7 +43,9 @@ export async function forEachProcess(visit: (pid: number) => void): Promise<void
 
 const processIds = (): number[] => (list('/proc') ?? []).map(Number).filter(Number.isInteger)
 
-/** True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user and age. */
+/**
+ * True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user and age.
+ */
 export function isMarked(pid: number, marker: Marker): boolean {
   const environment = read(`/proc/${pid}/environ`)
   if (environment === null) return false
@@ -66,7 +68,10 @@ export async function findProcesses(marker: Marker): Promise<number[]> {
   return found.sort((a, b) => a - b)
 }
 
-/** Returns the value of a variable in the environment of a process; `null` when it has none, or cannot be read. */
+/**
+ * Returns the value of a variable in the environment of a process; `null` when the variable is not set, or the
+ * environment cannot be read.
+ */
 export function variableOf(pid: number, name: string): string | null {
   return variablesOf(pid, [name])[0] ?? null
 }
@@ -75,7 +80,7 @@ export function variableOf(pid: number, name: string): string | null {
 export function variablesOf(pid: number, names: readonly string[]): (string | null)[] {
   const environment = read(`/proc/${pid}/environ`)
   return names.map((name) => {
-    // Nearly all processes of a machine have none of them.
+    // Nearly all processes of a machine have none of these variables.
     if (environment === null || !environment.includes(`${name}=`)) return null
     const entry = environment.split('\0').find((each) => each.startsWith(`${name}=`))
     return entry === undefined ? null : entry.slice(name.length + 1)
@@ -118,8 +123,8 @@ export async function familyOf(pid: number): Promise<number[]> {
 }
 
 /**
- * Returns the pids of a process's children, those of each of its threads oldest first. Returns `null` when the kernel does
- * not list children (CONFIG_PROC_CHILDREN), or the process is gone.
+ * Returns the pids of a process's children, thread by thread, and oldest first within a thread. Returns `null` when the
+ * kernel does not list children (CONFIG_PROC_CHILDREN), or the process is gone.
  */
 function childPids(pid: number): number[] | null {
   const threads = list(`/proc/${pid}/task`)
@@ -140,7 +145,9 @@ async function childrenFromTable(): Promise<(pid: number) => number[]> {
 /** The longest time that a walk over processes or their files blocks the event loop. */
 const sliceMs = 5
 
-/** Returns a function to await between the steps of a long walk; it lets other work have its turn when that is due. */
+/**
+ * Returns a function to await between the steps of a long walk. It yields to the event loop after each slice of time.
+ */
 export function takingTurns(): () => Promise<void> {
   let sliceEnd = performance.now() + sliceMs
   return async () => {
@@ -158,8 +165,8 @@ export interface ChildProcess {
 }
 
 /**
- * Returns the children of a process of one thread, oldest first. Returns none where the kernel does not list them, or when
- * there are at most `ignored`, which saves the time to look at each.
+ * Returns the children of a process with one thread, oldest first. Returns none where the kernel does not list
+ * children. Returns none when there are at most `ignored` children, to save the time to read each.
  */
 export function childrenOf(parent: number, ignored = 0): ChildProcess[] {
   const pids = childPids(parent) ?? []
@@ -179,7 +186,7 @@ export interface ProcessInfo {
   readonly commandLine: string
   /** The working directory, or null where the system does not report it. */
   readonly directory: string | null
-  /** An opaque text. Together with the pid it identifies a process, because pids are used again. */
+  /** An opaque text. Together with the pid it identifies a process, because pids are reused. */
   readonly startedAt: string
 }
 
@@ -241,8 +248,8 @@ export function pidIsTaken(pid: number): boolean {
 
 /*
  * A trace names a process in a row of the database, so that another process on the same machine can tell whether it has
- * ended. Its form is `<boot id> <pid namespace> <pid> <start time>`: pids mean nothing after a reboot, on another machine
- * or in another container.
+ * ended. Its form is `<boot id> <pid namespace> <pid> <start time>`: a pid is meaningless after a reboot, on another
+ * machine or in another container.
  */
 
 /** Returns the trace of this process; `null` where /proc does not tell. */
@@ -257,7 +264,7 @@ export function hasEnded(trace: string): boolean {
   const [boot, namespace, pid, startTime] = trace.split(' ')
   if (!/^[1-9]\d*$/.test(pid ?? '') || `${boot} ${namespace}` !== thisPlace()) return false
   if (!pidIsTaken(Number(pid))) return true
-  // A pid in use proves nothing by itself: /proc may hide the processes of other users.
+  // A pid in use proves nothing: /proc may hide the processes of other users.
   const stat = readStat(Number(pid))
   return stat !== null && (stat.ended || stat.startTime !== startTime)
 }

@@ -4,9 +4,12 @@ import { isShortage, list, read, readLink } from './stat.ts'
 
 /** The memory of a machine in bytes. */
 export interface MachineMemory {
-  /** All that no file on a disk backs: the processes' own and shared memory, files in memory, page tables, and swap. */
+  /**
+   * Memory that no file on a disk backs: private and shared memory of processes, files in memory, page tables, and
+   * swap.
+   */
   readonly used: number
-  /** An estimate of what processes can still get, without what is swapped out for it. */
+  /** An estimate of the memory that processes can still get without swapping. */
   readonly available: number
   readonly total: number
 }
@@ -32,10 +35,10 @@ export function parseMachineMemory(text: string): MachineMemory | null {
 }
 
 /**
- * Returns the bytes of memory that processes use together: resident or swapped out, without the files on a disk that they
- * have mapped, and without addresses that are only reserved. What several of them share counts once.
+ * Returns the bytes of memory that processes use together: resident or swapped out, without the files on a disk that
+ * they have mapped, and without addresses that are only reserved. Shared memory counts once.
  *
- * @param enough ends the measurement when there are more; the result is then some number above it
+ * @param enough ends the measurement above this number of bytes; the result is then any number above it
  */
 export async function memoryOfProcesses(pids: Iterable<number>, enough = Number.POSITIVE_INFINITY): Promise<number> {
   const pause = takingTurns()
@@ -54,9 +57,9 @@ export async function memoryOfProcesses(pids: Iterable<number>, enough = Number.
 }
 
 /**
- * Reads the bytes of a process: its own, and those in mapped shared memory. `smaps_rollup` divides pages among the
- * processes that share them (the kernel's filesystems/proc.rst). A process may hide it from others, and old kernels lack
- * it: then shared pages count for each process.
+ * Reads the bytes of a process: private memory (`own`), and mapped shared memory (`mapped`). `smaps_rollup` divides
+ * pages among the processes that share them (the kernel's filesystems/proc.rst). A process may hide it from others, and
+ * old kernels lack it: then shared pages count for each process.
  *
  * @param status `/proc/<pid>/status`, which every user can read
  */
@@ -69,7 +72,7 @@ export function parseProcessMemory(rollup: string | null, status: string): { own
   return { own: whole('RssAnon') + whole('VmSwap') + tables, mapped: whole('RssShmem') }
 }
 
-/** Reads lines of `name: value kB`; what is missing is 0. */
+/** Reads lines of `name: value kB`; a missing line counts as 0. */
 const bytesIn =
   (text: string) =>
   (name: string): number =>
@@ -82,9 +85,9 @@ const tmpfs = 0x01_02_19_94
 
 /**
  * Returns the bytes of files in memory that processes hold, such as memfd_create(2), and of the folders in memory of a
- * sandbox. What is both mapped and held by a descriptor cannot be told apart cheaply: the larger of both counts, which is at
- * least half of the truth and never more than it. Takes turns with other work, because an app can have millions of
- * descriptors.
+ * sandbox. It is slow to find out which files are both mapped and held by a descriptor. So callers use the larger of
+ * both numbers, which is at least half of the truth and never more. Takes turns with other work, because an app can
+ * have millions of descriptors.
  */
 export async function heldInMemory(pids: Iterable<number>): Promise<number> {
   const pause = takingTurns()
@@ -100,21 +103,21 @@ export async function heldInMemory(pids: Iterable<number>): Promise<number> {
   return [...held.values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 
-/** Returns the anonymous file in memory that a descriptor leads to; `null` for any other. */
+/** Returns the key and bytes of the anonymous file in memory behind a descriptor; `null` for any other file. */
 function memoryFileAt(path: string): [string, number] | null {
   try {
     if (!readlinkSync(path).startsWith('/memfd:')) return null
     const { dev, ino, blocks } = statSync(path)
     return [`${dev}:${ino}`, blocks * 512]
   } catch {
-    // It was closed meanwhile.
+    // It was closed in between.
     return null
   }
 }
 
 /**
- * Lists the folders in memory of a process that has mounts of its own. A sandbox that is being made has them already and still sees the
- * machine's folders, which hold what others have written: these do not count.
+ * Lists the folders in memory of a process with separate mounts, and their bytes. A new sandbox has separate mounts
+ * before it has its own folders, and still sees the folders of the machine, which do not count.
  */
 function memoryFoldersOf(pid: number): [string, number][] {
   const mounts = readLink(`/proc/${pid}/ns/mnt`)
@@ -137,10 +140,10 @@ function deviceOf(folder: string): number | null {
 }
 
 /**
- * Returns the bytes of files that have no name any more and that these processes hold open: no walk over folders finds
- * them. Takes turns with other work.
+ * Returns the bytes of unlinked files that these processes hold open: no walk over folders finds them. Takes turns with
+ * other work.
  *
- * @param folder on the disk that counts; 0 without it
+ * @param folder a folder on the disk that counts; the result is 0 when it does not exist
  */
 export async function unlinkedBytesOf(pids: Iterable<number>, folder: string): Promise<number> {
   const disk = fileAt(folder)?.dev
@@ -161,7 +164,7 @@ function fileAt(path: string): BigIntStats | null {
   try {
     return statSync(path, { bigint: true })
   } catch {
-    // It was closed meanwhile.
+    // It was closed in between.
     return null
   }
 }

@@ -9,14 +9,13 @@ export interface ListeningSocket {
   /** `0.0.0.0`, `127.0.0.1`, `::`, `::1`, … */
   readonly address: string
   readonly inode: string
-  /** The owner of the socket. */
   readonly uid: number
 }
 
 /**
- * Returns all listening TCP sockets, IPv4 and IPv6, of the network that a process is in, by default of the server's. The
- * read is asynchronous, in Node's thread pool: while no connection is open, the kernel searches its whole table, which takes
- * milliseconds.
+ * Returns all listening TCP sockets, IPv4 and IPv6, of the network of a process, by default the network of the server.
+ * The read is asynchronous, in Node's thread pool: while no connection is open, the kernel searches its whole table,
+ * which takes milliseconds.
  */
 export async function listeningSockets(pid: number | 'self' = 'self'): Promise<ListeningSocket[]> {
   const sockets: ListeningSocket[] = []
@@ -24,7 +23,7 @@ export async function listeningSockets(pid: number | 'self' = 'self'): Promise<L
     for await (const line of linesOf(`/proc/${pid}/net/${table}`)) {
       const [slot, local, , state, , , , uid, , inode] = line.trim().split(/\s+/)
       if (slot === 'sl') continue
-      // Listening sockets (state 0A) come first. All others, of which there may be very many, are skipped.
+      // Listening sockets (state 0A) come first. All other sockets are skipped, because there may be very many.
       if (state !== '0A' || local === undefined || inode === undefined) break
       const [address = '', port = ''] = local.split(':')
       sockets.push({ port: Number.parseInt(port, 16), address: parseAddress(address), inode, uid: Number(uid) })
@@ -33,7 +32,10 @@ export async function listeningSockets(pid: number | 'self' = 'self'): Promise<L
   return sockets
 }
 
-/** Names the network that a process is in; the same text for processes in the same one. `null` when it is not visible. */
+/**
+ * Returns a name for the network of a process. Processes in the same network get the same name. `null` when it is not
+ * visible.
+ */
 export const networkOf = (pid: number | 'self'): string | null => readLink(`/proc/${pid}/ns/net`)
 
 /** Returns the listening TCP sockets that these processes hold open. */
@@ -44,9 +46,9 @@ export async function listeningPorts(pids: readonly number[]): Promise<Listening
 }
 
 /**
- * Returns the inodes of the sockets, of any kind, that each process holds open; `null` for one whose are not visible: it
- * is gone, or it belongs to another user and this process lacks CAP_SYS_PTRACE. Takes turns with other work, because an app
- * can have millions of descriptors.
+ * Returns the inodes of all kinds of sockets that each process holds open. Returns `null` for a process whose sockets
+ * are not visible: it is gone, or it belongs to another user and this process lacks CAP_SYS_PTRACE. Takes turns with
+ * other work, because an app can have millions of descriptors.
  */
 export async function socketsHeldBy(pids: readonly number[]): Promise<Map<number, readonly string[] | null>> {
   const pause = takingTurns()
@@ -63,7 +65,7 @@ async function socketsOf(pid: number, pause: () => Promise<void>): Promise<reado
   for (const descriptor of descriptors ?? []) {
     await pause()
     const target = readLink(`${folder}/${descriptor}`)
-    // Root can list the descriptors without that capability, but not read what they refer to.
+    // Without CAP_SYS_PTRACE, root can list the descriptors but not read their targets.
     if (target === null) continue
     isVisible = true
     const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1]

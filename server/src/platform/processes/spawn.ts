@@ -3,16 +3,16 @@ import { writeFileSync } from 'node:fs'
 
 export interface StartOptions extends SpawnOptions {
   /**
-   * Makes the kernel end the process and its children before others when the machine is out of memory: by this many
-   * thousandths of its memory that they seem to use more (oom_score_adj in proc(5)).
+   * Makes the kernel end the process and its children before others when the machine is out of memory: they seem to use
+   * this many thousandths of its memory more (oom_score_adj in proc(5)).
    */
   readonly outOfMemoryScore?: number
 }
 
 /**
- * Starts a process, as Node's `spawn` does. All processes are started here, because a process that cannot be started, when
- * descriptors or memory are used up, emits `error` later: without a listener that would end the server. Such a child has no
- * pid, and may lack its streams, whatever their types say; whoever waits for the error listens for it, too.
+ * Starts a process as Node's `spawn` does. All processes are started here: when descriptors or memory run out, a
+ * process that cannot start emits `error` later, and without a listener this would end the server. Such a child has no
+ * pid, and may lack its streams despite their types. A caller that needs the error adds another listener.
  */
 export function startProcess(program: string, args: readonly string[], options: StartOptions): ChildProcess {
   const { outOfMemoryScore, ...others } = options

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
 
-/** Identifies a process so that it cannot be confused with a later one that has the same pid. */
+/** Identifies a process so that it cannot be confused with a later process that has the same pid. */
 export interface ProcessIdentity {
   readonly pid: number
   /** Clock ticks since boot, as in /proc. */
@@ -28,7 +28,7 @@ export function startTimeOf(pid: number): string | null {
   return readStat(pid)?.startTime ?? null
 }
 
-/** Returns the id of this start of the system; `null` where the system has none. Start times count from it. */
+/** Returns the id of the current boot; `null` where the system has none. Start times count from the boot. */
 export function bootId(): string | null {
   return read('/proc/sys/kernel/random/boot_id')?.trim() ?? null
 }
@@ -58,7 +58,7 @@ export function userOf(pid: number): number | null {
   return uidsOf(pid)[1] ?? null
 }
 
-/** Returns the real, effective, saved and file system uid of a process; none when it is gone. */
+/** Returns the real, effective, saved and file system uid of a process; an empty list when it is gone. */
 export function uidsOf(pid: number): number[] {
   const line = /^Uid:\t(.*)$/m.exec(read(`/proc/${pid}/status`) ?? '')
   return line?.[1] === undefined ? [] : line[1].split('\t').map(Number)
@@ -100,8 +100,9 @@ export function parseStat(text: string): Omit<ProcessStat, 'pid'> | null {
  * Reads of Linux's /proc (proc(5)). A process may vanish between any two reads; that is never an error, and the read
  * returns `null`. The reads are synchronous because /proc is in memory, not on a disk.
  *
- * A read that fails for want of a descriptor says nothing about a process: taken for its end, a healthy app would be
- * stopped. So one descriptor is set aside for these reads; when even that is taken, they throw a `ShortageError`.
+ * A read that fails for lack of a descriptor says nothing about a process: if it counted as the end of the process, a
+ * healthy app would be stopped. So one descriptor is reserved for these reads. When even this descriptor is
+ * unavailable, they throw a `ShortageError`.
  */
 
 export const read = (path: string): string | null => attempt(() => readFileSync(path, 'latin1'))
@@ -110,7 +111,7 @@ export const list = (path: string): string[] | null => attempt(() => readdirSync
 
 const codes: readonly unknown[] = ['EMFILE', 'ENFILE', 'ENOMEM']
 
-/** The descriptor that is set aside; `null` before the first read and while there was none to take. */
+/** The reserved descriptor; `null` before the first read, and while none is available. */
 let spare: number | null = null
 
 function attempt<T>(look: () => T): T | null {
@@ -143,8 +144,8 @@ function setAside(): number | null {
 const isWant = (error: unknown): boolean => error instanceof Error && 'code' in error && codes.includes(error.code)
 
 /**
- * The machine could not do something now that it can do at other times: it has no descriptors, processes, memory or disk
- * space left, or a program of the platform is missing. No fault of an app: the work is tried again later.
+ * The machine cannot do something now that it can do at other times: it has no descriptors, processes, memory or disk
+ * space left, or a program of the platform is missing. The app is not at fault, and the work is retried later.
  */
 export class ShortageError extends Error {
   override readonly name = 'ShortageError'
@@ -152,15 +153,15 @@ export class ShortageError extends Error {
 
 const shortages: readonly unknown[] = ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM', 'ENOSPC', 'ENOBUFS']
 
-/** True for errors that tell of a lack of the machine, by the codes of errno(3). */
+/** True for errors that mean a shortage of resources on the machine, by the codes of errno(3). */
 export function isShortage(error: unknown): boolean {
   if (error instanceof ShortageError) return true
   return error instanceof Error && 'code' in error && (shortages.includes(error.code) || isBeyondQuota(error))
 }
 
 /**
- * Returns a handler for reads that decide whether something lives. Errors which mean that the machine is out of descriptors, memory or disk
- * are thrown again, because they say nothing about what is read. Any other error means that there is nothing, and becomes `value`.
+ * Returns an error handler for reads that decide whether something exists. It throws a shortage of the machine again,
+ * because a shortage says nothing about what is read. Any other error means that nothing exists, and becomes `value`.
  */
 export function unlessShort<T>(value: T): (error: unknown) => T {
   return (error) => {
@@ -177,22 +178,25 @@ export function isBeyondQuota(error: unknown): boolean {
 const closeOnExec = 0o2000000
 
 /**
- * Closes the descriptors besides the standard ones that whoever started this process has left open for it. Node keeps only
- * the first sixteen from its children; the others would reach every app and build.
+ * Closes the descriptors, except the standard ones, that this process has inherited. Node keeps only the first sixteen
+ * from its children; the others would reach every app and build.
  */
 export function closeInheritedDescriptors(): void {
   const open = (list('/proc/self/fd') ?? []).map(Number).filter((fd) => fd > 2)
   for (const fd of open) {
     const flags = /^flags:\s+([0-7]+)$/m.exec(read(`/proc/self/fdinfo/${fd}`) ?? '')?.[1]
-    // Those that Node has opened itself are closed in its children.
+    // Descriptors that Node has opened are closed in its children.
     if (flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(fd)
   }
 }
 
-/** Returns how many descriptors this process may have open; infinity where the system does not tell. */
+/** Returns the number of descriptors that this process may have open; infinity where the system does not tell. */
 export const descriptorLimit = (): number => limitIn(/^Max open files\s+(\d+)/m)
 
-/** Returns how many descriptors this process may allow others; infinity where the system does not tell. */
+/**
+ * Returns the number of descriptors that this process may allow other processes; infinity where the system does not
+ * tell.
+ */
 export const hardDescriptorLimit = (): number => limitIn(/^Max open files\s+\S+\s+(\d+)/m)
 
 function limitIn(pattern: RegExp): number {

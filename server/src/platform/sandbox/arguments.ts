@@ -5,29 +5,35 @@ import { memoryFolders } from '../processes.ts'
 
 /** The folders that a sandboxed command sees besides the system and its own processes. All paths are absolute. */
 export interface SandboxView {
-  /** The parts of the system that it can read; all of them unless said otherwise. */
+  /** The readable parts of the system; by default all parts. */
   readonly system?: readonly SystemPart[]
-  /** Files and folders that it can read, as far as they exist. */
+  /** Readable files and folders; missing paths are ignored. */
   readonly readable: readonly string[]
-  /** Folders that it can also write. */
+  /** Readable and writable folders. */
   readonly writable: readonly string[]
-  /** Folders that also appear elsewhere, where they can be written to, too; not in or above anything else that is seen. */
+  /**
+   * Folders that also appear at another path, where they are writable, too. Ignored at a path inside or above anything
+   * else that is visible.
+   */
   readonly placed?: readonly { readonly from: string; readonly at: string }[]
-  /** Folders that are empty in there but for what is bound inside, even where they lie in a folder of the system. */
+  /** Folders that are empty inside except for mounts, even when they lie in a folder of the system. */
   readonly hidden: readonly string[]
-  /** Folders and files that appear elsewhere, read-only. */
+  /** Folders and files that appear at another path, read-only. */
   readonly mounted?: readonly { readonly from: string; readonly at: string }[]
-  /** Links in folders that are hidden, or in place of files of the system. */
+  /** Symbolic links in hidden folders, or in place of files of the system. */
   readonly links?: readonly { readonly at: string; readonly to: string }[]
-  /** A folder that the caller has opened and checked; exactly that one appears elsewhere, read-only. */
+  /** A folder that the caller has opened and checked. Exactly this folder appears at another path, read-only. */
   readonly opened?: { readonly realPath: string; readonly at: string }
-  /** True for a network of its own, with nothing in it. */
+  /** True for a separate network with nothing in it. */
   readonly isOffline?: boolean
-  /** True for a command that ends when the server does, even when that is killed. */
+  /** True to end the command when the server ends, even when the server is killed. */
   readonly endsWithServer?: boolean
   /** The working directory. */
   readonly directory: string
-  /** Set for the command. Not to be used where the command gives up its user first: variables can change programs. */
+  /**
+   * Environment variables of the command. Not for commands that first give up their user: variables can change
+   * programs.
+   */
   readonly variables?: Readonly<Record<string, string>>
 }
 
@@ -37,17 +43,20 @@ const mostMemoryBytes = 64 * 1024 * 1024
 /** The descriptor of the folder that the caller has opened. */
 export const openedDescriptor = 6
 
-/** The capabilities that it takes to enter the working directory, and then to give up the user and all of them. */
+/**
+ * The capabilities that are needed to enter the working directory, and then to give up the user and all capabilities.
+ */
 const capabilities = ['CAP_DAC_READ_SEARCH', 'CAP_SETGID', 'CAP_SETUID', 'CAP_SETPCAP']
 
 /**
- * Returns bubblewrap's arguments: a command reads the system, writes its own folders and sees its own processes alone.
- * Its mounts, processes, shared memory and host name are its own; the network is that of the caller.
+ * Returns bubblewrap's arguments: the command reads the system, writes its own folders, and sees only its own
+ * processes. It has separate mounts, processes, shared memory and host name, and shares the network of the caller.
  *
  * @param options.isModern see `Sandbox`
  * @param options.bindsDescriptors see `Sandbox`
- * @param options.hasSystemV true where the namespace of System V memory and of message queues has been made before
- * @param options.isRoot true where root runs bubblewrap: no namespace of users is needed then, and a filter forbids them
+ * @param options.hasSystemV true when the namespace of System V memory and message queues already exists
+ * @param options.isRoot true when root runs bubblewrap: it needs no user namespace, and a filter forbids user
+ * namespaces
  */
 export function sandboxArguments(
   options: {
@@ -70,7 +79,7 @@ export function sandboxArguments(
   const files = system.filter(({ link }) => link === null).map(({ path }) => path)
   const inMemory = (path: string) => memoryFolders.some((folder) => path.startsWith(`${folder}/`))
   const parents = new Set<string>()
-  /** Root's bubblewrap would make the folders that lead to a mount for root alone. */
+  /** Run by root, bubblewrap would make the parent folders of a mount accessible only to root. */
   const withParents = (args: string[]): string[] => [...(isRoot ? foldersTo(args.at(-1) ?? '', parents) : []), ...args]
   const bound = (path: string, at = path) => withParents(['--ro-bind-try', path, at])
   return [
@@ -87,7 +96,8 @@ export function sandboxArguments(
     ...writable.flatMap((folder) => withParents(['--bind', folder, folder])),
     ...placedArguments(view, system).flatMap(withParents),
     ...links.flatMap(({ at, to }) => withParents(['--symlink', to, at])),
-    // The folders that bubblewrap has made as mount points are in memory, too: nobody may fill them.
+    // The mount points that bubblewrap makes are in memory, too. They become read-only, so that no command can fill
+    // them.
     ...[...hidden, '/dev', '/'].flatMap((folder) => ['--remount-ro', folder]),
     ...namespaces(options),
     ...(view.isOffline === true ? ['--unshare-net'] : []),
@@ -98,10 +108,10 @@ export function sandboxArguments(
 }
 
 /**
- * Returns the mounts of the folders that appear elsewhere. Bubblewrap would make the folders that lead to one within another mount
- * in the folder that is mounted there, and follow its links.
+ * Returns the mounts of the folders in `placed`. Leaves out paths within another mount: bubblewrap would make the
+ * parent folders inside the mounted folder, and follow its links.
  *
- * @param system the parts of it that are seen
+ * @param system the visible entries of the system
  */
 function placedArguments(view: SandboxView, system: readonly SystemEntry[]): string[][] {
   const { readable, writable, hidden, mounted = [], links = [], placed = [] } = view
@@ -112,7 +122,10 @@ function placedArguments(view: SandboxView, system: readonly SystemEntry[]): str
   return placed.filter(({ at }) => isFree(at)).map(({ from, at }) => ['--bind', from, at])
 }
 
-/** Returns arguments that make the folders above a path, for everybody to enter, except for those that are `made`. */
+/**
+ * Returns arguments that make the folders above a path, open to everybody. Skips folders in `made`, and adds the others
+ * to it.
+ */
 function foldersTo(path: string, made: Set<string>): string[] {
   const parent = dirname(path)
   if (parent === '/' || made.has(parent)) return []
@@ -120,7 +133,7 @@ function foldersTo(path: string, made: Set<string>): string[] {
   return [...foldersTo(parent, made), '--perms', '0755', '--dir', parent]
 }
 
-/** Bubblewrap compares what it has mounted with the descriptor, so that nobody can exchange the folder in between. */
+/** Bubblewrap compares its mount with the descriptor, so that the folder cannot be exchanged in between. */
 function openedArguments(
   { realPath, at }: NonNullable<SandboxView['opened']>,
   { bindsDescriptors }: { readonly bindsDescriptors: boolean },
@@ -140,11 +153,11 @@ function namespaces(options: {
   return [...own, ...userNamespace(isModern)]
 }
 
-/** Returns arguments for a namespace of users, in which a modern bubblewrap allows no further ones. */
+/** Returns arguments for a user namespace. A modern bubblewrap allows no further user namespaces in it. */
 export const userNamespace = (isModern: boolean): string[] =>
   isModern ? ['--unshare-user', '--disable-userns', ...sameUser()] : ['--unshare-user-try']
 
-/** In the network of an app the server's user is called root, which commands are not meant to be. */
+/** In the network of an app, the server's user appears as root. Commands must not appear as root. */
 function sameUser(): string[] {
   const [uid, gid] = [process.getuid?.(), process.getgid?.()]
   return uid === undefined || gid === undefined ? [] : ['--uid', String(uid), '--gid', String(gid)]
@@ -154,13 +167,13 @@ function sameUser(): string[] {
 const copiesInside = '/.etc'
 
 /**
- * Copies of the files of /etc that sandboxed commands can read, in one folder. A sandbox shows the folder and links that
- * lead into it: a mount for each file takes bubblewrap longer than everything else that it does.
+ * Copies of the files of /etc that sandboxed commands can read, in one folder. A sandbox shows the folder, and links
+ * into it: a mount for each file would take bubblewrap longer than all other steps.
  */
 export interface FileCopies {
   /** Absolute. */
   readonly directory: string
-  /** Brings the copies up to date, and returns the entries with links to the copies in place of files. */
+  /** Updates the copies, and returns the entries with links to the copies in place of files. */
   linked(system: readonly SystemEntry[]): SystemEntry[]
 }
 
@@ -169,7 +182,7 @@ export interface FileCopies {
  * @param folder the folder of the files
  */
 export function createFileCopies(directory: string, folder = '/etc'): FileCopies {
-  /** Tells the versions of a file apart. */
+  /** The version of each copied file, by the path of the original. */
   const versions = new Map<string, string>()
 
   const link = (entry: SystemEntry): SystemEntry => {
@@ -190,7 +203,7 @@ export function createFileCopies(directory: string, folder = '/etc'): FileCopies
       }
       return { ...entry, link: join(copiesInside, name) }
     } catch {
-      // The disk may be full: bubblewrap shows the file itself, as far as it exists.
+      // The disk may be full: bubblewrap then shows the original file, if it exists.
       return entry
     }
   }
@@ -200,7 +213,7 @@ export function createFileCopies(directory: string, folder = '/etc'): FileCopies
 
 const isForEverybody = (stats: Stats): boolean => stats.isFile() && (stats.mode & 0o004) !== 0
 
-/** Replaces the copy at once, also for commands that run. */
+/** Replaces the copy atomically, also for running commands. */
 function copy(from: string, directory: string, name: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o755 })
   const begun = join(directory, `.${name}.${process.pid}`)
@@ -217,8 +230,8 @@ export interface SystemEntry {
 }
 
 /**
- * Entries serve to run programs at all, to reach the network, or some language or program that only apps and builds have.
- * Each folder is a mount, and mounts are most of what a sandbox costs: 45 of them take some 20 ms.
+ * The purpose of an entry: to run any program, to reach the network, or to run a language or program that only apps and
+ * builds use. Each folder is a mount, and mounts are most of the cost of a sandbox: 45 mounts take about 20 ms.
  */
 type SystemPart = 'programs' | 'network' | 'apps'
 
@@ -231,14 +244,14 @@ const folders = [
   '/lib32',
   '/lib64',
   '/opt',
-  // Debian puts gems there that the operator installs.
+  // Debian keeps gems here that the operator installs.
   '/var/lib/gems',
   '/sys/devices/system/cpu',
 ]
 
 /**
- * The part of /etc that programs need. The rest stays out, because other programs of the machine keep passwords there, and
- * not always in files that only they can read.
+ * The part of /etc that programs need. The rest stays out, because other programs of the machine keep passwords there,
+ * and not always in files that only they can read.
  */
 const etc = {
   names: ['gai.conf', 'group', 'host.conf', 'hosts', 'networks', 'nsswitch.conf', 'passwd', 'protocols', 'resolv.conf'],
@@ -273,10 +286,12 @@ const partOf: Readonly<Partial<Record<keyof typeof etc, SystemPart>>> = {
 }
 const versioned = /^(java|python|ImageMagick-)/
 
-/** systemd-resolved's, NetworkManager's and resolvconf's folders, which `/etc/resolv.conf` is often a link into. */
+/**
+ * The folders of systemd-resolved, NetworkManager and resolvconf. `/etc/resolv.conf` is often a link into one of them.
+ */
 const resolvers = ['/run/systemd/resolve', '/run/NetworkManager', '/run/resolvconf']
 
-/** Lists what this machine has of the system's files that sandboxed commands can read. */
+/** Lists the files and folders of the system on this machine that sandboxed commands can read. */
 export async function systemEntries(): Promise<SystemEntry[]> {
   const names = (await readdir('/etc').catch(() => [])).filter((name) => versioned.test(name))
   const inEtc = (Object.keys(etc) as (keyof typeof etc)[]).flatMap((group) =>
@@ -291,7 +306,8 @@ export async function systemEntries(): Promise<SystemEntry[]> {
   const found: SystemEntry[] = []
   for (const { path, part } of listed) {
     const info = await lstat(path).catch(() => null)
-    // Links stay links: the name of the time zone is the target of one, and the file behind /etc/resolv.conf is replaced.
+    // Links stay links: programs read the name of the time zone from the target, and the file behind /etc/resolv.conf
+    // is replaced.
     if (info !== null) found.push({ path, part, link: info.isSymbolicLink() ? await readlink(path) : null })
   }
   return found

@@ -5,33 +5,38 @@ import { findProgram } from '../machine/programs.ts'
 import { startProcess } from '../processes.ts'
 import { type FileCopies, type SystemEntry, systemEntries, userNamespace } from './arguments.ts'
 
-/** Bubblewrap as it is installed, and what it shows. */
+/** The installed bubblewrap, the programs that it needs, and the files that it shows. */
 export interface Sandbox {
   readonly program: string
-  /** True for version 0.8 or newer, which limits folders in memory and keeps commands from making namespaces of their own. */
+  /** True for version 0.8 or newer, which limits folders in memory and prevents commands from making namespaces. */
   readonly isModern: boolean
-  /** True when it mounts folders that were opened before (version 0.11, and older ones that have it as a security fix). */
+  /** True when it can mount a folder by its descriptor (version 0.11, and older versions with the security fix). */
   readonly bindsDescriptors: boolean
-  /** util-linux's program that gives up the user inside; `null` where the server is not root, and there is none to give up. */
+  /**
+   * util-linux's program that gives up the user inside; `null` when the server is not root, and has no user to give up.
+   */
   readonly setpriv: string | null
   /** Limits System V memory, semaphores and queues; `null` where that is not possible. */
   readonly systemV: SystemV | null
-  /** Perl, as commands see it; it becomes another program some ten times as fast as Node. `null` where there is none. */
+  /**
+   * Perl at a path that commands see. Perl becomes another program about ten times as fast as Node does. `null` without
+   * Perl.
+   */
   readonly perl: string | null
   /** The system's files that commands can read. */
   readonly system: readonly SystemEntry[]
-  /** Copies of some of them; `null` where each is mounted. */
+  /** Copies of some of these files; `null` when each file is mounted. */
   readonly copies: FileCopies | null
-  /** The filter of system calls; `null` where there is none for this architecture. */
+  /** The file with the filter of system calls; `null` when there is none for this architecture. */
   readonly filter: string | null
 }
 
-/** A busy machine takes seconds. A trial that is given up means apps without a sandbox. */
+/** A trial takes seconds on a busy machine. If it times out, apps run without a sandbox. */
 const trialMs = 60_000
 
 /**
- * Finds bubblewrap. Returns `null` where it is not installed, or the kernel lets this user make no namespaces; for root
- * also where it is older than 0.8, or `setpriv` is missing.
+ * Finds bubblewrap. Returns `null` when it is not installed, or when the kernel forbids this user to make namespaces.
+ * For root, also returns `null` when it is older than 0.8, or when `setpriv` is missing.
  */
 export async function findSandbox(
   path: string,
@@ -59,13 +64,13 @@ async function triedSystemV(path: string, isRoot: boolean): Promise<SystemV | nu
   return (await runs(program, [...args, '/bin/true'])) ? systemV : null
 }
 
-/** Finds a program that sandboxed commands see, too. */
+/** Finds a program in the folders that sandboxed commands also see. */
 async function findInSystem(name: string, path: string): Promise<string | null> {
   const inSystem = path.split(':').filter((folder) => /^\/(usr|bin|sbin)(\/|$)/.test(folder))
   return findProgram(name, inSystem.join(':'))
 }
 
-/** Returns bubblewrap's arguments that make everything that a sandbox is made of. */
+/** Returns arguments for bubblewrap that try every feature of a sandbox. */
 export function trialArguments(isModern: boolean, isRoot: boolean): string[] {
   const size = isModern ? ['--perms', '1777', '--size', '4096', '--tmpfs', '/tmp'] : []
   const users = isRoot ? [] : userNamespace(isModern)
@@ -90,8 +95,8 @@ function runs(program: string, args: readonly string[]): Promise<boolean> {
 }
 
 /**
- * Returns the file with the filter of system calls for this architecture; `null` when there is none. The filter is compiled
- * by `scripts/seccomp/compile.py`, and denies what Docker's default profile denies.
+ * Returns the file with the filter of system calls for this architecture; `null` when there is none. The filter is
+ * compiled by `scripts/seccomp/compile.py`, and denies what Docker's default profile denies.
  */
 function filterFile(): string | null {
   const file = assetFile(`seccomp/${process.arch}.bpf`)
@@ -105,9 +110,9 @@ interface SystemV {
 }
 
 /**
- * The pages of memory (64 MiB, with pages of 4 KiB), the semaphores as in `/proc/sys/kernel/sem`, and the queues of 16 KiB. The
- * kernel's own limits for a namespace exceed all memory, and no process needs to have it: where no control group counts
- * the kernel's memory, it would not count at all.
+ * The pages of memory (64 MiB, with pages of 4 KiB), the semaphores as in `/proc/sys/kernel/sem`, and the queues of 16
+ * KiB. The kernel's default limits for a namespace exceed all memory, and this memory can outlive its processes: where
+ * no control group counts the memory of the kernel, nothing would count it.
  */
 const limits = { shmall: '16384', sem: '250 32000 500 128', msgmni: '128' }
 
@@ -123,12 +128,12 @@ async function findSystemV(path: string): Promise<SystemV | null> {
   return unshare === null || sh === null ? null : { unshare, sh }
 }
 
-/** Returns the arguments of `unshare` for a namespace of users in which the caller is root. */
+/** Arguments of `unshare` for a user namespace in which the caller is root. */
 const asRoot: readonly string[] = ['--user', '--map-root-user']
 
 /**
- * Returns the program that becomes the next one in a namespace of its own for System V memory, semaphores and queues, with
- * its arguments. It needs the rights of root, here or in a namespace of users.
+ * Returns the words before a command that run it in a separate namespace with limits for System V memory, semaphores
+ * and queues. They need the rights of root, on the machine or in a user namespace.
  */
 export function limitSystemV({ unshare, sh }: SystemV, options: readonly string[] = []): [string, ...string[]] {
   return [unshare, '--ipc', ...options, '--', sh, '-c', script, 'sh', limits.shmall, limits.sem, limits.msgmni]

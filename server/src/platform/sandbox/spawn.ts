@@ -10,40 +10,44 @@ import { limitSystemV, type Sandbox } from './find.ts'
 type Stdio = 'pipe' | 'ignore' | number
 
 export interface SandboxedCommand {
-  /** The file of the command as it is seen inside, and its arguments. */
+  /** The program, by its path inside the sandbox, and its arguments. */
   readonly argv: readonly [string, ...string[]]
   readonly view: SandboxView
   /** The user that the command runs as; `null` for the user of the server. Only root can choose one. */
   readonly user: OsUser | null
   /** Standard input, output and error, and a fourth descriptor that the command inherits. */
   readonly stdio: readonly [Stdio, Stdio, Stdio, Stdio]
-  /** The descriptor of the folder that the view shows as opened. */
+  /** The descriptor of the folder in `view.opened`. */
   readonly opened?: number
-  /** Programs that become the next one and run outside, with the server's rights, such as one that enters a network. */
+  /**
+   * The words before bubblewrap: programs that run outside with the rights of the server, such as a program that enters
+   * a network. Each program becomes the next.
+   */
   readonly before?: readonly string[]
-  /** True where these programs enter a namespace of users in which they are root. */
+  /** True when these programs enter a user namespace in which they are root. */
   readonly entersAsRoot?: boolean
-  /** Files of control groups that the command's processes belong to from the first one on. */
+  /** Files of the control groups that all processes of the command belong to from the start. */
   readonly groups?: readonly string[]
-  /** Variables of bubblewrap itself, by which its processes are found. They must not change what a program does. */
+  /**
+   * Environment variables of bubblewrap, by which its processes are found. They must not change how a program behaves.
+   */
   readonly marks?: Readonly<Record<string, string>>
   /** See `startProcess`. */
   readonly outOfMemoryScore?: number
-  /** True for a session of its own. */
+  /** True to run in a separate session. */
   readonly detached?: boolean
 }
 
 const argumentsDescriptor = 4
 const filterDescriptor = 5
-// `openedDescriptor` is the next one.
+// `openedDescriptor` is the next number.
 
-/** A command that has been started. */
 export interface Spawned {
-  /** Bubblewrap itself, which ends with the command's exit status (128 and its number for a signal). */
+  /** Bubblewrap itself, which ends with the command's exit status (128 plus the number of a signal). */
   readonly child: ChildProcess
   /**
-   * Resolves when the command goes on in its control groups. Rejects when it cannot join them; nothing of it has begun then, and
-   * the child is ended.
+   * Resolves when the command continues in its control groups. Rejects when it cannot join them; the command has not
+   * begun then, and the child is killed.
    */
   readonly joined: Promise<void>
 }
@@ -51,10 +55,10 @@ export interface Spawned {
 /**
  * Starts a command in bubblewrap.
  *
- * Nothing outside has a variable or an argument of the command, because a variable such as `LD_PRELOAD` would run the
- * app's code there, with the server's rights: bubblewrap starts with its marks alone and waits for its arguments on a
- * pipe. That also gives the time to put it into the control groups before it makes the first process, which can take the
- * kernel ten milliseconds.
+ * No process outside the sandbox gets a variable or an argument of the command: a variable such as `LD_PRELOAD` would
+ * run the app's code with the rights of the server. So bubblewrap starts only with its marks, and waits for its
+ * arguments on a pipe. This also leaves time to put it into the control groups before it makes the first process;
+ * joining can take the kernel ten milliseconds.
  */
 export function spawnSandboxed(sandbox: Sandbox, command: SandboxedCommand): Spawned {
   const { argv, view, user, stdio, before = [], groups = [], marks = {}, detached = false } = command
@@ -91,11 +95,11 @@ export function spawnSandboxed(sandbox: Sandbox, command: SandboxedCommand): Spa
   }
 }
 
-/** Puts a process that waits into its groups, or ends it. */
+/** Puts the waiting process into its groups, or kills it. */
 async function join(child: ChildProcess, pid: number, groups: readonly string[]): Promise<void> {
   try {
     for (const group of groups) {
-      // The number of one that has ended may be another's.
+      // Another process may have the pid of a process that has ended.
       if (child.exitCode !== null || child.signalCode !== null) throw new Error('the process has ended')
       await writeFile(group, String(pid))
     }
@@ -108,7 +112,9 @@ async function join(child: ChildProcess, pid: number, groups: readonly string[])
 /** Each argument ends with a zero byte. */
 const toText = (args: readonly string[]): string => args.map((each) => `${each}\0`).join('')
 
-/** Returns setpriv's command line, which leaves the next program no capability and no group but the user's own. */
+/**
+ * Returns setpriv's command line, which leaves the next program no capabilities, and no group except the user's group.
+ */
 function giveUpUser({ setpriv }: Sandbox, user: OsUser | null): string[] {
   if (setpriv === null || user === null) return []
   const none = ['--clear-groups', '--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all', '--no-new-privs']

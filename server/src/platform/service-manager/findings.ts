@@ -6,10 +6,10 @@ import { currentLink, versionAt } from '../versions/versions.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
 import { appsUnitName, installedSettings, serverUnitName, type UnitSettings, unitDrift } from './units.ts'
 
-/** Below it, a gateway with a few thousand visitors and the releases behind it runs out of sockets. */
+/** Below this limit, a gateway with a few thousand visitors, and the releases behind it, run out of sockets. */
 const leastOpenFiles = 65_536
 
-/** Checks the service of this machine, where there is one, and what a server needs of the one who starts it. */
+/** Checks the service of this machine, if there is one, the limit of open files, and the folders of sockets. */
 export async function serviceFindings(dataDirectory: string): Promise<Finding[]> {
   const settings = (await hasSystemd()) ? await installedSettings(serverUnitName) : undefined
   if (settings === undefined) {
@@ -113,7 +113,10 @@ async function openFiles(pid: string): Promise<Finding> {
   return { subject, state: 'missing', found: `at most ${hard}`, cost }
 }
 
-/** Folders of sockets that only their owner may enter: whoever can open a socket in them acts for the server. */
+/**
+ * Checks that only their owner may enter the folders of sockets: any user who can open such a socket can act for the
+ * server.
+ */
 async function sockets(dataDirectory: string): Promise<Finding[]> {
   const subject = 'sockets'
   const folders = ['run', 'gateway', join('edge', 'caddy'), join('postgres', 'socket')].map((folder) =>

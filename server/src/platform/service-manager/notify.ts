@@ -14,19 +14,19 @@ export interface ServiceManager {
   /** Shows in `systemctl status` why the start failed, and throws the error again. */
   failed(error: unknown): Promise<never>
   /**
-   * Reports that the service stops, and extends the time for it again and again until the process ends: uploads may take
-   * longer than the unit allows. A stop that hangs ends itself; when even that hangs, there is no extension. Does nothing
-   * after `retire`, because the successor speaks for the service.
+   * Reports that the service stops, and extends the time for it again and again until the process ends: uploads may
+   * take longer than the unit allows. A stop that hangs ends itself; when even that hangs, there is no extension. Does
+   * nothing after `retire`, because the successor speaks for the service.
    */
   stopping(): Promise<void>
-  /** Ends the signs of life without a word, for a server that another one has replaced. */
+  /** Ends the signs of life silently, after another server has replaced this server. */
   retire(): void
 }
 
 /** A third of it must be shorter than the unit's TimeoutStopSec: then each extension arrives in time. */
 const extensionMs = 60_000
 
-/** Connects to the service manager that started this process, as its environment says. */
+/** Connects to the service manager that the environment of this process names, if there is one. */
 export function connectServiceManager(
   config: Pick<Config, 'serviceManager' | 'path'>,
   logger: Pick<Logger, 'warn' | 'error'>,
@@ -58,7 +58,7 @@ export function connectServiceManager(
 
 /** Resolves when the server has answered whether it is ready, which includes a question to the database. */
 async function answers(url: string, signal: AbortSignal): Promise<void> {
-  // A connection of its own shows that the server also accepts.
+  // A new connection shows that the server also accepts connections.
   const asked: ClientRequest = request(`${url}/readyz`, { agent: false, signal })
   asked.end()
   const [answer] = (await once(asked, 'response', { signal })) as [NodeJS.ReadableStream]
@@ -73,9 +73,9 @@ interface Notifier {
   status(text: string): Promise<void>
   /** A new configuration or version is being taken over; ends with `ready`. */
   reloading(): Promise<void>
-  /** The whole service stops; not to be sent by a server that hands over to another one. */
+  /** The whole service stops; never sent by a server that hands over to another server. */
   stopping(): Promise<void>
-  /** The stop may go on for this long from now on, also beyond the deadline of the unit. */
+  /** The stop may take this long from now on, even beyond the deadline of the unit. */
   extend(ms: number): Promise<void>
   /** A sign of life for the watchdog. */
   alive(): Promise<void>
@@ -85,9 +85,10 @@ interface Notifier {
 const timeoutMs = 10_000
 
 /**
- * Creates a notifier over `systemd-notify`, because Node has no datagram sockets of Unix. The program sends under the pid
- * of this process where it may, and waits until systemd has read the message, so that the message counts for this service
- * although its sender has ended by then. Messages are sent in order. A message that cannot be sent is logged once.
+ * Creates a notifier over `systemd-notify`, because Node has no Unix datagram sockets. The program sends under the pid
+ * of this process where it may, and waits until systemd has read the message, so that the message counts for this
+ * service although its sender has ended by then. Messages are sent in order. A message that cannot be sent is logged
+ * once.
  *
  * @param options.socket the value of `NOTIFY_SOCKET`; `undefined` when no service manager listens
  * @param options.path the `PATH` on which `systemd-notify` is found
@@ -136,9 +137,9 @@ function notify(assignments: readonly string[], env: Readonly<Record<string, str
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim()
 
 /**
- * Sends signs of life, three in each period of the watchdog, for as long as `check` comes to an end in time. Its result
- * does not matter: a database that is away is restored by its supervisor or its operator and not by a restart of the server.
- * A check that neither succeeds nor fails means that the server hangs. Resolves when `signal` aborts.
+ * Sends signs of life, three in each period of the watchdog, as long as `check` settles in time. Its result does not
+ * matter: the supervisor or the operator restores a lost database, not a restart of the server. A check that neither
+ * succeeds nor fails means that the server hangs. Resolves when `signal` aborts.
  */
 export async function feedWatchdog(options: {
   readonly periodMs: number
@@ -152,9 +153,9 @@ export async function feedWatchdog(options: {
   while (!signal.aborted) {
     const deadline = AbortSignal.timeout(stepMs)
     await check(deadline).catch(() => undefined)
-    // The stop may have begun during the check; no sign of life follows word of it.
+    // The stop may have begun during the check. No sign of life may follow the message of the stop.
     if (signal.aborted) return
-    // A check that ends because its time is over has not come to an end by itself.
+    // A check that the deadline has ended counts as a hang.
     if (!deadline.aborted) await alive()
     else
       logger.error(

@@ -11,7 +11,7 @@ export interface Output {
 
 const folders = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** The folder of the sockets of the user of this process, such as that of its manager of systemd. */
+/** Returns the folder with the sockets of this process's user, such as the socket of the systemd user manager. */
 export const userSockets = (): string => `/run/user/${process.getuid?.()}`
 
 /** Runs a program of systemd to its end. Never rejects. */
@@ -20,7 +20,7 @@ export function run(program: string, args: readonly string[], timeoutMs = 30_000
     PATH: folders,
     LC_ALL: 'C.UTF-8',
     XDG_RUNTIME_DIR: userSockets(),
-    // A pager or colours would come between the output and its reader.
+    // A pager or colours would change the output.
     SYSTEMD_PAGER: 'cat',
     SYSTEMD_COLORS: '0',
   }
@@ -42,7 +42,7 @@ export async function systemctl(args: readonly string[], timeoutMs?: number): Pr
 /** True when systemd runs this machine (sd_booted(3)). */
 export const hasSystemd = (): Promise<boolean> => exists('/run/systemd/system')
 
-/** True when the user of this process has a manager of units of its own (user@.service). */
+/** True when the user of this process has a systemd user manager (user@.service). */
 export const hasUserManager = (): Promise<boolean> => exists(`${userSockets()}/systemd/private`)
 
 /** Returns properties of a unit by their names; a unit that does not exist has defaults. */
@@ -60,7 +60,10 @@ export async function propertiesOf(
   )
 }
 
-/** Returns the pids in the control group of a unit and in those below it, also when systemd counts the unit as stopped. */
+/**
+ * Returns the pids in the control group of a unit and in the groups below it, also when systemd counts the unit as
+ * stopped.
+ */
 export async function processesOfUnit(unit: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
   const groups = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')))

@@ -4,7 +4,7 @@ import { readOptional } from '../files.ts'
 import { makePassableDirectory } from '../machine/reach.ts'
 import { currentLink, programOf } from '../versions/versions.ts'
 
-/** The unit of the server, and of what systemd must not end with it. */
+/** The unit of the server, and the units of processes that systemd must not end with the server. */
 export const serverUnitName = 'fairlead.service'
 export const appsUnitName = 'fairlead-apps.service'
 export const buildsUnitName = 'fairlead-builds.service'
@@ -13,12 +13,12 @@ export const unitFolder = '/etc/systemd/system'
 export const environmentFile = '/etc/fairlead/fairlead.env'
 
 export interface UnitSettings {
-  /** The program of Node. */
+  /** The path of the Node executable. */
   readonly node: string
   readonly dataDirectory: string
   /** An ordinary account of this machine; `null` for root. */
   readonly user: string | null
-  /** True for a server of an ordinary account that is to listen on ports below 1024, as the edge does. Root may anyway. */
+  /** True when a server of an ordinary account listens on ports below 1024, as the edge does. Root always may. */
   readonly hasLowPorts: boolean
 }
 
@@ -34,7 +34,7 @@ export function unitsFor(settings: UnitSettings): Readonly<Record<string, string
     : { [serverUnitName]: serverUnit(settings) }
 }
 
-/** Reads back what a unit was written with; `null` when it starts something else. */
+/** Reads the settings back from a unit; `null` when the unit starts something else. */
 export function settingsOf(unit: string): UnitSettings | null {
   const [, node, dataDirectory] = /^ExecStart=(\S+) .*serve --data-dir (\S+)$/m.exec(unit) ?? []
   if (node === undefined || dataDirectory === undefined) return null
@@ -88,8 +88,8 @@ WantedBy=multi-user.target
 `
 
 /**
- * Apps are no part of the server's unit: systemd cannot start a process in a control group whose children have limits, and
- * apps keep running in such children while the server restarts.
+ * Apps are not part of the server's unit: systemd cannot start a process in a control group whose children have limits,
+ * and apps keep running in such children while the server restarts.
  */
 const appsUnit = unitOfGroups(
   "The control group of Fairlead's apps",
@@ -97,7 +97,10 @@ const appsUnit = unitOfGroups(
 # Stopping this unit stops the server and its apps.`,
 )
 
-/** Builds have a unit beside the one of the server and that of apps, since the kernel lets a group give way to those beside it. */
+/**
+ * Builds have a unit next to the server's unit and the apps' unit, because the kernel lets a group give way to its
+ * siblings.
+ */
 const buildsUnit = unitOfGroups(
   "The control group of Fairlead's builds, which gives way to those beside it",
   `# The server makes a group of its own in this one for each build and for git, and sets the share of the CPU that all of them have.
@@ -172,7 +175,10 @@ ProtectProc=invisible
 `
 }
 
-/** Returns how each unit on this machine differs from what this version would write; units that do not differ are left out. */
+/**
+ * Returns how each unit on this machine differs from what this version would write; units that do not differ are left
+ * out.
+ */
 export async function unitDrift(settings: UnitSettings): Promise<Readonly<Record<string, readonly string[]>>> {
   const drift: Record<string, readonly string[]> = {}
   for (const [name, text] of Object.entries(unitsFor(settings))) {
@@ -183,7 +189,10 @@ export async function unitDrift(settings: UnitSettings): Promise<Readonly<Record
   return drift
 }
 
-/** Returns the settings of the installed unit; `undefined` when none is installed, `null` when it is not one of ours. */
+/**
+ * Returns the settings of the installed unit; `undefined` when none is installed, `null` when Fairlead did not write
+ * it.
+ */
 export async function installedSettings(unit: string): Promise<UnitSettings | null | undefined> {
   const text = await readOptional(join(unitFolder, unit))
   return text === undefined ? undefined : settingsOf(text)
@@ -197,7 +206,10 @@ export async function writeUnits(settings: UnitSettings): Promise<void> {
   }
 }
 
-/** Creates a file that only root can read, because settings may be secrets. An existing file is kept. Returns whether it is new. */
+/**
+ * Creates a file that only root can read, because settings may be secrets. An existing file is kept. Returns true when
+ * it is new.
+ */
 export async function writeOnce(path: string, text: string): Promise<boolean> {
   await mkdir(dirname(path), { recursive: true, mode: 0o755 })
   try {
@@ -210,8 +222,8 @@ export async function writeOnce(path: string, text: string): Promise<boolean> {
 }
 
 /**
- * Makes the link to the version that the service runs, unless there is one. An existing link is kept: an update points it at
- * the version that it installed. Returns the real path of the version.
+ * Makes the link to the version that the service runs, unless there is one. An existing link is kept: an update points
+ * it at the version that it installed. Returns the real path of the version.
  */
 export async function linkCurrentVersion(dataDirectory: string, packageRoot: string): Promise<string> {
   const link = currentLink(dataDirectory)
@@ -222,7 +234,10 @@ export async function linkCurrentVersion(dataDirectory: string, packageRoot: str
   return realpath(link)
 }
 
-/** Returns the lines of two texts that differ, in order: `-` for those of the first alone, `+` for those of the second. */
+/**
+ * Returns the lines that differ between two texts, in order: `-` for lines only in the first text, `+` for lines only
+ * in the second.
+ */
 export function differingLines(before: string, after: string): string[] {
   const a = before.split('\n')
   const b = after.split('\n')
@@ -246,7 +261,7 @@ export function differingLines(before: string, after: string): string[] {
   return lines
 }
 
-/** The length of the longest common subsequence of what follows each pair of positions. */
+/** Returns the length of the longest common subsequence of the lines from each pair of positions on. */
 function commonLengths(a: readonly string[], b: readonly string[]): number[][] {
   const table = Array.from({ length: a.length + 1 }, () => new Array<number>(b.length + 1).fill(0))
   for (let i = a.length - 1; i >= 0; i--) {

@@ -22,10 +22,10 @@ export interface DataDirectory {
   readonly runtime: string
   /** The folder that comes first on the `PATH` of builds and apps. */
   readonly bin: string
-  /** Programs that apps ask for in versions of their own, such as another Node. */
+  /** Programs that apps ask for in specific versions, such as another Node. */
   readonly tools: string
   readonly apps: string
-  /** How far the output of each container was read. */
+  /** The position up to which the output of each container was read. */
   readonly containers: string
   /** The images that are being pulled. */
   readonly pulls: string
@@ -33,10 +33,10 @@ export interface DataDirectory {
   readonly imageBuilds: string
   /** The gateway's socket, log and record. */
   readonly gateway: string
-  /** The logs of deployments, readable for the server alone. */
+  /** The logs of deployments, readable only for the server. */
   readonly logs: string
   readonly git: string
-  /** Uploaded sources, readable for the server alone. */
+  /** Uploaded sources, readable only for the server. */
   readonly sources: string
   /** Uploaded files. */
   readonly files: string
@@ -44,7 +44,7 @@ export interface DataDirectory {
   readonly processMarks: string
   /** The epoch of the leadership, as the name of a file. */
   readonly leaderEpoch: string
-  /** The compiled code of the server, which Node keeps. */
+  /** Node's cache of the compiled code of the server. */
   readonly compiled: string
 }
 
@@ -71,7 +71,10 @@ export async function openDataDirectory(root: string, user: OsUser | null): Prom
   return directory
 }
 
-/** Returns why this user should not work in a data directory: another user owns it. `null` where nothing speaks against it. */
+/**
+ * Returns a message when another user owns the data directory, so that this user should not work in it; otherwise
+ * `null`.
+ */
 export async function foreignOwner(root: string): Promise<string | null> {
   const owner = (await stat(root).catch(() => null))?.uid
   if (owner === undefined || owner === process.getuid?.()) return null

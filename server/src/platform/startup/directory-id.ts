@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { readOptional } from '../files.ts'
 
 /**
- * Returns the id of a data directory, from a file that the first start writes. All servers on it get the same id, also those
- * that start for the first time at once; no two data directories share one.
+ * Returns the id of a data directory, from a file that the first start writes. All servers on it get the same id, also
+ * when they start for the first time at once. No two data directories share an id.
  */
 export async function directoryId(root: string): Promise<string> {
   const path = join(root, 'server-id')

@@ -7,13 +7,13 @@ import type { StopScope } from './shutdown.ts'
 
 type Progress = Pick<ServerStatus, 'url' | 'state' | 'leading'>
 
-/** This server among those of its data directory: its record, and the socket by which commands reach it. */
+/** The entry of this server in its data directory: its record, and the socket by which commands reach it. */
 export interface Presence extends Pick<Control, 'close'> {
-  /** Changes what the server says about itself. */
+  /** Changes the status that the server reports. */
   update(changes: Partial<Progress>): void
   /**
-   * Returns the extent of a stop: `server` instead of `all` while another server of the data directory goes on. Of several
-   * that stop at once, the last one stops everything.
+   * Returns the extent of a stop: `server` instead of `all` while another server of the data directory continues. When
+   * several servers stop at once, the last server stops everything.
    */
   leave(asked: StopScope): Promise<StopScope>
 }
@@ -23,7 +23,8 @@ export interface Presence extends Pick<Control, 'close'> {
  *
  * @param options.id the id that it is also registered with in the database
  * @param options.onStop called when a command asks the server to stop
- * @param options.onHandover called when a command asks the server to hand over; resolves when another one has taken over
+ * @param options.onHandover called when a command asks the server to hand over; resolves when another server has taken
+ * over
  */
 export async function openPresence(options: {
   readonly id: string

@@ -3,8 +3,8 @@ import type { Logger } from '../logger.ts'
 import type { Finding } from '../machine/finding.ts'
 
 /*
- * PostgreSQL lets every role connect to a new database. Where users' databases are on the same server as the state, a user could
- * then hold the lock of the leader, which is an advisory lock, and notify servers in its name.
+ * PostgreSQL lets every role connect to a new database. Where users' databases are on the same server as the state, a
+ * user could then hold the lock of the leader, which is an advisory lock, and notify servers in its name.
  */
 
 /** Runs one query: a pool or a client. */
@@ -32,7 +32,9 @@ async function publicAccess(queries: Queries): Promise<PublicAccess> {
 
 const revocation = (name: string) => `revoke connect, temporary on database ${name} from public`
 
-/** Keeps roles without a grant of their own out of the state database, where its owner is this role; warns where it is not. */
+/**
+ * Keeps roles without an explicit grant out of the state database when this role owns the database; otherwise warns.
+ */
 export async function revokePublicAccess(pool: Queries, logger: Pick<Logger, 'info' | 'warn'>): Promise<void> {
   const { name, open, own } = await publicAccess(pool)
   if (!open) return

@@ -27,8 +27,8 @@ const pollMs = 250
 const attempts = 3
 
 /**
- * Makes the schema usable for this version: migrates it, or accepts that of a newer version on which this one works. Rejects
- * with a `SchemaError` that says what to do when neither is possible.
+ * Makes the schema usable for this version: migrates it, or accepts the schema of a newer version when this version
+ * works on it. Rejects with a `SchemaError` that says what to do when neither is possible.
  */
 export async function prepareSchema(options: PrepareSchemaOptions): Promise<void> {
   const { db, migrations, logger } = options
@@ -46,18 +46,18 @@ export async function prepareSchema(options: PrepareSchemaOptions): Promise<void
       logger.info({ schema: newestMigration(migrations) }, 'the schema of the database is up to date')
       return
     } catch (error) {
-      // A newer version has migrated meanwhile, and this version may work on its schema.
+      // A newer version may have just migrated, and this version may work on its schema.
       if (!(error instanceof SchemaError) || attempt === attempts) throw error
     }
   }
 }
 
-/** Throws a `SchemaError` when this version cannot work on the schema as it is now. */
+/** Throws a `SchemaError` when this version cannot work on the current schema. */
 export async function assertUsableSchema(db: Database, migrations: Migrations): Promise<void> {
   pendingMigrations(migrations, await readSchema(db))
 }
 
-/** Reads which migrations were applied, in their order, and who can work on the schema. */
+/** Reads the applied migrations, in order, and the servers that can work on the schema. */
 export async function readSchema(db: Database): Promise<Schema> {
   if (!(await hasTable(db, 'kysely_migration'))) return { applied: [], oldestServer: undefined }
   const applied = await sql<{ name: string }>`select name from kysely_migration order by name collate "C"`.execute(db)
@@ -82,7 +82,7 @@ async function untilNoServerBreaks({ db, migrations, logger, signal, program }: 
 }
 
 interface RunningServer {
-  /** `undefined` for a version that does not say it, and that only works on its own schema. */
+  /** `undefined` for a version that does not report it, and works only on its own schema. */
   readonly schema: string | undefined
   readonly id?: string
   readonly version?: string
@@ -91,9 +91,9 @@ interface RunningServer {
 }
 
 /**
- * Returns the servers that run on a database. A version without the table of servers is known by the lock that it holds. That
- * lock also stops a command while a leader is too busy to renew its row; a server does not wait for it, because the lock of
- * a machine that has failed may stay for hours.
+ * Returns the servers that run on a database. A server from before the table `servers` is recognised by the lock that
+ * it holds. This lock also stops a command while a leader is too busy to renew its row; a server does not wait for it,
+ * because the lock of a machine that has failed may stay for hours.
  */
 async function runningServers(db: Database, program: PrepareSchemaOptions['program']): Promise<RunningServer[]> {
   const hasRows = await hasTable(db, 'servers')

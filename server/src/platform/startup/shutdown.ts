@@ -1,8 +1,8 @@
 import type { Logger } from '../logger.ts'
 
 /**
- * The extent of a stop. `server`: this process alone; apps, gateway and database clusters keep running, and the next
- * server adopts them. `all`: those as well.
+ * The extent of a stop. `server`: only this process; apps, gateway and database clusters keep running, and the next
+ * server adopts them. `all`: these as well.
  */
 export type StopScope = 'all' | 'server'
 

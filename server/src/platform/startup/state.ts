@@ -20,29 +20,32 @@ export interface State extends DatabaseHandle {
   readonly directory: DataDirectory
   /** For connections outside the pool. */
   readonly connection: PoolConfig
-  /** Closes the connections, and stops the embedded PostgreSQL when nobody else uses it and it is not to be kept. */
+  /**
+   * Closes the connections, and stops the embedded PostgreSQL when no other process uses it and the options do not keep
+   * it.
+   */
   close(options?: CloseOptions): Promise<void>
 }
 
 /**
- * Returns the user that runs the embedded PostgreSQL cluster when the server is root: the owner of the cluster, at first the
- * first configured uid.
+ * Returns the user that runs the embedded PostgreSQL cluster when the server is root: the owner of the cluster,
+ * initially the first configured uid.
  */
 export function clusterUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
   return isRoot() ? ownerOr(dataDirectoryAt(dataDirectory).cluster, uids.from) : null
 }
 
 /**
- * The user that git runs as when the server is root: the owner of git's own folder, or by default the last uid but one. `null`
- * when that is the user of the server.
+ * Returns the user that runs git when the server is root: the owner of git's folder, initially the second to last
+ * configured uid. Returns `null` when the server is not root.
  */
 export function gitUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
   return isRoot() ? ownerOr(join(dataDirectoryAt(dataDirectory).git, 'home'), uids.to - 1) : null
 }
 
 /**
- * Returns the user that runs the clusters of users' databases when the server is root: the owner of what is there, at first
- * the last configured uid.
+ * Returns the user that runs the clusters of users' databases when the server is root: the owner of the existing
+ * clusters, initially the last configured uid.
  */
 export function databasesUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
   if (!isRoot()) return null
@@ -52,8 +55,8 @@ export function databasesUser({ dataDirectory, uids }: Pick<Config, 'dataDirecto
 }
 
 /**
- * Returns the user that runs the gateway when the server is root: the owner of its folder, at first the third last
- * configured uid. It has nothing but the folders of static sites.
+ * Returns the user that runs the gateway when the server is root: the owner of its folder, initially the third to last
+ * configured uid. This user has access only to the folders of static sites.
  */
 export function gatewayUser({ dataDirectory, uids }: Pick<Config, 'dataDirectory' | 'uids'>): OsUser | null {
   return isRoot() ? ownerOr(dataDirectoryAt(dataDirectory).gateway, uids.to - 2) : null

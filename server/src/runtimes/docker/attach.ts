@@ -12,7 +12,7 @@ import { readFrames } from './streams.ts'
 import type { Volumes } from './volumes.ts'
 
 const stopGraceMs = 5_000
-/** The status of a command that SIGKILL has ended. */
+/** The exit status of a command after SIGKILL. */
 const killed = 137
 const removed =
   'The container of the command was removed before it told how it ended, as docker container prune does: nobody knows whether it has ' +
@@ -25,9 +25,9 @@ export interface AttachParts {
 }
 
 /**
- * Runs a one-off command in a container of its own, which has the image, the variables and the limits of the release, and the
- * network of the running instance. A command within the instance's container would share its memory, and the engine could not
- * end it. The container is removed at the end.
+ * Runs a one-off command in a separate container with the image, the variables and the limits of the release, and the
+ * network of the running instance. Inside the container of the instance, the command would share its memory, and the
+ * engine could not end the command. The container is removed at the end.
  */
 export async function attach(
   {
@@ -58,7 +58,7 @@ export async function attach(
       port: instance.port,
       config,
     },
-    // The release's name may lead to a newer image by now.
+    // The name of the release may point to a newer image by now.
     image: beside.Image,
     command: { argv, ...(tty === null ? {} : { env: { TERM: 'xterm-256color' } }) },
     volumes: await volumes.ready(release, beside.Image),
@@ -69,9 +69,10 @@ export async function attach(
 }
 
 /**
- * Runs a command in a container that is removed at its end. Resolves with that also when the signal aborts, which ends it.
+ * Runs a command in a container and removes the container at its end. Resolves with the exit, also when the signal
+ * aborts and ends the command.
  *
- * @param options.graceMs from the request to end to the end by force
+ * @param options.graceMs the time between the request to end and the kill
  */
 export async function runInContainer(
   { server, engine, containers }: AttachParts,
@@ -131,7 +132,7 @@ async function talk(
   }
 }
 
-/** Sends the input on; returns the function that ends that. The input's end is the end of the command's. */
+/** Forwards the input, also its end. Returns a function that stops this. */
 function passInput({ stdin }: Pick<AttachRequest, 'stdin'>, line: Duplex): () => void {
   const end = () => line.end()
   // The command may end before it has read everything.
@@ -145,7 +146,7 @@ function passInput({ stdin }: Pick<AttachRequest, 'stdin'>, line: Duplex): () =>
   }
 }
 
-/** Resolves when all output was passed on, or its target was destroyed. */
+/** Resolves when all output was passed on, or the target was destroyed. */
 async function passOnFrames(line: Duplex, { stdout, stderr }: Pick<AttachRequest, 'stdout' | 'stderr'>): Promise<void> {
   try {
     for await (const { stream, bytes } of readFrames(line)) {
@@ -154,7 +155,7 @@ async function passOnFrames(line: Duplex, { stdout, stderr }: Pick<AttachRequest
       if (!target.write(bytes)) await drained(target)
     }
   } catch {
-    // The connection was cut, or the client is gone: the exit tells more.
+    // The connection was lost, or the client is gone: the exit status tells more.
   }
 }
 

@@ -14,19 +14,21 @@ import type { Engine } from './client.ts'
 import { forgetImage, nameImage, pullError } from './images.ts'
 import { readJsonLines } from './streams.ts'
 
-/** The images that releases are made of: the system, and the system with the programs of builds. Many releases share each. */
+/**
+ * The base images of releases: the system, and the system with the programs of builds. Many releases share each base.
+ */
 export interface Bases {
-  /** Returns the bytes of an image that it does not share with the releases of others. */
+  /** Returns the bytes of an image that it does not share with other releases. */
   ownBytes(image: Image): Promise<number>
-  /** Removes those that no release is made of any more, but for these. */
+  /** Removes bases without a release, except for `names`. */
   keepOnly(names: readonly string[], releases: readonly Image[]): Promise<void>
 }
 
 type Listed = Pick<Image, 'Id' | 'RepoTags'>
 
-/** @param fence called right before something is removed */
+/** @param fence called right before each removal */
 export function createBases(engine: Engine, server: string, fence: () => void): Bases {
-  /** The bases that were described, by their ids: none ever changes. */
+  /** The known bases by their ids. An image never changes. */
   const known = new Map<string, Image>()
 
   const all = async (): Promise<{ readonly image: Image; readonly names: readonly string[] }[]> => {
@@ -63,34 +65,37 @@ export function createBases(engine: Engine, server: string, fence: () => void): 
 
 const layersOf = ({ RootFS }: Image): readonly string[] => RootFS?.Layers ?? []
 
-/** True when an image begins with all layers of another one. */
+/** True when an image begins with all layers of `base`. */
 const isBelow = (base: Image, image: Image): boolean =>
   layersOf(base).length > 0 && layersOf(base).every((layer, at) => layersOf(image)[at] === layer)
 
 /*
- * The names of images that releases are made of. They are apart from those of releases, which are removed with these.
+ * The names of base images. They differ from the names of release images, which are removed with their releases.
  */
 
 const repository = (server: string): string => `fairlead-base/${server.toLowerCase()}`
 
-/** @param key tells images of different contents apart */
+/** @param key distinguishes images with different contents */
 const systemName = (server: string, key: string): string => `${repository(server)}:system-${key}`
 export const programsName = (server: string, key: string): string => `${repository(server)}:programs-${key}`
 
-/** The engine's filter for all of them. */
+/** The filter of the engine for all base images. */
 const baseFilter = (server: string): { readonly reference: readonly string[] } => ({
   reference: [repository(server)],
 })
 
-/** True for the name of one of them. */
+/** True for the name of a base image. */
 const isBaseName = (server: string, name: string): boolean => name.startsWith(`${repository(server)}:`)
 
-/** The system that containers of releases have: an image that the operator names, or what sandboxes show of this machine. */
+/**
+ * The system in containers of releases: an image that the operator configures, or the system files that sandboxes show
+ * of this machine.
+ */
 export type SystemSource =
   | { readonly reference: string }
   | {
       readonly entries: () => Promise<readonly Pick<SystemEntry, 'path' | 'link'>[]>
-      /** The data directory, which may lie in a folder of the system. */
+      /** The data directory, which may be inside a system folder. */
       readonly hidden: string
     }
 
@@ -102,18 +107,18 @@ export interface SystemParts {
 }
 
 export interface Progress {
-  /** Tells whoever waits what is done, in one line. */
+  /** Reports the current step in one line. */
   readonly say: (line: string) => Promise<unknown>
   readonly signal: AbortSignal
 }
 
-/** Returns the name of the image of the system, which is made where the engine does not have it. */
+/** Returns the name of the system image. Makes the image if the engine does not have it. */
 export function systemImage(parts: SystemParts, progress: Progress): Promise<string> {
   const { source } = parts
   return 'reference' in source ? namedSystem(parts, source.reference, progress) : ownSystem(parts, source, progress)
 }
 
-/** The image has a name of this server's own, by which the engine keeps it when its tag names another one. */
+/** Gives the image a name of this server, so the engine keeps it when its tag moves to another image. */
 async function namedSystem(
   { engine, server, fence }: SystemParts,
   reference: string,
@@ -146,14 +151,14 @@ async function pull(engine: Engine, reference: string, fence: () => void, signal
   }
 }
 
-/** Kernel modules and the firmware of devices, of which a container uses neither. */
+/** Containers use neither kernel modules nor device firmware. */
 const useless = ['/usr/lib/modules', '/usr/lib/firmware', '/lib/modules', '/lib/firmware']
 /** Folders that programs expect, with their rights. */
 const expected = { tmp: 0o1777, run: 0o755, var: 0o755, 'var/tmp': 0o1777, root: 0o700 }
-/** Reads what everybody may read: what others of the machine keep to themselves gets into no image. */
+/** Only files that everybody may read get into an image. */
 const nobody = { uid: 65_534, gid: 65_534 }
 
-/** The machine's own is imported once for each state that its programs are in. */
+/** The import of the system of this machine happens once per state of its programs. */
 async function ownSystem(
   { engine, server, fence }: SystemParts,
   { entries, hidden }: Extract<SystemSource, { entries: unknown }>,
@@ -219,12 +224,12 @@ async function importImage(
   }
 }
 
-/** Python writes there by itself, and nothing depends on it. */
+/** Python writes this folder automatically, and nothing depends on it. */
 const unstable = '__pycache__'
 
 /**
- * Returns a hash that changes when a file is added to one of these folders, or to a folder within, or replaced or removed, as packages
- * are. What is written into a file in its place is not seen in folders, whose files would have to be looked at each.
+ * Returns a hash that changes when a file in one of these folders, or below, is added, replaced or removed, as packages
+ * do. It does not notice an overwrite of a file in place: that would need a look at every file.
  */
 async function stateOf(paths: readonly string[]): Promise<string> {
   const tests = ['-name', unstable, '-prune', '-o', '(', '-type', 'd', '-o', '-path', '/etc/*', ')']
@@ -241,7 +246,7 @@ async function printed(paths: readonly string[], expression: readonly string[]):
   })
   const hash = createHash('sha256')
   find.stdout?.on('data', (chunk: Buffer) => void hash.update(chunk))
-  // A file that is removed meanwhile is no failure.
+  // The removal of a file during the search is no failure.
   await once(find, 'close')
   return hash.digest('hex').slice(0, 16)
 }

@@ -5,7 +5,7 @@ import { EngineError, tooLong, unlessMissing } from './errors.ts'
 import { commandLabel, labelFilter, labelsOf, serverLabel, waiterLabel } from './names.ts'
 
 /*
- * The parts of the engine's answers about containers and images that are read here, under the engine's own names.
+ * The parts of the answers about containers and images that Fairlead uses, under the names of the engine.
  */
 
 export interface Container {
@@ -17,7 +17,10 @@ export interface Container {
     readonly StopSignal?: string
     readonly ExposedPorts?: Readonly<Record<string, object>> | null
     readonly Shell?: readonly string[] | null
-    /** `Test` is `CMD` or `CMD-SHELL` and the words after it; the time is in nanoseconds, 0 or absent for the engine's own. */
+    /**
+     * `Test` is `CMD` or `CMD-SHELL` and the words after it. The time is in nanoseconds; 0 or absent for the default of
+     * the engine.
+     */
     readonly Healthcheck?: { readonly Test?: readonly string[] | null; readonly Timeout?: number } | null
   }
   readonly HostConfig: HostConfig
@@ -31,12 +34,12 @@ export interface ContainerState {
   readonly Status: 'created' | 'running' | 'paused' | 'restarting' | 'removing' | 'exited' | 'dead'
   readonly Running: boolean
   readonly OOMKilled: boolean
-  /** The first process, by the number that it has on this machine; 0 when it has ended. */
+  /** The pid of the first process on this machine; 0 after its end. */
   readonly Pid: number
   readonly ExitCode: number
   readonly Health?: {
     readonly Status: 'none' | 'starting' | 'healthy' | 'unhealthy'
-    /** The newest checks, the last one last. */
+    /** The latest checks, from oldest to newest. */
     readonly Log?: readonly { readonly ExitCode: number; readonly Output: string }[] | null
   } | null
 }
@@ -61,12 +64,11 @@ export interface HostConfig {
   readonly [other: string]: unknown
 }
 
-/** A container as lists show it. */
 export interface ListedContainer {
   readonly Id: string
   readonly State: ContainerState['Status']
   readonly Labels: Readonly<Record<string, string>>
-  /** The bytes that it has written; only when they were asked for. */
+  /** The bytes that the container has written; only on request. */
   readonly SizeRw?: number
 }
 
@@ -74,7 +76,7 @@ export interface Image {
   readonly Id: string
   readonly RepoTags: readonly string[] | null
   readonly RepoDigests: readonly string[] | null
-  /** With all of its layers, in bytes. */
+  /** The bytes of all layers. */
   readonly Size: number
   readonly Os: string
   readonly Architecture: string
@@ -84,34 +86,34 @@ export interface Image {
     readonly ExposedPorts?: Readonly<Record<string, object>> | null
     readonly Entrypoint?: readonly string[] | null
     readonly Cmd?: readonly string[] | null
-    /** Times in nanoseconds; 0 or absent for the engine's own. */
+    /** In nanoseconds; 0 or absent for the default of the engine. */
     readonly Healthcheck?: { readonly Interval?: number; readonly StartInterval?: number } | null
   } | null
 }
 
 export interface ListOptions {
-  /** True for the bytes that they have written, too. */
+  /** True to request `SizeRw`. */
   readonly size?: boolean
-  /** Only those of which the health check of their image says this. */
+  /** Only containers with this result of their image health check. */
   readonly health?: 'unhealthy'
 }
 
-/** The calls about containers of this server. Those that change something ask the fence first. */
+/** The calls about containers of this server. Calls that change something check the fence first. */
 export interface Containers {
-  /** Null when there is no such container. */
+  /** Null for an unknown container. */
   inspect(id: string): Promise<Container | null>
-  /** Null when there is no such image. */
+  /** Null for an unknown image. */
   image(name: string): Promise<Image | null>
-  /** Lists the containers of this server with these labels, also those that have ended. */
+  /** Lists the containers of this server with these labels, also ended containers. */
   list(labels: Readonly<Record<string, string | null>>, options?: ListOptions): Promise<ListedContainer[]>
   listOf(release: ReleaseRef, options?: { readonly size?: boolean }): Promise<ListedContainer[]>
   create(specification: object): Promise<string>
   start(id: string): Promise<void>
-  /** Sends a signal; a container that has ended gets none. */
+  /** Sends a signal; does nothing for an ended container. */
   signal(id: string, signal: string): Promise<void>
-  /** Resolves when it has ended, with its status; null for one that was removed before it told it. */
+  /** Resolves with the exit status when the container ends; null when it was removed before. */
   ended(id: string, signal?: AbortSignal): Promise<number | null>
-  /** Removes it with its own volumes, running or not. */
+  /** Removes the container with its volumes, running or not. */
   remove(id: string): Promise<void>
 }
 
@@ -160,7 +162,7 @@ export function createContainers(engine: Engine, server: string, fence: () => vo
   }
 }
 
-/** The engine answers 404 or 409 for a container that has ended, or that is being removed. */
+/** The engine answers 404 or 409 for a container that has ended or is being removed. */
 async function unlessEnded(call: Promise<void>): Promise<void> {
   try {
     await call
@@ -169,13 +171,16 @@ async function unlessEnded(call: Promise<void>): Promise<void> {
   }
 }
 
-/** Tells containers that somebody waits for from those that are left over: one-off commands, and those that only hold files. */
+/**
+ * Distinguishes awaited containers from left-over containers: one-off commands, and containers that only hold files.
+ */
 export interface Waiters {
-  /** Calls `use` with the labels of a container that is needed until that settles. `purpose` is the value of `commandLabel`. */
-  during<T>(purpose: string, use: (labels: Readonly<Record<string, string>>) => Promise<T>): Promise<T>
   /**
-   * Removes the containers that nobody waits for: their server was killed, or their engine was away when they were to be removed.
+   * Calls `use` with the labels for a container, which counts as awaited until `use` settles. `purpose` is the value of
+   * `commandLabel`.
    */
+  during<T>(purpose: string, use: (labels: Readonly<Record<string, string>>) => Promise<T>): Promise<T>
+  /** Removes left-over containers: their server was killed, or the engine was away at the time of their removal. */
   removeLeft(): Promise<void>
 }
 
@@ -200,23 +205,26 @@ export function createWaiters(containers: Pick<Containers, 'list' | 'remove'>): 
   }
 }
 
-/** The configuration of an image is kept in memory, and its labels are in each list of containers. Usual ones have some kilobytes. */
+/**
+ * The server keeps the configuration of an image in memory, and each list of containers contains the labels of the
+ * image. Usual configurations have some kilobytes.
+ */
 const mostConfigBytes = 256_000
-/** With its layers, of which there are some dozens. */
+/** Includes the layers: some dozens. */
 const mostImageBytes = 4_000_000
 
 /**
- * Returns what the engine knows of an image; null when there is no such image.
+ * Returns the description of an image; null for an unknown image.
  *
- * @param name or its id
+ * @param name the name or the id
  */
 export const inspectImage = (engine: Pick<Engine, 'call'>, name: string): Promise<Image | null> =>
   unlessMissing(engine.call<Image>({ method: 'GET', path: ['images', name, 'json'], mostBytes: mostImageBytes }), null)
 
 /**
- * As `inspectImage`, for an image that somebody wants to deploy.
+ * Like `inspectImage`, for an image that somebody wants to deploy.
  *
- * @param shown its name for messages
+ * @param shown the name for messages
  * @throws RuntimeError when its configuration is too large
  */
 export async function inspectForeign(engine: Pick<Engine, 'call'>, name: string, shown: string): Promise<Image | null> {

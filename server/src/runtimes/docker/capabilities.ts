@@ -6,7 +6,7 @@ import type { Capabilities } from '../runtime.ts'
 import { type Engine, type EngineVersion, whenBack } from './client.ts'
 import { EngineError } from './errors.ts'
 
-/** The parts of the engine's description of itself that are used. */
+/** The parts of the description of the engine that Fairlead uses. */
 export interface EngineInfo {
   readonly Driver: string
   readonly CgroupVersion?: string
@@ -15,16 +15,16 @@ export interface EngineInfo {
   readonly CpuCfsQuota: boolean
   readonly SecurityOptions: readonly string[] | null
   readonly LiveRestoreEnabled: boolean
-  /** The folder with its images and containers. */
+  /** The folder with the images and containers of the engine. */
   readonly DockerRootDir: string
 }
 
 type FoundEngine =
   | { readonly ok: true; readonly version: EngineVersion; readonly info: EngineInfo }
-  /** `code` is that of the failed connection, such as `ENOENT` and `EACCES`; null when the engine has answered. */
+  /** `code` is the code of the failed connection, such as `ENOENT` or `EACCES`; null when the engine has answered. */
   | { readonly ok: false; readonly code: string | null; readonly reason: string }
 
-/** Asks the engine what it is. One that is being started is waited for. */
+/** Asks the engine for its description. Waits for an engine that is starting. */
 export async function findEngine(engine: Engine, waitMs: number): Promise<FoundEngine> {
   try {
     const version = await whenBack(engine.version, waitMs)
@@ -36,8 +36,8 @@ export async function findEngine(engine: Engine, waitMs: number): Promise<FoundE
 }
 
 /**
- * Makes the function that returns the free bytes of the engine's disk; null where that is the one of another folder as well, or
- * cannot be looked at, as that of an engine on another machine.
+ * Makes the function that returns the free bytes on the disk of the engine; null when the disk is also the disk of
+ * `folder`, or is not accessible, as for an engine on another machine.
  */
 export function createFreeOfEngine(engine: Pick<Engine, 'call'>, folder: string): () => Promise<number | null> {
   let known: string | null = null
@@ -51,13 +51,13 @@ export function createFreeOfEngine(engine: Pick<Engine, 'call'>, folder: string)
   }
 }
 
-/** Returns the free bytes of a folder's disk; null where another folder is on it, too. */
+/** Returns the free bytes on the disk of a folder; null when the other folder is on it, too. */
 async function freeUnlessShared(directory: string, folder: string): Promise<number | null> {
   const [own, others] = await Promise.all([stat(directory), stat(folder)])
   return own.dev === others.dev ? null : freeBytesIn(directory)
 }
 
-/** Describes what containers of an engine are protected from. */
+/** Describes the protection of containers by an engine. */
 export function engineCapabilities(found: FoundEngine): Capabilities {
   const common = { terminal: true, copies: true }
   if (!found.ok) return { ...common, warning: `Containers cannot be started: ${found.reason}.`, details: {} }
@@ -80,13 +80,13 @@ export function engineCapabilities(found: FoundEngine): Capabilities {
   return { ...common, warning, details }
 }
 
-/** An engine whose operator has turned the filter off says so in the name of its profile. */
+/** The name of the profile reveals that the operator has disabled the filter. */
 const hasSeccomp = ({ SecurityOptions }: EngineInfo): boolean =>
   (SecurityOptions ?? []).some((option) => option.startsWith('name=seccomp') && !option.endsWith('unconfined'))
 
 const subject = 'containers'
 
-/** Tells an operator what the server can do with the engine. */
+/** Tells the operator what the server can do with the engine. */
 export function engineFindings(found: FoundEngine, socket: string): Finding[] {
   if (!found.ok) return [{ subject, state: 'broken', found: `${socket}: ${found.reason}`, cost: adviceFor(found.code) }]
   const { version, info } = found
@@ -106,9 +106,9 @@ export function engineFindings(found: FoundEngine, socket: string): Finding[] {
 }
 
 /**
- * Tells an operator how much is free on the engine's disk, where that is another one than the data directory's.
+ * Tells the operator the free space on the disk of the engine, unless it is the disk of the data directory.
  *
- * @param reserveBytes while less is free, no image is deployed
+ * @param reserveBytes the minimum of free bytes for a deployment of an image
  */
 export async function engineDiskFindings(
   found: FoundEngine,
@@ -134,7 +134,7 @@ function adviceFor(code: string | null): string {
   return 'no image and no Dockerfile can be deployed.'
 }
 
-/** Tells an operator what the containers of apps are made of, where all programs run in containers. */
+/** Tells the operator the base of the containers of apps, where all programs run in containers. */
 export function baseFindings({ alone }: Pick<DockerConfig, 'alone'>): Finding[] {
   if (alone === null) return []
   const subject = 'base of containers'

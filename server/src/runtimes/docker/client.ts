@@ -5,22 +5,25 @@ import { request } from '../../platform/machine/http.ts'
 import { readLastBytes } from '../../platform/machine/last-bytes.ts'
 import { EngineError, isAway, isSilent, noAnswer, tooLong } from './errors.ts'
 
-/** A Docker engine at a socket of this machine. Every method throws an `EngineError`, or the reason of an aborted signal. */
+/**
+ * A Docker engine at a socket of this machine. Every method throws an `EngineError`, or the reason of an aborted
+ * signal.
+ */
 export interface Engine {
-  /** The path of its socket. */
+  /** The path of the socket. */
   readonly socket: string
-  /** Asks for the engine's versions; the one of its API that both know is `api`. */
+  /** Asks for the versions of the engine; `api` is the newest API version that both sides know. */
   version(): Promise<EngineVersion>
-  /** Sends a request and returns the JSON of the answer; null for an answer without a body. */
+  /** Sends a request and returns the JSON answer; null for an answer without a body. */
   call<T>(request: EngineRequest): Promise<T>
-  /** Sends a request and returns the answer as a stream, which the caller reads to its end or destroys. */
+  /** Sends a request and returns the answer as a stream. The caller reads it to its end or destroys it. */
   open(request: EngineRequest): Promise<IncomingMessage>
   /** Sends a request whose connection becomes the input and output of a program. */
   upgrade(request: EngineRequest): Promise<Duplex>
 }
 
 export interface EngineVersion extends VersionRange {
-  /** The version of the engine: `20.10.24+dfsg1`. */
+  /** The version of the engine, such as `20.10.24+dfsg1`. */
   readonly Version: string
   readonly Os: string
   readonly Arch: string
@@ -28,8 +31,8 @@ export interface EngineVersion extends VersionRange {
 }
 
 /**
- * @param socket the absolute path of the engine's Unix socket
- * @param patienceMs how long an engine may take to say its version; one that hangs is not asked again for as long
+ * @param socket the absolute path of the Unix socket of the engine
+ * @param patienceMs the time limit for the version of the engine, and the pause before a hanging engine is asked again
  */
 export function createEngine(socket: string, patienceMs = 10_000): Engine {
   let agreed: Promise<EngineVersion> | null = null
@@ -43,7 +46,7 @@ export function createEngine(socket: string, patienceMs = 10_000): Engine {
     throw new EngineError(nameOf(asked), 400, `its API has the versions ${range}; Fairlead needs ${neededVersion}`)
   }
 
-  /** Asked for once, and again after the engine was away: another one may have taken its place. */
+  /** Asked once, and again after the engine was away: another engine may have taken its place. */
   const agree = async (): Promise<string> => {
     agreed ??= version()
     const asked = agreed
@@ -53,7 +56,7 @@ export function createEngine(socket: string, patienceMs = 10_000): Engine {
     try {
       return (await asked).api
     } catch (error) {
-      // One that hangs is asked by one call at a time, and not by each: all others fail at once.
+      // Only one call waits for a hanging engine; all other calls fail immediately.
       if (isSilent(error)) setTimeout(forget, patienceMs).unref()
       else forget()
       throw error
@@ -84,42 +87,43 @@ export function createEngine(socket: string, patienceMs = 10_000): Engine {
   }
 }
 
-/** One request to the engine. */
 export interface EngineRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
-  /** The parts of the path, which may hold any characters: `['containers', id, 'json']`. */
+  /** The parts of the path, with any characters: `['containers', id, 'json']`. */
   readonly path: readonly string[]
-  /** Objects are sent as JSON, as filters are; a parameter with an array is repeated. */
+  /** Objects, such as filters, are sent as JSON. A parameter with an array is repeated. */
   readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
   /** A header with an array is repeated. */
   readonly headers?: Readonly<Record<string, string | string[]>>
   /** Sent as JSON. */
   readonly body?: object
-  /** Sent as it is, in place of a body: a tar archive. */
+  /** A tar archive, sent unchanged in place of `body`. */
   readonly upload?: Readable
   readonly signal?: AbortSignal
-  /** Milliseconds until the answer is there: all of it for a call, its head for a stream. Without limit at 0. */
+  /** The time limit in milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
   readonly timeoutMs?: number
-  /** The most bytes of the answer to a call. */
+  /** The size limit in bytes for the answer to a call. */
   readonly mostBytes?: number
 }
 
-/** Longer than the engine needs for any call of which nobody knows that it takes long. */
+/** Longer than the engine needs for any call that is not known to be slow. */
 const defaultTimeoutMs = 60_000
 
-/** Messages of the engine are short. */
+/** The engine sends short messages. */
 const mostErrorBytes = 64_000
-/** Lists of containers are the longest answers. Each container has the labels of its image, see `mostConfigBytes`. */
+/**
+ * Lists of containers are the longest answers. Each container contains the labels of its image, see `mostConfigBytes`.
+ */
 const mostAnswerBytes = 128_000_000
 
 /** Names a request in messages, without its query: `GET containers/abc/json`. */
 const nameOf = ({ method, path }: EngineRequest): string => `${method} ${path.join('/')}`
 
 /**
- * Sends a request and resolves with the answer once its head is there. The caller reads or destroys it.
+ * Sends a request and resolves with the head of the answer. The caller reads or destroys the answer.
  *
- * @param version the version of the API; null for the one call that asks for it
- * @throws EngineError for an answer that is no success, and when there is none
+ * @param version the version of the API; null for the call that asks for it
+ * @throws EngineError without an answer, and for an answer that is not a success
  */
 async function send(socketPath: string, version: string | null, asked: EngineRequest): Promise<IncomingMessage> {
   const { answer, end } = await answerTo(socketPath, version, asked)
@@ -128,7 +132,7 @@ async function send(socketPath: string, version: string | null, asked: EngineReq
 }
 
 /**
- * Sends a request and reads all of the answer, within one deadline.
+ * Sends a request and reads the whole answer within one deadline.
  *
  * @throws EngineError as `send`, and for an answer that is too long
  */
@@ -148,7 +152,7 @@ async function receive(socketPath: string, version: string | null, asked: Engine
   return bytes.toString('utf8')
 }
 
-/** @returns with `end`, which ends the deadline */
+/** @returns the result and `end`, which ends the deadline */
 async function answerTo(
   socketPath: string,
   version: string | null,
@@ -165,7 +169,7 @@ async function answerTo(
   }
 }
 
-/** As `send`, for calls whose connection becomes the input and output of a program. */
+/** Like `send`, for calls whose connection becomes the input and output of a program. */
 async function sendUpgrade(socketPath: string, version: string, asked: EngineRequest): Promise<Duplex> {
   const headers = { upgrade: 'tcp', ...asked.headers, connection: 'Upgrade' }
   const { sent, answered, end } = begin(socketPath, version, { ...asked, headers })
@@ -176,7 +180,7 @@ async function sendUpgrade(socketPath: string, version: string, asked: EngineReq
     })
   })
   const refused = answered.then((answer) => refuse(asked, answer))
-  // The connection may be upgraded first.
+  // `refused` may reject after the upgrade.
   refused.catch(() => undefined)
   try {
     return await Promise.race([upgraded, refused])
@@ -188,7 +192,7 @@ async function sendUpgrade(socketPath: string, version: string, asked: EngineReq
   }
 }
 
-/** @returns with `end`, which ends the deadline */
+/** @returns the result and `end`, which ends the deadline */
 function begin(socketPath: string, version: string | null, asked: EngineRequest) {
   const { method, path, query = {}, headers, body, upload, timeoutMs = defaultTimeoutMs } = asked
   asked.signal?.throwIfAborted()
@@ -198,13 +202,13 @@ function begin(socketPath: string, version: string | null, asked: EngineRequest)
     method,
     path: pathOf(version, path, query),
     headers: { ...(type !== null && { 'content-type': type }), ...headers },
-    // An engine that was started again has forgotten connections that were kept.
+    // A restarted engine does not know kept connections.
     agent: false,
   })
-  // The engine may refuse an upload before it has read all of it.
+  // The engine may refuse an upload before it has read the whole upload.
   sent.once('socket', readLastBytes)
   const timer = timeoutMs === 0 ? undefined : setTimeout(() => sent.destroy(new Error(noAnswer)), timeoutMs)
-  // Also ends an answer that is being read.
+  // This also ends an answer that is being read.
   const abort = () => sent.destroy(new Error('aborted'))
   asked.signal?.addEventListener('abort', abort, { once: true })
   sent.once('close', () => {
@@ -215,7 +219,7 @@ function begin(socketPath: string, version: string | null, asked: EngineRequest)
     sent.once('response', resolve)
     sent.on('error', reject)
   })
-  // An upload that has failed before does not say so again.
+  // An upload that failed earlier does not report its error again.
   if (upload?.errored) sent.destroy(upload.errored)
   else if (upload === undefined) sent.end(body === undefined ? undefined : JSON.stringify(body))
   else upload.once('error', (error) => sent.destroy(error)).pipe(sent)
@@ -235,10 +239,13 @@ function pathOf(version: string | null, path: readonly string[], query: NonNulla
   return `${prefix}/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`
 }
 
-/** The engine answers 304 when a container was started or stopped before, and redirects paths with `..`, which are followed nowhere. */
+/**
+ * The engine answers 304 when a container was already started or stopped. It redirects paths with `..`, and the client
+ * never follows.
+ */
 const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode < 300 || statusCode === 304
 
-/** @throws EngineError with the message of an answer */
+/** @throws EngineError with the message in the answer */
 async function refuse(asked: EngineRequest, answer: IncomingMessage): Promise<never> {
   const text = await readSome(answer, mostErrorBytes).then(String, () => '')
   throw new EngineError(nameOf(asked), answer.statusCode ?? 0, messageOf(text))
@@ -249,12 +256,12 @@ function messageOf(text: string): string {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null && 'message' in parsed) return String(parsed.message)
   } catch {
-    // A proxy, or an engine that failed in the middle of its answer.
+    // The answer comes from a proxy, or from an engine that failed halfway.
   }
   return text.trim()
 }
 
-/** Reads an answer, at least as far as `most` bytes if it is longer. */
+/** Reads an answer. Stops after `most` bytes. */
 async function readSome(answer: IncomingMessage, most: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -266,7 +273,7 @@ async function readSome(answer: IncomingMessage, most: number): Promise<Buffer> 
   return Buffer.concat(chunks)
 }
 
-/** An abort by the caller is passed on as its reason. */
+/** For an abort by the caller, the error is the reason of the abort. */
 function asEngineError(asked: EngineRequest, error: unknown): unknown {
   if (asked.signal?.aborted === true) return asked.signal.reason
   if (error instanceof EngineError) return error
@@ -277,13 +284,13 @@ function asEngineError(asked: EngineRequest, error: unknown): unknown {
 }
 
 /*
- * The version of the engine's API that is spoken. Each engine knows a range of versions: that of Debian 12 ends at 1.41,
- * and current ones begin above it, so that no fixed version suits all.
+ * The choice of the API version. Each engine supports a range of versions: Debian 12 ends at 1.41, and current engines
+ * begin above it, so no fixed version suits all.
  */
 
-/** The first version with all that Fairlead uses. */
+/** The first version with all features that Fairlead uses. */
 const oldest = '1.41'
-/** The last version whose changes were read. */
+/** The last version whose changes the authors have read. */
 const newest = '1.51'
 
 interface VersionRange {
@@ -291,14 +298,14 @@ interface VersionRange {
   readonly MinAPIVersion?: string
 }
 
-/** Returns the newest version that the engine and Fairlead know; null when there is none. */
+/** Returns the newest version that the engine and Fairlead both know; null without a common version. */
 export function commonVersion({ ApiVersion: last, MinAPIVersion: first = oldest }: VersionRange): string | null {
   const chosen = compare(last, newest) < 0 ? last : newest
   const lowest = compare(first, oldest) > 0 ? first : oldest
   return compare(chosen, lowest) < 0 ? null : chosen
 }
 
-/** Tells an operator which engine is needed. */
+/** States the required engine for the operator. */
 const neededVersion = `an engine whose API has a version from ${oldest} to ${newest} (Docker 20.10 or newer)`
 
 function compare(a: string, b: string): number {
@@ -309,8 +316,8 @@ function compare(a: string, b: string): number {
 const pauseMs = 200
 
 /**
- * Repeats a call for some time while the engine is away: it is for some seconds when it is started again, and nothing that it
- * runs has to end meanwhile. Only for calls that change nothing, or that may be repeated.
+ * Repeats a call for some time while the engine is away: a restart takes some seconds, and running containers need not
+ * end. Only for calls that change nothing or are safe to repeat.
  */
 export async function whenBack<T>(call: () => Promise<T>, waitMs: number, signal?: AbortSignal): Promise<T> {
   for (const deadline = performance.now() + waitMs; ; ) {

@@ -23,26 +23,26 @@ import { createVolumes } from './volumes.ts'
 
 export interface DockerRuntimeOptions {
   readonly engine: Engine
-  /** The id of the data directory, which labels everything that is made. */
+  /** The id of the data directory. It labels everything that the runtime makes. */
   readonly server: string
   readonly folders: {
-    /** For what is known of containers. */
+    /** The folder for records about containers. */
     readonly containers: string
-    /** The folder of all apps in the data directory, which has their volumes. */
+    /** The folder of all apps in the data directory. It contains their volumes. */
     readonly apps: string
   }
   readonly capabilities: Capabilities
   readonly networks: ContainerNetworks
   readonly images: Images | null
-  /** The layers and caches that builds of Dockerfiles keep; null where there are none. */
+  /** The layers and caches that builds of Dockerfiles keep; null without such builds. */
   readonly builds: KeptBuilds | null
-  /** Keeps the sources of images, in folders. */
+  /** Stores the sources of images in folders. */
   readonly sources: Pick<Builder, 'prepare' | 'seal' | 'isBuilding'> & {
-    /** Finds what it has built of sources; null where that runs in another runtime. */
+    /** Finds the build results of sources; null when they run in another runtime. */
     readonly built: Pick<PackParts, 'source' | 'findBuilt' | 'mostBytes'> | null
   }
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** Called right before something is started, ended or removed. Throws when this server must not do that any more. */
+  /** Called right before the runtime starts, ends or removes something. Throws when this server may no longer do so. */
   readonly fence: () => void
 }
 
@@ -50,18 +50,19 @@ export interface DockerRuntime {
   readonly runtime: Runtime
   readonly packing: Packing | null
   /**
-   * Removes what a server or an engine that was killed has left: commands that nobody waits for, processes of containers that the engine
-   * has lost, networks without containers, and records of containers that are gone. May be repeated, a minute later.
+   * Removes the leftovers of a killed server or engine: commands that nobody waits for, processes of containers that
+   * the engine has lost, networks without containers, and records of removed containers. May be repeated, a minute
+   * later.
    */
   clean(): Promise<void>
-  /** Reads no output and no events any more. Containers run on. */
+  /** Stops reading output and events. Containers continue to run. */
   close(): Promise<void>
 }
 
-/** An unhealthy container has this long to end by itself. */
+/** The time for an unhealthy container to end after the signal. */
 const unhealthyGraceMs = 10_000
 
-/** Runs releases as containers of a Docker engine, which outlive the server. */
+/** Runs releases as containers of a Docker engine. The containers outlive the server. */
 export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntime {
   const { engine, server, folders, capabilities, networks, images, builds, sources, logger, fence } = options
   const containers = networked(createContainers(engine, server, fence), networks)
@@ -120,7 +121,7 @@ export function createDockerRuntime(options: DockerRuntimeOptions): DockerRuntim
   }
 }
 
-/** The reconciler starts it again, as one that has crashed. */
+/** The reconciler starts the instance again, as after a crash. */
 async function endUnhealthy(
   containers: Pick<Containers, 'inspect' | 'signal' | 'ended'>,
   outputs: Pick<ReturnType<typeof createOutputs>, 'note'>,
@@ -133,15 +134,15 @@ async function endUnhealthy(
 
 export interface BuilderParts extends AttachParts {
   readonly networks: Pick<ContainerNetworks, 'join'>
-  /** Keeps the sources of images, in folders. */
+  /** Stores the sources of images in folders. */
   readonly sources: Pick<Builder, 'prepare' | 'seal' | 'isBuilding'>
   readonly builds: Pick<Builder, 'isBuilding'> | null
   readonly fence: () => void
 }
 
 /**
- * Builds nothing itself: `Images` makes the images of releases from the sources that another builder keeps. The commands of a
- * build run in containers of the finished image, each in one of its own, so that what they write is not kept.
+ * Builds nothing itself: `Images` makes the images of releases from the sources of another builder. Each command of a
+ * build runs in a separate container of the finished image, so files that it writes are not kept.
  */
 function createBuilder(parts: BuilderParts): Builder {
   const { engine, server, sources, builds, fence } = parts

@@ -12,12 +12,12 @@ import { labelFilter, serverLabel } from './names.ts'
 import { entryInside } from './network/host-network.ts'
 import { readJsonLines } from './streams.ts'
 
-/** How long a container may survive SIGKILL. */
+/** The time limit for the end of a container after SIGKILL. */
 const killDeadlineMs = 30_000
 
 /**
- * Ends a container: by the signal that its image names, SIGTERM by default, and by SIGKILL after the grace. Everything in it
- * ends with it. It is not removed.
+ * Ends a container with all its processes: with the signal that its image names (SIGTERM by default), and with SIGKILL
+ * after the grace period. Does not remove the container.
  */
 export async function endContainer(
   containers: Pick<Containers, 'inspect' | 'signal' | 'ended'>,
@@ -47,8 +47,8 @@ export async function endContainer(
 }
 
 /**
- * Sends the signal that an image names. Nobody has checked that there is such a one: the engine finds out only now, and then
- * refuses every signal but SIGKILL. Resolves with false when it does.
+ * Sends the signal that an image names. The signal may not exist: the engine checks it only now, and then refuses every
+ * signal but SIGKILL. In this case resolves with false.
  */
 async function askToEnd(containers: Pick<Containers, 'signal'>, id: string, named = 'SIGTERM'): Promise<boolean> {
   try {
@@ -60,9 +60,9 @@ async function askToEnd(containers: Pick<Containers, 'signal'>, id: string, name
   }
 }
 
-/** Notices the end of containers by the engine's events. */
+/** Notices the end of containers in the events of the engine. */
 export interface ExitWatch {
-  /** Calls `onExit` once, soon after the container has ended. Returns a function that ends the watch. */
+  /** Calls `onExit` once, soon after the container ends. Returns a function that ends the watch. */
   add(container: string, onExit: () => void): () => void
   close(): void
 }
@@ -71,9 +71,9 @@ export interface ExitWatchParts {
   readonly engine: Engine
   readonly containers: Pick<Containers, 'list' | 'inspect'>
   readonly server: string
-  /** Resolves when the output of a container that has ended is in its log. */
+  /** Resolves when the complete output of an ended container is in its log. */
   readonly written: (container: string) => Promise<void>
-  /** Called when the health check that the image brings with it says that a container is not healthy. */
+  /** Called when the health check of the image reports a container as unhealthy. */
   readonly onUnhealthy: (container: string) => void
   readonly logger: Pick<Logger, 'warn' | 'info'>
 }
@@ -83,7 +83,7 @@ interface EngineEvent {
   readonly Actor: { readonly ID: string }
 }
 
-/** An engine that is started again is back within some seconds. */
+/** The pause between connections: a restarted engine is back within some seconds. */
 const pauseMs = 500
 
 export function createExitWatch(parts: ExitWatchParts): ExitWatch {
@@ -99,19 +99,19 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
     // An event and a check can notice the same end.
     if (watched.get(container) !== listeners) return
     watched.delete(container)
-    // Those that were taken away meanwhile are not called.
+    // Removed listeners are not called.
     for (const listener of listeners) listener()
   }
-  /** Calls the listeners of those among some containers that have ended. */
+  /** Calls the listeners of the ended containers in `some`. */
   const check = async (some: readonly string[]): Promise<void> => {
     const listed = await containers.list({})
     const running = new Set(listed.filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
     await Promise.all(some.filter((container) => !running.has(container)).map(fire))
   }
-  /** Looks whether a container had ended before it was watched. */
+  /** Checks whether a container ended before the watch began. */
   const checkOnce = (container: string): Promise<void> =>
     untilSuccess(() => check([container]), { isWanted: () => watched.has(container), signal: closing.signal })
-  /** Finds what has happened while nobody listened. */
+  /** Finds the events that happened without a connection. */
   const catchUp = async (): Promise<void> => {
     await check([...watched.keys()])
     for (const { Id, State } of await containers.list({}, { health: 'unhealthy' })) if (isAlive(State)) onUnhealthy(Id)
@@ -147,7 +147,7 @@ export function createExitWatch(parts: ExitWatchParts): ExitWatch {
   }
 }
 
-/** Repeats a check until it succeeds: an engine that is away, or too busy to answer, is asked again. */
+/** Repeats a check until it succeeds: the engine may be away or too busy to answer. */
 async function untilSuccess(
   check: () => Promise<void>,
   { isWanted, signal }: { readonly isWanted: () => boolean; readonly signal: AbortSignal },
@@ -162,13 +162,13 @@ async function untilSuccess(
   }
 }
 
-/** True when the connection ended in the middle: the engine has ended. */
+/** True when the connection was cut: the engine has ended. */
 const isCut = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
 
-/** True for the state of a container that has processes. */
+/** True for the state of a container with processes. */
 const isAlive = (state: string): boolean => ['running', 'paused', 'restarting'].includes(state)
 
-/** Follows the events of this server's containers until the connection ends. */
+/** Follows the events of containers of this server until the connection ends. */
 async function followEvents(
   { engine, server, onUnhealthy }: ExitWatchParts,
   signal: AbortSignal,
@@ -178,7 +178,7 @@ async function followEvents(
   const filters = { type: ['container'], event, ...labelFilter({ [serverLabel]: server }) }
   const answer = await engine.open({ method: 'GET', path: ['events'], query: { filters }, signal })
   try {
-    // From here on, each end is an event.
+    // From here on, each end causes an event.
     await on.connected()
     for await (const { Action, Actor } of readJsonLines<EngineEvent>(answer)) {
       if (Action === 'die') on.died(Actor.ID)
@@ -191,9 +191,11 @@ async function followEvents(
 
 export interface LostParts {
   readonly containers: Pick<Containers, 'list'>
-  /** The file that every container of this server begins with, by which its processes are known; null where there is none. */
+  /**
+   * The file that every container of this server executes first. It identifies their processes; null without such a
+   * file.
+   */
   readonly entry: string | null
-  /** Called right before something is ended. */
   readonly fence: () => void
 }
 
@@ -203,15 +205,16 @@ interface Member extends ProcessIdentity {
 }
 
 /**
- * Returns a function that ends processes of containers which the engine has lost: one that is killed while it starts a container may
- * not know later that it runs. A process is ended at the second call that finds it, because a container that is just being started
- * does not count as running either. Calls are to be a minute apart, and follow each other.
+ * Returns a function that ends processes of containers that the engine has lost: an engine that is killed during the
+ * start of a container may not know later that the container runs. The function ends a process at the second call that
+ * finds it, because a starting container does not count as running either. The caller makes one call at a time, a
+ * minute apart.
  */
 export function createEndLost({ containers, entry, fence }: LostParts): () => Promise<void> {
   let before = new Map<number, string>()
   return async () => {
     if (entry === null) return
-    // Before the engine is asked: what starts afterwards is none of them.
+    // Read before the list of the engine, so that it contains no container that starts later.
     const found = await membersWith(entry)
     const running = new Set((await containers.list({})).filter(({ State }) => isAlive(State)).map(({ Id }) => Id))
     const lost = found.filter(({ container }) => !running.has(container))
@@ -221,14 +224,14 @@ export function createEndLost({ containers, entry, fence }: LostParts): () => Pr
   }
 }
 
-/** Returns the processes of containers in which this file is the first program. */
+/** Returns the processes of containers whose first program is this file. */
 async function membersWith(entry: string): Promise<Member[]> {
   const own = await identityOf(entry)
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const members: Member[] = []
   for (const pid of pids) {
     const groups = await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')
-    // The engine's name for the group of a container, whatever makes the groups.
+    // The id in the name of the group, independent of the program that makes the groups.
     const container = /[/-]([0-9a-f]{64})(?:\.scope)?$/m.exec(groups)?.[1]
     if (container === undefined || own === null || (await identityOf(`/proc/${pid}/root${entryInside}`)) !== own)
       continue
@@ -238,24 +241,24 @@ async function membersWith(entry: string): Promise<Member[]> {
   return members
 }
 
-/** Two paths lead to one file when this is the same; null where there is no file. */
+/** Returns the same text for two paths to one file; null without a file. */
 const identityOf = (path: string): Promise<string | null> =>
   stat(path, { bigint: true }).then(
     ({ dev, ino }) => `${dev} ${ino}`,
     () => null,
   )
 
-/** A shell, the init process and the engine report an end by a signal as this and the number of the signal. */
+/** A shell, the init process and the engine report the end by a signal as this number plus the number of the signal. */
 const signalBase = 128
 
-/** Returns the end of a container, or of a command in one, by its status. */
+/** Returns the exit of a container or a command from its status. */
 export function exitOf(status: number, exceeded: ExceededLimit | null = null): Exit {
   const number = status - signalBase
   const signal = Object.entries(constants.signals).find(([, each]) => each === number)?.[0]
   return signal === undefined ? { code: status, signal: null, exceeded } : { code: null, signal, exceeded }
 }
 
-/** @param refusedProcesses true when the container was seen to have been refused a process */
+/** @param refusedProcesses true when the kernel has refused the container a process */
 export function exitOfContainer({ State, HostConfig }: Container, refusedProcesses: boolean): Exit {
   const { ExitCode, OOMKilled } = State
   if (OOMKilled) {

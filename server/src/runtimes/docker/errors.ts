@@ -1,12 +1,12 @@
 /**
- * A call that the engine refused, or could not be asked for. The message is for the server's log: the engine names paths of
- * this machine in it, which no tenant may read.
+ * The engine refused a call, or was not reachable. The message is for the log of the server: it contains paths of this
+ * machine, which no tenant may read.
  */
 export class EngineError extends Error {
   override readonly name = 'EngineError'
-  /** The status of the engine's answer; null when there was none. */
+  /** The status of the answer; null without an answer. */
   readonly status: number | null
-  /** The engine's own message, or the code of the failed connection such as `ECONNREFUSED`. */
+  /** The message of the engine, or the code of the failed connection such as `ECONNREFUSED`. */
   readonly detail: string
 
   constructor(call: string, status: number | null, detail: string, options?: ErrorOptions) {
@@ -17,21 +17,21 @@ export class EngineError extends Error {
   }
 }
 
-/** True when the engine says that there is no such thing. */
+/** True when the requested object does not exist. */
 export const isMissing = (error: unknown): boolean => error instanceof EngineError && error.status === 404
 
-/** The status of an answer of the engine that is longer than the caller takes. */
+/** The status for an answer that is longer than the caller accepts. */
 export const tooLong = 413
-/** The detail of an error of an engine that takes connections and says nothing. */
+/** The detail for an engine that accepts connections and does not answer. */
 export const noAnswer = 'no answer in time'
 
-/** True when the engine says nothing, as one that hangs: each further call would wait as long. */
+/** True when the engine does not answer: each further call would wait just as long. */
 export const isSilent = (error: unknown): boolean => isAway(error) && (error as EngineError).detail === noAnswer
 
-/** True when the engine gave no answer: it is stopped, or starts again. */
+/** True when the engine gave no answer: it is stopped or restarting. */
 export const isAway = (error: unknown): boolean => error instanceof EngineError && error.status === null
 
-/** Returns `otherwise` in place of a thing that the engine does not have. */
+/** Returns `otherwise` when the requested object does not exist. */
 export async function unlessMissing<T, U>(call: Promise<T>, otherwise: U): Promise<T | U> {
   try {
     return await call

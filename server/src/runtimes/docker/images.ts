@@ -14,7 +14,7 @@ import { readJsonLines } from './streams.ts'
 export interface PullParts {
   readonly engine: Engine
   readonly server: string
-  /** The most bytes of an image, as it is sent and as it is kept. */
+  /** The size limit of an image in bytes, both for the download and on the disk. */
   readonly mostBytes: number
   readonly unfinished: Pick<UnfinishedPulls, 'during'>
   readonly fence: () => void
@@ -25,15 +25,16 @@ interface Manifest {
   readonly Platforms?: readonly { readonly os?: string; readonly architecture?: string }[] | null
 }
 
-/** Programs of older machines of the same kind run as well. */
+/** A machine also runs programs of the older architecture. */
 const alsoRuns: Readonly<Record<string, string>> = { amd64: '386', arm64: 'arm' }
 
 /**
- * Makes the function that pulls images. An image is pulled by its digest, and has the name of its release alone afterwards, if
- * it was not there before: so the last release of it that is removed takes it along, and no image of others is touched.
+ * Makes the function that pulls images. It pulls an image by its digest. Unless the image existed before, it afterwards
+ * has only the name of its release. So the removal of the last release removes the image, and images of other owners
+ * stay untouched.
  */
 export function createPull(parts: PullParts): Images['pull'] {
-  // Two pulls of one image at once would take each other's names away.
+  // Concurrent pulls of one image would remove the names that the other pull needs.
   const oneAtATime = createKeyedLock()
   return async (release, image, { output, signal }) => {
     const reference = parseImageReference(image.reference)
@@ -52,17 +53,17 @@ export function createPull(parts: PullParts): Images['pull'] {
   }
 }
 
-/** The engine takes the credentials for one request, and keeps none. */
+/** The engine uses the credentials for one request and does not store them. */
 function authOf({ registry }: ImageReference, { username, password }: RegistryCredentials): string {
   const serveraddress = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
   return encodeAuth({ username, password, serveraddress })
 }
 
-/** Encodes credentials for the header `X-Registry-Auth`, which older engines read only with the padding of base64. */
+/** Encodes credentials for the header `X-Registry-Auth`. Older engines need the base64 padding. */
 export const encodeAuth = (credentials: object): string =>
   Buffer.from(JSON.stringify(credentials)).toString('base64').replaceAll('+', '-').replaceAll('/', '_')
 
-/** Asks the registry for the digest of an image, and whether it runs on the engine's machine. */
+/** Asks the registry for the digest of an image, and checks that the image runs on the machine of the engine. */
 async function resolve(
   engine: Engine,
   reference: ImageReference,
@@ -74,7 +75,7 @@ async function resolve(
   const [{ Descriptor, Platforms }, machine] = await Promise.all([
     engine
       .call<Manifest>({ method: 'GET', path: ['distribution', named, 'json'], headers, signal })
-      // The engine says its version meanwhile: it is the registry that gives no answer.
+      // If the engine still reports its version, the registry is the silent side.
       .catch((error: unknown) => Promise.reject(isSilent(error) ? silentRegistry(name) : error)),
     engine.version(),
   ])
@@ -132,7 +133,7 @@ const tooLarge = (name: string, mostBytes: number): RuntimeError =>
     `The image ${name} has more than ${Math.floor(mostBytes / 1_000_000)} MB, the most for a release. Make the image smaller.`,
   )
 
-/** One line of the progress of a pull. */
+/** One message of the progress of a pull. */
 interface Progress {
   readonly id?: string
   readonly status?: string
@@ -140,14 +141,14 @@ interface Progress {
   readonly error?: string
 }
 
-/** Each layer prints a line when it begins and when it is there; the engine tells of every part of a second between. */
+/** The messages at the beginning and at the end of each layer. The engine sends many more in between. */
 const told = /^(Pulling fs layer|Already exists|Pull complete|Download complete)$/
 
 /**
- * Reads the progress of a pull to its end, and says in few lines how far it is.
+ * Reads the progress of a pull to its end, and reports it in few lines.
  *
- * @param most the most bytes that the layers may have as they are sent
- * @returns false when they have more
+ * @param most the limit in bytes for the compressed layers
+ * @returns false when the layers have more
  * @throws EngineError when the pull has failed
  */
 async function readProgress(answer: Readable, say: (line: string) => Promise<void>, most: number): Promise<boolean> {
@@ -163,17 +164,17 @@ async function readProgress(answer: Readable, say: (line: string) => Promise<voi
 }
 
 /**
- * The names that images have while they are pulled, each in a file: an image has the name of its registry until it has that of its
- * release, and keeps it when the server is killed in between.
+ * Stores the names of images during pulls, one per file: an image has the name in its registry until it gets the name
+ * of its release. It keeps the first name when the server is killed in between.
  */
 interface UnfinishedPulls {
-  /** Runs a pull, after which the engine has no image of the name, unless `wasThere` says that it had one before. */
+  /** Runs a pull. Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
   during<T>(name: string, wasThere: () => Promise<boolean>, pull: () => Promise<T>): Promise<T>
-  /** Takes their names from the images of pulls that nobody works on any more. */
+  /** Removes the names from images of abandoned pulls. */
   clean(): Promise<void>
 }
 
-/** @param directory a folder of its own, which is made when it is missing */
+/** @param directory a folder only for these files; made when it is missing */
 export function createUnfinishedPulls(engine: Engine, directory: string, fence: () => void): UnfinishedPulls {
   const underWay = new Set<string>()
   const fileOf = (name: string) => join(directory, createHash('sha256').update(name).digest('hex'))
@@ -193,7 +194,7 @@ export function createUnfinishedPulls(engine: Engine, directory: string, fence: 
         try {
           return await pull()
         } finally {
-          // Its own name takes the place of this one.
+          // The name of the release replaces this name.
           await forget(name)
         }
       } finally {
@@ -210,7 +211,10 @@ export function createUnfinishedPulls(engine: Engine, directory: string, fence: 
   }
 }
 
-/** Null when there is no such file, or when it was being written as the server ended: then nothing was pulled. */
+/**
+ * Null when the file is missing, or incomplete because the server ended during the write. In both cases no pull had
+ * begun.
+ */
 async function readName(file: string): Promise<string | null> {
   const name = await readFile(file, 'utf8').catch(() => '')
   return name.includes('@sha256:') ? name : null
@@ -221,7 +225,10 @@ interface Kind {
   readonly error: (name: string, hasCredentials: boolean) => RuntimeError
 }
 
-/** The failures of a pull, by the words of the engine and of registries. The order matters: several words may occur together. */
+/**
+ * The failures of a pull, by words in messages of the engine and of registries. The order matters, because several
+ * words may occur together.
+ */
 const kinds: readonly Kind[] = [
   {
     words: /no space left on device/i,
@@ -241,7 +248,7 @@ const kinds: readonly Kind[] = [
       ),
   },
   {
-    // Docker Hub says so of repositories that do not exist, too.
+    // Docker Hub gives the same answer for missing repositories.
     words: /pull access denied|requested access to the resource is denied/i,
     error: (name, hasCredentials) => (hasCredentials ? denied(name, true) : hidden(name)),
   },
@@ -283,11 +290,11 @@ const hidden = (name: string): RuntimeError =>
     `The registry has no image ${name}, or hides it from those without credentials. See its name, or set credentials for the project: ${howToSet(name)}.`,
   )
 
-/** @param name with its registry, such as `docker.io/library/nginx` */
+/** @param name the name with its registry, such as `docker.io/library/nginx` */
 const howToSet = (name: string): string =>
   `fairlead registries add ${name.slice(0, name.indexOf('/'))}, or Settings of the project in the dashboard`
 
-/** @param machine the kind of machine that the engine runs on, such as `linux/amd64`; null where it did not say */
+/** @param machine the platform of the engine, such as `linux/amd64`; null when unknown */
 const platformError = (name: string, machine: string | null): RuntimeError =>
   new RuntimeError(
     'image_platform',
@@ -300,17 +307,19 @@ const silentRegistry = (name: string): RuntimeError =>
     `The registry of ${name} took a request of the server, and gave no answer. See whether it works, or deploy again later.`,
   )
 
-/** Tells an owner what is wrong with an image or its registry, by the words of an engine; null when they say something else. */
+/** Explains a message of an engine about an image or its registry to the owner; null for other messages. */
 export const imageProblem = (words: string, name: string, hasCredentials: boolean): RuntimeError | null =>
   kinds.find((each) => each.words.test(words))?.error(name, hasCredentials) ?? null
 
-/** Tells an owner what is wrong with an image; returns the error itself when it is none of the image's or its registry's. */
+/**
+ * Explains the failure of a pull to the owner. Returns the error itself when neither the image nor its registry is the
+ * cause.
+ */
 export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {
   if (!(error instanceof EngineError) || error.status === null) return error
   return imageProblem(error.detail, name, hasCredentials) ?? error
 }
 
-/** Gives an image one more name. */
 export async function nameImage(engine: Engine, image: string, name: string): Promise<void> {
   const [repo, tag] = name.split(':')
   try {
@@ -325,8 +334,8 @@ export async function nameImage(engine: Engine, image: string, name: string): Pr
 const mostAttempts = 5
 
 /**
- * Takes a name from an image, and removes the image with it if it has no other one. An engine that removes two names of one image
- * at once fails with one of them, and does it when it is asked again.
+ * Removes a name from an image, and removes the image with its last name. An engine that removes two names of one image
+ * at the same time fails for one of them; a retry succeeds.
  */
 export async function forgetImage(engine: Engine, name: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {

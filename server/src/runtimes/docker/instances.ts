@@ -23,18 +23,18 @@ export interface InstancesParts extends StartParts {
   readonly logger: Pick<Logger, 'info'>
 }
 
-/** How long an observation waits for an engine that is being started again. After that it fails, which ends nothing. */
+/** The time that an observation waits for a restarting engine. Then it fails, which ends nothing. */
 const patienceMs = 15_000
 
-/** This server's memory of containers: an engine forgets those that are removed. */
+/** The memory of this server about containers, because an engine forgets removed containers. */
 interface Memory {
-  /** By container. */
+  /** By container id. */
   readonly exits: Map<string, { readonly releaseId: string; readonly exit: Exit }>
-  /** The containers that have been refused a process. */
+  /** The containers to which the kernel has refused a process. */
   readonly refused: Set<string>
 }
 
-/** Runs instances as containers, which outlive the server. */
+/** Runs instances as containers. They outlive the server. */
 export function createInstances(parts: InstancesParts): Instances & Pick<Ending, 'halt'> {
   const { engine, containers, networks, outputs, exits } = parts
   const memory: Memory = { exits: new Map(), refused: new Set() }
@@ -89,19 +89,18 @@ async function observe(
     if (await wasRefusedProcesses(container.State.Pid)) memory.refused.add(id)
     return observeRunning(container, instance, networks.leadsToLoopback, ownCheck)
   }
-  // The reader looks at the last lines next.
+  // The caller reads the last lines of the log next.
   await outputs.written(id)
   return { state: 'exited', ...exitOfContainer(container, memory.refused.has(id)) }
 }
 
-/** Ends containers. */
 interface Ending {
   stop(container: string, releaseId: string, options: StopOptions): Promise<void>
-  /** Ends all containers of a release, and removes them. */
+  /** Ends and removes all containers of a release. */
   halt(release: ReleaseRef, options: StopOptions): Promise<void>
   /**
-   * Makes room for an instance: ends an earlier one of its name, and removes what has ended of the release, once its output is
-   * in the log.
+   * Prepares the start of an instance: ends an earlier instance of this name, and removes ended containers of the
+   * release after their output is in the log.
    */
   clear(release: Release, unit: string, output: FileHandle): Promise<void>
 }
@@ -129,7 +128,7 @@ function createEnding({ containers, outputs, ownCheck, logger }: InstancesParts,
     const exit = exitOfContainer(ended, memory.refused.has(id))
     logger.info({ deployment: releaseId, container: id, ...exit }, 'app exited')
     memory.exits.set(id, { releaseId, exit })
-    // One whose output this server has not read yet is removed by the next start, which reads it.
+    // If this server has not read the output of the container yet, the next start reads it and removes the container.
     if (await outputs.written(id)) await remove(id)
   }
   return {
@@ -146,7 +145,7 @@ function createEnding({ containers, outputs, ownCheck, logger }: InstancesParts,
     async clear(release, unit, output) {
       forgetExits(release)
       for (const { Id, State, Labels } of await containers.listOf(release)) {
-        // Another start may have made one that it starts next.
+        // A concurrent start may have made a container that it starts next.
         const hasEnded = (Labels[unitLabel] ?? '') !== '' && (State === 'exited' || State === 'dead')
         if (!hasEnded && Labels[unitLabel] !== unit) continue
         await endContainer(containers, Id, { graceMs: 0 })
@@ -167,16 +166,16 @@ interface Stats {
   readonly pids_stats?: { readonly current?: number }
 }
 
-/** Measures a container. Zero for one that has ended. */
+/** Measures a container; zero for an ended container. */
 async function usageOf(engine: Engine, id: string): Promise<Usage> {
   const asked = engine.call<Stats | null>({
     method: 'GET',
     path: ['containers', id, 'stats'],
-    // Without it, the engine measures twice, a second apart.
+    // Without `one-shot`, the engine measures twice, a second apart.
     query: { stream: false, 'one-shot': true },
   })
   const { memory_stats: memory, cpu_stats, pids_stats } = (await unlessMissing(asked, null)) ?? {}
-  // Files that the kernel keeps in memory until it needs the room; the first name is that of cgroups v1.
+  // Cached files, which the kernel drops when it needs memory; the first name is from cgroups v1.
   const cached = memory?.stats?.total_inactive_file ?? memory?.stats?.inactive_file ?? 0
   return {
     memoryBytes: Math.max(0, (memory?.usage ?? 0) - cached),
@@ -185,7 +184,10 @@ async function usageOf(engine: Engine, id: string): Promise<Usage> {
   }
 }
 
-/** Containers whose networks are completed when they start, and removed after the last of them. */
+/**
+ * Wraps `containers`: completes the network of a container at its start, and removes the network after its last
+ * container.
+ */
 export function networked(containers: Containers, networks: Pick<ContainerNetworks, 'started' | 'left'>): Containers {
   return {
     ...containers,
@@ -198,13 +200,13 @@ export function networked(containers: Containers, networks: Pick<ContainerNetwor
     async remove(id) {
       const project = (await containers.inspect(id))?.Config.Labels?.[projectLabel]
       await containers.remove(id)
-      // The next sweep finds one that stays.
+      // The next sweep removes a remaining network.
       if (project !== undefined) await networks.left(project).catch(() => undefined)
     },
   }
 }
 
-/** Completes the inside of the network of a container that runs, unless that is another container's. */
+/** Completes the inside of the network of a running container, unless the network belongs to another container. */
 async function completeNetwork(
   networks: Pick<ContainerNetworks, 'started'>,
   container: Container | null,

@@ -16,13 +16,13 @@ import { exposedPorts } from './specification.ts'
 import type { ContainerInstance } from './start.ts'
 import { readFrames } from './streams.ts'
 
-/** The engine's own name server in the network of a container. */
+/** The name server of the engine in the network of a container. */
 const nameServer = '127.0.0.11'
-/** A socket on `::` takes IPv4, too, by default. */
+/** A socket on `::` also takes IPv4 by default. */
 const everywhere = ['0.0.0.0', '::', '::ffff:0.0.0.0']
 const loopback = ['127.0.0.1', '::ffff:127.0.0.1']
 
-/** Observes a container that runs, by the sockets in its network. */
+/** Observes a running container by the sockets in its network. */
 export async function observeRunning(
   container: Container,
   instance: Pick<ContainerInstance, 'port' | 'servedPort'>,
@@ -32,29 +32,31 @@ export async function observeRunning(
   const { State, Config } = container
   const address = addressOf(container)
   if (address === null) return { state: 'starting', port: instance.port }
-  // The number may be another process's by now; the container's network is none of this machine's others.
+  // The pid may belong to another process by now. The network of a container never is the network of the machine.
   const isInside = networkOf(State.Pid) !== networkOf('self')
   const sockets = isInside ? await listeningSockets(State.Pid) : []
   const exposed = exposedPorts(Config.ExposedPorts)
   const seen = observationOf({ ...instance, address, exposed, leadsToLoopback }, sockets)
   if (seen.state === 'starting') return seen
-  // An image may say itself whether it is ready. One that is not healthy any more is about to be ended.
+  // An image may bring its own readiness check. The runtime soon ends a container that is not healthy any more.
   const problem = await ownCheck.problemOf(container)
   return problem === null ? seen : { state: 'unready', problem }
 }
 
-/** The address of a container in its network; null while it has none. */
+/** Returns the address of a container in its network; null without an address. */
 export function addressOf({ NetworkSettings }: Pick<Container, 'NetworkSettings'>): string | null {
   const addresses = Object.values(NetworkSettings.Networks ?? {}).map(({ IPAddress }) => IPAddress)
   return addresses.find((address) => address !== '') ?? null
 }
 
-/** Derives an observation from the sockets in the network of a container, which is reached at its address. */
+/**
+ * Derives an observation from the sockets in the network of a container. The gateway uses the address of the container.
+ */
 export function observationOf(
   place: Pick<ContainerInstance, 'port' | 'servedPort'> & {
     readonly address: string
     readonly exposed: readonly number[]
-    /** True when connections to the address arrive at 127.0.0.1, too. */
+    /** True when connections to the address also arrive at 127.0.0.1. */
     readonly leadsToLoopback: boolean
   },
   sockets: readonly Pick<ListeningSocket, 'port' | 'address'>[],
@@ -78,7 +80,7 @@ export function observationOf(
   return { state: 'wrong_port', port, ports, servable: others.length === 0 ? only : null }
 }
 
-/** True when the control group of a process has been refused a process. */
+/** True when the kernel has refused a process to the control group of `pid`. */
 export async function wasRefusedProcesses(pid: number): Promise<boolean> {
   const groups = (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).split('\n')
   for (const line of groups) {
@@ -91,18 +93,18 @@ export async function wasRefusedProcesses(pid: number): Promise<boolean> {
   return false
 }
 
-/** The check of its health that an image brings with it, its `HEALTHCHECK`. */
+/** The health check of an image, its `HEALTHCHECK`. */
 export interface OwnCheck {
-  /** Returns null when it succeeds, or there is none; else what is wrong, as a clause. */
+  /** Returns null after a success or without a check; else the problem as a clause. */
   problemOf(container: Container): Promise<string | null>
   forget(container: string): void
 }
 
-/** One that fails is tried again after this time. */
+/** The pause after a failed check. */
 const pauseMs = 2_000
-/** The longest time for which an observation waits for a check that is under way. */
+/** The longest time that an observation waits for a running check. */
 const patienceMs = 2_000
-/** As the engine does where the image names none. */
+/** The default of the engine when the image names no timeout. */
 const defaultTimeoutMs = 30_000
 const mostOutputBytes = 4_096
 
@@ -112,8 +114,8 @@ interface Asked {
 }
 
 /**
- * Runs the check of an image until the engine does: the engine's first one comes after the interval of the image, which is often
- * longer than an app may take to start.
+ * Runs the check of an image until the engine does: the first check of the engine comes after the interval of the
+ * image, which is often longer than the time limit for the start of an app.
  */
 export function createOwnCheck(engine: Engine, fence: () => void): OwnCheck {
   const asked = new Map<string, Asked>()
@@ -121,7 +123,7 @@ export function createOwnCheck(engine: Engine, fence: () => void): OwnCheck {
   const ask = (container: Container): Asked => {
     const answer = run(engine, container).then(({ problem, hung }) => {
       current.problem = problem
-      // The next one who asks begins another check.
+      // The next request begins another check.
       if (problem !== null) void pauseAfter(engine, hung).then(() => drop(container.Id, current))
       return problem
     })
@@ -151,11 +153,11 @@ const notYet = 'the HEALTHCHECK of its image has not ended yet'
 
 interface Result {
   readonly problem: string | null
-  /** The id of a check that took too long; null for one that has ended. */
+  /** The id of a check that exceeded its time limit; null for an ended check. */
   readonly hung: string | null
 }
 
-/** Runs the check once, as the engine runs it. */
+/** Runs the check once, in the same way as the engine. */
 async function run(engine: Engine, { Id, Config }: Container): Promise<Result> {
   const { Test, Timeout = 0 } = Config.Healthcheck ?? {}
   const [form, ...words] = Test ?? []
@@ -172,7 +174,7 @@ async function run(engine: Engine, { Id, Config }: Container): Promise<Result> {
     const { Id: id } = await engine.call<{ Id: string }>({ method: 'POST', path, body })
     hung = id
     const output = await outputOf(engine, id, signal)
-    // The output ends with the request, too.
+    // The end of the request also ends the output.
     signal.throwIfAborted()
     const { ExitCode } = await stateOf(engine, id)
     return { problem: ExitCode === 0 ? null : failed(ExitCode, output), hung: null }
@@ -181,7 +183,7 @@ async function run(engine: Engine, { Id, Config }: Container): Promise<Result> {
       if (hung !== null) await end(engine, hung).catch(() => undefined)
       return { problem: `the HEALTHCHECK of its image takes longer than ${timeoutMs / 1000} s`, hung }
     }
-    // There is no such program, or the container has ended.
+    // The program does not exist, or the container has ended.
     if (error instanceof EngineError) return { problem: failed(null, error.detail), hung: null }
     throw error
   }
@@ -196,16 +198,16 @@ interface ExecState {
 const stateOf = (engine: Engine, id: string): Promise<ExecState> =>
   engine.call({ method: 'GET', path: ['exec', id, 'json'] })
 
-/** Ends a check with its children, which the engine itself does not: they have a session of their own. */
+/** Ends a check with its children, which the engine does not do. The check runs in its own session. */
 async function end(engine: Engine, id: string): Promise<void> {
   const { Pid: pid } = await stateOf(engine, id)
   const startTime = startTimeOf(pid)
-  // While it runs, the number is no other process's.
+  // While the check runs, its pid belongs to it.
   if (startTime === null || pid <= 1 || !(await stateOf(engine, id)).Running) return
   if (isRunning({ pid, startTime })) sendSignal(-pid, 'SIGKILL')
 }
 
-/** Resolves when a check may begin again: not beside one that hangs and cannot be ended. */
+/** Resolves when the next check may begin: after a pause, and not beside a hanging check that cannot be ended. */
 async function pauseAfter(engine: Engine, hung: string | null): Promise<void> {
   do await sleep(pauseMs, undefined, { ref: false })
   while (hung !== null && (await stateOf(engine, hung).catch(() => null))?.Running === true)
@@ -219,7 +221,7 @@ async function outputOf(engine: Engine, id: string, signal: AbortSignal): Promis
   return output
 }
 
-/** Says what the engine's own checks have found. */
+/** Describes the result of the checks by the engine. */
 export function failureOf({ Log }: NonNullable<ContainerState['Health']>): string {
   const last = Log?.at(-1)
   return failed(last?.ExitCode ?? null, last?.Output ?? '')

@@ -1,30 +1,34 @@
 /*
- * A position in the output that the engine keeps of a container. The engine numbers nothing: it gives each frame, a line or a
- * part of a long one, a time, and lists frames from a time on. The times of frames that are next to each other may be in the
- * wrong order, because the two streams of a program are read at once. So a position is a time that was passed a while ago, and
- * the number of frames from that time on that were read: they are the first of those that the engine lists from it.
+ * A position in the output that the engine keeps for a container. The engine numbers nothing: it gives each frame (a
+ * line or a part of a long line) a time, and lists frames from a time on. Adjacent frames may have their times in the
+ * wrong order, because the engine reads the two streams of a program in parallel. So a position is a time some way
+ * back, and the number of frames read from this time on: they are the first frames that the engine lists from this
+ * time.
  */
 
 export interface Mark {
-  /** As the engine writes it, in nanoseconds: `2026-01-31T12:00:00.000000000Z`; empty for the beginning of the output. */
+  /**
+   * The time in the format of the engine, with nanoseconds: `2026-01-31T12:00:00.000000000Z`; empty for the beginning
+   * of the output.
+   */
   readonly at: string
-  /** How many frames of this time or a later one were read. */
+  /** The number of frames read with this time or a later time. */
   readonly frames: number
 }
 
-/** Oldest first. */
+/** Marks from oldest to newest. */
 export type Position = readonly Mark[]
 
 export const beginning: Position = [{ at: '', frames: 0 }]
-/** A position of which nothing is known but that it is after all frames that were read. */
+/** An unknown position after all frames that were read. */
 export const unknown: Position = []
 
-/** Frames are written by the engine this long after their time at most. */
+/** The longest delay between the time of a frame and its write. */
 const disorderMs = 1_000
-/** A clock that was set back by more gives later frames earlier times. */
+/** If the clock was set back by more than this, later frames have earlier times. */
 const setBackMs = 10_000
 
-/** Reads on from a position, one frame after the other. */
+/** Advances a position frame by frame. */
 export interface PositionCounter {
   pass(at: string): void
   position(): Position
@@ -39,7 +43,7 @@ export function countFrom(start: Position): PositionCounter {
       if (last !== undefined && ageOf(at, last.at) > setBackMs) marks = []
       if (last !== undefined && marks.length > 0 && ageOf(last.at, at) < disorderMs) return
       marks.push({ at, frames: 1 })
-      // The oldest but one is old enough to begin with.
+      // The second oldest mark is old enough for the start of the position.
       if (marks.length > 2) marks.shift()
     },
     position: () => marks.map((mark) => ({ ...mark })),
@@ -48,7 +52,9 @@ export function countFrom(start: Position): PositionCounter {
 
 const ageOf = (from: string, to: string): number => Date.parse(to) - Date.parse(from)
 
-/** Returns the time from which the engine lists frames, as it reads it: seconds and nanoseconds of Unix time. */
+/**
+ * Returns the start time for a list of frames, in the input format of the engine: seconds and nanoseconds of Unix time.
+ */
 export function sinceOf([first]: Position): string | undefined {
   if (first === undefined || first.at === '') return undefined
   const nanoseconds = /\.(\d+)/.exec(first.at)?.[1] ?? '0'
@@ -56,8 +62,8 @@ export function sinceOf([first]: Position): string | undefined {
 }
 
 /**
- * Returns how many of the listed frames were read before. The first one listed is the one that made the mark, unless the
- * engine has removed it meanwhile to stay within its cap: then nothing of the rest was read, as far as is known.
+ * Returns how many of the listed frames were read before. The first listed frame is the frame of the mark, unless the
+ * engine has removed that frame to stay within its size limit. In this case all listed frames count as unread.
  */
 export const passedOf = ([first]: Position, firstListed: string): number =>
   first !== undefined && (first.at === '' || first.at === firstListed) ? first.frames : 0

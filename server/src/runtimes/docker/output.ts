@@ -11,34 +11,40 @@ import { isMissing } from './errors.ts'
 import { beginning, countFrom, type Position, passedOf, sinceOf, unknown } from './output-position.ts'
 import { type OutputFrame, readBatches } from './streams.ts'
 
-/** Writes the output of containers into logs, for as long as this server leads. */
+/** Writes the output of containers into logs while this server leads. */
 export interface Outputs {
-  /** Writes the output of a container into a log from now on, where an earlier server left it. The caller closes its own handle. */
+  /**
+   * Starts to write the output of a container into a log, from the position where an earlier server stopped. The caller
+   * closes its handle.
+   */
   follow(container: string, output: FileHandle): Promise<void>
-  /** Resolves for a container that has ended: to true when this server has written its output, all of it. */
+  /** For an ended container: resolves with true when this server has written its complete output. */
   written(container: string): Promise<boolean>
-  /** Adds a line of Fairlead's own to the log of a container whose output is being written. */
+  /** Adds a line from Fairlead to the log of a container while its output is being written. */
   note(container: string, line: string): Promise<void>
-  /** Forgets how far the output of a container was written: the container is gone. */
+  /** Removes the record of the output position of a removed container. */
   forget(container: string): Promise<void>
-  /** Forgets all containers but those of a list. It is asked for second: one that is followed from now on is not forgotten. */
+  /**
+   * Removes the records of all containers outside of a list. The list is read second, so that containers followed from
+   * now on keep their records.
+   */
   keepOnly(list: () => Promise<ReadonlySet<string>>): Promise<void>
-  /** Ends all writing, in the middle of the output. */
+  /** Stops all writing, even in the middle of the output. */
   close(): Promise<void>
 }
 
 export interface OutputsParts {
   readonly engine: Engine
   readonly containers: Pick<Containers, 'inspect'>
-  /** A folder of their own. */
+  /** A folder only for the records. */
   readonly directory: string
   readonly fence: () => void
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** An engine that is away for longer is asked again later. */
+/** The time to wait for an absent engine; a later request tries again. */
 const patienceMs = 3_600_000
-/** The output of a container that has ended is written within this time, or the disk is full. */
+/** The time limit for the remaining output of an ended container; a full disk may prevent the write. */
 const writtenMs = 10_000
 
 export function createOutputs(parts: OutputsParts): Outputs {
@@ -51,7 +57,7 @@ export function createOutputs(parts: OutputsParts): Outputs {
 
   const follow: Outputs['follow'] = async (container, output) => {
     if (followed.has(container) || complete.has(container) || closing.signal.aborted) return
-    // Reserved before the first wait: an instance may be adopted twice at once.
+    // Reserved before the first `await`, because two calls may adopt an instance at the same time.
     const { promise: ended, resolve } = Promise.withResolvers<void>()
     followed.set(container, { ended, note: async () => undefined })
     const end = (isComplete: boolean) => {
@@ -100,7 +106,7 @@ export function createOutputs(parts: OutputsParts): Outputs {
   }
 }
 
-/** Resolves when the output of a container that has ended is written, or when that takes too long. */
+/** Resolves when the output of an ended container is written, or after the time limit. */
 async function inTime(ended: Promise<void> | undefined): Promise<void> {
   const late = Promise.withResolvers<void>()
   const timer = setTimeout(late.resolve, writtenMs)
@@ -113,7 +119,7 @@ interface Followed {
   readonly note: (line: string) => Promise<void>
 }
 
-/** Begins to write. The end never rejects; it is true when everything was written. */
+/** Starts to write. The promise for the end never rejects; it is true when everything was written. */
 async function begin(
   { engine, containers, fence, logger }: OutputsParts,
   container: string,
@@ -129,14 +135,14 @@ async function begin(
   },
 ): Promise<{ readonly ended: Promise<boolean>; readonly note: Followed['note'] }> {
   const { signal } = closing
-  // The same file under a descriptor of its own, which may be read as well.
+  // Opens the same file under a new descriptor that can also read.
   const log = await open(`/proc/self/fd/${output.fd}`, 'a+')
   const { dev, ino } = await log.stat()
   const record = await openRecord(path, log).catch(async (error: unknown) => {
     await log.close()
     throw error
   })
-  // Several instances of a release share its log.
+  // Several instances of a release share the log of the release.
   const inTurn = (write: () => Promise<void>): Promise<void> =>
     oneAtATime(`${dev}:${ino}`, () => {
       signal.throwIfAborted()
@@ -164,7 +170,7 @@ async function begin(
   return { ended, note: (line) => inTurn(async () => log.appendFile(`${line}\n`)) }
 }
 
-/** Another server writes from now on, also the output of all other containers. */
+/** Another server writes from now on, also for all other containers. */
 function mayWrite(fence: () => void, closing: AbortController): void {
   try {
     fence()
@@ -176,22 +182,22 @@ function mayWrite(fence: () => void, closing: AbortController): void {
 
 const pauseMs = 200
 
-/** A time, as the engine puts it before each frame: nanoseconds, and always of one length. */
+/** The time that the engine puts before each frame: with nanoseconds, and of constant length. */
 const timeBytes = '2026-01-31T12:00:00.000000000Z'.length
 const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/
 
 export interface FollowParts {
   readonly engine: Engine
-  /** Resolves to true while the container runs; waits while the engine is away. */
+  /** Resolves with true while the container runs; waits while the engine is away. */
   readonly runs: (signal: AbortSignal) => Promise<boolean>
-  /** Appends to the log; rejects when another server does that from now on. */
+  /** Appends to the log; rejects when another server has taken over. */
   readonly append: OutputRecord['append']
   readonly signal: AbortSignal
 }
 
 /**
- * Writes the output of a container into its log, from where the record says, until the container has ended and all of it is
- * written, or until the signal aborts. An engine that is started again is asked again.
+ * Writes the output of a container into its log, from the position in the record, until the container has ended and its
+ * complete output is written, or the signal aborts. After a restart of the engine, it continues.
  */
 async function followOutput(
   parts: FollowParts,
@@ -200,7 +206,7 @@ async function followOutput(
 ): Promise<void> {
   const { runs, signal } = parts
   for (;;) {
-    // Asked before the output is read: all of an ended one is there by then.
+    // Asked before the read: after the end of a container, its complete output is available.
     const follow = await runs(signal)
     const isRead = await readOn(parts, container, record, follow).then(
       () => true,
@@ -215,7 +221,7 @@ async function followOutput(
   }
 }
 
-/** Reads what there is beyond the position, and with `follow` what comes until the connection or the container ends. */
+/** Reads the output beyond the position. With `follow`, continues until the connection or the container ends. */
 async function readOn(
   { engine, append, signal }: FollowParts,
   container: string,
@@ -252,45 +258,48 @@ async function readOn(
   }
 }
 
-/** Takes the time off a frame. The engine reports its own troubles in frames without one, which are none of the app's output. */
+/**
+ * Splits a frame into time and text. The engine reports its own problems in frames without a time; they are no output
+ * of the app.
+ */
 function timed({ bytes }: OutputFrame): { at: string; text: Buffer }[] {
   const at = bytes.toString('latin1', 0, timeBytes)
   return isTime.test(at) ? [{ at, text: bytes.subarray(timeBytes + 1) }] : []
 }
 
 /**
- * Notes how far the output of a container was written into its log. Each piece is noted before it is written, with its place in
- * the log, so that a server that takes over from one that was killed finds out whether the last piece was written.
+ * Records the output position of a container. Each piece is recorded before the write, with its place in the log, so
+ * that the successor of a killed server finds out whether the last piece was written.
  */
 interface OutputRecord {
-  /** The position from which the output has to be read. */
+  /** The position for the next read. */
   readonly position: Position
-  /** Appends a piece of output to the log, after which the position is another one. */
+  /** Appends a piece of output to the log. `position` is the position after the piece. */
   append(piece: Buffer, position: Position): Promise<void>
   close(): Promise<void>
 }
 
-/** Thrown when another server has opened the record meanwhile, and writes the output from now on. */
+/** Another server has opened the record and writes the output from now on. */
 class OutputTakenOver extends Error {
   override readonly name = 'OutputTakenOver'
 }
 
 interface Noted {
-  /** The writer that has opened the record last. */
+  /** The last writer that opened the record. */
   readonly writer: string
   readonly before: Position
   readonly after: Position
-  /** The piece between the two positions; null when nothing was written yet. */
+  /** The piece between the two positions; null before the first write. */
   readonly piece: { readonly at: number; readonly bytes: number; readonly hash: string } | null
 }
 
-/** Longer than every note, so that one write replaces the whole of another. */
+/** Longer than every note, so that one write completely replaces an earlier note. */
 const noteBytes = 1_024
 
 /**
- * @param path of the record, which is made when it is missing
- * @param log open for reading and appending; nothing else is appended to it during a call of `append`, but for notes of the
- *   server, which are rare
+ * @param path the path of the record; made when it is missing
+ * @param log open for reading and appending; during a call of `append`, nothing else appends to it except rare notes of
+ *   the server
  */
 export async function openRecord(path: string, log: FileHandle): Promise<OutputRecord> {
   const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
@@ -312,10 +321,10 @@ export async function openRecord(path: string, log: FileHandle): Promise<OutputR
       const { size: at } = await log.stat()
       await note({ before: position, after, piece: { at, bytes: bytes.length, hash: hashOf(bytes) } })
       try {
-        // `write` may write less on a disk that becomes full, and does not fail.
+        // On an almost full disk, `write` may write less without an error.
         await log.appendFile(bytes)
       } catch (error) {
-        // It is read again, as a whole.
+        // The next read delivers the whole piece again.
         await log.truncate(at)
         throw error
       }
@@ -330,7 +339,7 @@ async function readNote(file: FileHandle): Promise<Noted | null> {
   try {
     return JSON.parse(buffer.toString('utf8', 0, bytesRead)) as Noted
   } catch {
-    // It was made, and nothing was noted yet.
+    // The record is new and still empty.
     return null
   }
 }

@@ -19,22 +19,21 @@ export interface PackParts extends LayerParts {
   readonly containers: Pick<Containers, 'image' | 'listOf' | 'remove'>
   readonly source: SystemSource
   readonly bases: Bases
-  /** Returns the images of all releases. */
   readonly images: () => Promise<readonly Image[]>
   readonly findBuilt: FindBuilt
-  /** The most bytes of a release. */
+  /** The size limit of a release in bytes. */
   readonly mostBytes: number
 }
 
-/** Makes images of releases that were built in folders of this machine. Nothing of a tenant is run for it. */
+/** Makes images of releases that were built in folders of this machine. Runs no code of a tenant. */
 export interface Packing {
   readonly pack: PackRelease
-  /** Makes the image of the system ahead of the first release that needs it. */
+  /** Makes the system image before the first release needs it. */
   prepare(progress: Progress): Promise<void>
 }
 
 export function createPacking(parts: PackParts): Packing {
-  // Bases that are new take the place of others, which the next release may have begun with.
+  // New bases replace other bases, on which a concurrent pack may already depend.
   const lock = createKeyedLock()
   const known: KnownPrograms = new Map()
   return {
@@ -58,7 +57,7 @@ export function createPacking(parts: PackParts): Packing {
   }
 }
 
-/** Returns the bytes of the files of the release. */
+/** Makes the image of a release. Returns its bytes without the shared bases. */
 async function packOne(parts: PackParts, known: KnownPrograms, release: Release, progress: Progress): Promise<number> {
   const { server, containers, bases, findBuilt, mostBytes } = parts
   const { signal } = progress
@@ -66,12 +65,12 @@ async function packOne(parts: PackParts, known: KnownPrograms, release: Release,
   const system = await systemImage(parts, progress)
   const { name: from, isNew } = await programsImage(parts, known, system, built, progress)
   if (isNew) await bases.keepOnly([system, from], await parts.images())
-  // A server that was killed has left the one of its attempt.
+  // A killed server has left the container of its attempt.
   for (const { Id } of await containers.listOf(release)) await containers.remove(Id)
   const top = await mkdtemp(join(tmpdir(), 'fairlead-pack-'))
   const name = imageOf(server, release)
   try {
-    // A file that its own user may not read is none that a program of the release could.
+    // A program of the release could not read an unreadable file either, so the archive leaves it out.
     const files = archiveOf({ parts: await partsOf(built, top), reader: readerOf(built), isLenient: true, mostBytes })
     await addLayer(parts, { from, name, files, settings: settingsOf(server, release, built) }, signal)
   } finally {
@@ -81,10 +80,10 @@ async function packOne(parts: PackParts, known: KnownPrograms, release: Release,
   return made === null ? 0 : bases.ownBytes(made)
 }
 
-/** The files are read with the rights of the app, whose other releases may run and exchange some for links. */
+/** The files are read with the rights of the app: its other releases may run and replace files by links. */
 const readerOf = ({ user }: BuiltRelease) => (process.getuid?.() === 0 ? user : null)
 
-/** Returns the files of a release: what it was built of, and the accounts that programs ask the system for. */
+/** Returns the files of a release: its build folders, and the account files of the system. */
 async function partsOf({ place, accounts }: BuiltRelease, top: string): Promise<ArchivePart[]> {
   const inside = (path: string) => path.slice(1)
   const own: ArchivePart[] = [
@@ -118,30 +117,30 @@ function asRuntimeError(error: unknown, mostBytes: number): unknown {
 interface LayerParts {
   readonly engine: Engine
   readonly waiters: Pick<Waiters, 'during'>
-  /** Called right before something is made or removed. */
+  /** Called right before the server makes or removes an object. */
   readonly fence: () => void
 }
 
-/** An image that is made of another one and of files. */
+/** A new image from another image and files. */
 export interface NewLayer {
-  /** The image below, by its name or id. */
+  /** The parent image, by name or id. */
   readonly from: string
   /** `repository:tag` */
   readonly name: string
-  /** A tar archive of the files, from the top. Their owners and rights are those that it says. */
+  /** A tar archive of the files, from the top. The image keeps its owners and rights. */
   readonly files: Readable
-  /** Settings that its containers have unless they say otherwise, in the engine's own words. */
+  /** Default settings of its containers, in the words of the engine. */
   readonly settings: { readonly Labels: Readonly<Record<string, string>>; readonly [name: string]: unknown }
 }
 
 /**
- * Makes an image without running anything: the files are put into a container that is never started, and that is kept as an image. So
- * no builder is needed, which engines of the future may lack, and no layer is made twice.
+ * Makes an image without running anything: the files go into a container that never starts, and the container becomes
+ * an image. So no builder is needed, which future engines may lack, and no layer is made twice.
  */
 export const addLayer = ({ waiters, ...parts }: LayerParts, layer: NewLayer, signal: AbortSignal): Promise<void> =>
   waiters.during('layer', (labels) => commit(parts, layer, labels, signal))
 
-/** The labels of a container that is waited for, as the image has them that is made of it. */
+/** Empties the labels of an awaited container for the image. */
 const ofNone = { [commandLabel]: '', [waiterLabel]: '' }
 
 async function commit(
@@ -171,7 +170,7 @@ async function commit(
     const query = { container: Id, repo, tag }
     await engine.call({ method: 'POST', path: ['commit'], query, body: { Labels: ofNone }, signal, timeoutMs: 0 })
   } catch (error) {
-    // The engine saw the end of a request alone.
+    // The engine only saw the request end.
     throw files.errored ?? error
   } finally {
     files.destroy()
@@ -183,15 +182,15 @@ export interface ProgramsParts extends LayerParts {
   readonly server: string
 }
 
-/** The contents of folders of programs, as hashes by their paths. They stay the same while a server runs. */
+/** The contents of program folders, as hashes by path. They stay the same while a server runs. */
 type KnownPrograms = Map<string, string>
 
 /**
- * Returns the name of the image of a system with the programs that a release was built with, at the same paths. Releases that run with
- * the same ones share it.
+ * Returns the name of the image with a system and the programs of a release, at the same paths. Releases with the same
+ * programs share it.
  *
- * @param system the name of the image of the system
- * @returns with `isNew` when it was made now
+ * @param system the name of the system image
+ * @returns the name, and `isNew` when the image was made now
  */
 async function programsImage(
   { server, ...parts }: ProgramsParts,
@@ -217,7 +216,7 @@ async function programsImage(
   return { name, isNew: true }
 }
 
-/** Scripts of another server may have the same size, and name other paths. */
+/** Scripts of another server may have the same size but contain other paths. */
 async function scriptsIn(bin: string): Promise<string> {
   const hash = createHash('sha256')
   const entries = await readdir(bin, { withFileTypes: true })

@@ -24,29 +24,31 @@ export interface ReleasesParts {
   readonly fence: () => void
 }
 
-/** Layers and caches that the builds of an app share. */
 export interface KeptBuilds {
-  /** True while a build of the app is under way or waits. */
+  /** True while a build of the app runs or waits. */
   isBuilding(appId: string): boolean
   removeApp(appId: string): Promise<void>
-  /** Returns their bytes on the disk; some number above `enough` as soon as there are more. */
+  /**
+   * Returns the disk use of the layers and caches in bytes. May return any number above `enough` as soon as there are
+   * more.
+   */
   diskUsage(appId: string, enough?: number): Promise<number>
 }
 
-/** Ends all containers of a release, and removes them. */
+/** Ends and removes all containers of a release. */
 export type ReleaseHalt = (release: ReleaseRef, options: Parameters<Instances['stop']>[1]) => Promise<void>
 
 interface ListedImage {
   readonly RepoTags: readonly string[] | null
 }
 
-/** Keeps releases as images of the engine. */
+/** Stores releases as images of the engine. */
 export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
   const { server, engine, containers, builds, bases, halt, freeElsewhere, fence } = parts
   const images = async (appId?: string): Promise<ReleaseRef[]> => {
     const query = { filters: imageFilter(server, appId) }
     const listed = await engine.call<ListedImage[]>({ method: 'GET', path: ['images', 'json'], query })
-    // An image has other names than those that were looked for, too.
+    // The list also shows other names of the found images.
     const found = listed.flatMap(({ RepoTags }) => RepoTags ?? []).map((name) => releaseOfImage(server, name))
     return found.filter((release) => release !== null)
   }
@@ -72,7 +74,7 @@ export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
         for (const { Id } of await containers.list({ [appLabel]: appId })) await containers.remove(Id)
         for (const release of await images(appId)) await forget(release)
       } catch (error) {
-        // The sweep finds later what an engine has that is away.
+        // A later sweep removes the objects of an absent engine.
         if (!isAway(error)) throw error
       }
       await removeFolder(volumesIn(join(parts.apps, appId)))
@@ -97,7 +99,6 @@ export function createReleaseStore(parts: ReleasesParts): ReleaseStore {
   }
 }
 
-/** Returns the images of all releases of a server. */
 export async function imagesOfReleases(engine: Engine, server: string): Promise<Image[]> {
   const query = { filters: imageFilter(server) }
   const listed = await engine.call<Pick<Image, 'Id'>[]>({ method: 'GET', path: ['images', 'json'], query })
@@ -105,7 +106,7 @@ export async function imagesOfReleases(engine: Engine, server: string): Promise<
   return images.filter((image) => image !== null)
 }
 
-/** Returns the bytes of what all releases of an app share: what builds keep, and its volumes. */
+/** Returns the disk use of the data that all releases of an app share, in bytes: build data and volumes. */
 async function sharedBytes(
   { apps, builds }: Pick<ReleasesParts, 'apps' | 'builds'>,
   appId: string,
@@ -123,19 +124,21 @@ function inventoryOf(images: readonly ReleaseRef[], listed: readonly ListedConta
   const instances = Map.groupBy(listed.filter(isInstance), releaseOf)
   return {
     apps: [...apps].map(([id, releases]) => ({ id, releases: [...new Set(releases.map((release) => release.id))] })),
-    // A server that is killed in the middle leaves containers that have ended.
+    // A server killed halfway leaves ended containers.
     running: new Set(listed.map(releaseOf)),
     instances: new Map([...instances].map(([id, all]) => [id, all.length])),
   }
 }
 
-/** True for an instance that runs, or is about to. One that has ended keeps its last lines for the log until the next start. */
+/**
+ * True for a running or starting instance. An ended container keeps its last lines for the log until the next start.
+ */
 const isInstance = ({ State, Labels }: ListedContainer): boolean =>
   (Labels[unitLabel] ?? '') !== '' && State !== 'exited' && State !== 'dead' && State !== 'removing'
 
 /**
- * False while the engine is away, too: deployments ask this of all runtimes, and those of processes do not wait for the engine. The
- * sweep finds later what it has.
+ * Also false while the engine is away: deployments ask all runtimes, and process releases must not wait for the engine.
+ * A later sweep finds the objects in the engine.
  */
 async function isMade(
   containers: Pick<Containers, 'image' | 'listOf'>,
@@ -150,7 +153,10 @@ async function isMade(
   }
 }
 
-/** Returns the bytes that the containers of a release have written: in their own layers, and in volumes that the image asks for. */
+/**
+ * Returns the bytes that the containers of a release have written: to their layers, and to volumes that the image
+ * declares.
+ */
 async function writtenBy(
   containers: Pick<Containers, 'listOf' | 'inspect'>,
   release: ReleaseRef,

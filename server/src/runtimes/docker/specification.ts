@@ -10,29 +10,31 @@ import { labelsOf, noLabels, projectLabel } from './names.ts'
 import type { ContainerNetwork } from './network/networks.ts'
 import type { VolumeMount } from './volumes.ts'
 
-/** Everything that a container is made of. */
 export interface ContainerRequest {
   readonly server: string
   readonly release: Release
-  /** Its name or id. */
+  /** The name or id of the image. */
   readonly image: string
-  /** The image's own settings; null where it has none. */
+  /** The settings of the image; null without settings. */
   readonly config: Image['Config'] | null
   readonly command: Command
-  /** The value of `PORT`; null for a command that has none. */
+  /** The value of `PORT`; null for a command without a port. */
   readonly port: number | null
   readonly network: ContainerNetwork
-  /** None unless given. */
+  /** Default: no volumes. */
   readonly volumes?: readonly VolumeMount[]
   readonly labels: Readonly<Record<string, string>>
-  /** For a command that somebody talks to; null for an instance, whose output is kept. */
+  /** Set for an interactive command; null for an instance, whose output is kept. */
   readonly dialogue: { readonly tty: boolean } | null
 }
 
-/** The `PORT` of an image that names none. Above those that only root may listen on. */
+/** The `PORT` of an image without exactly one exposed port. It is above the ports that only root may use. */
 const defaultPort = 8080
 
-/** The one TCP port that the image names by `EXPOSE`, at which programs listen that do not read `PORT`, or a usual one. */
+/**
+ * Returns the only TCP port that the image exposes, where programs may listen without reading `PORT`; otherwise the
+ * default port.
+ */
 export function portOf({ Config }: Pick<Image, 'Config'>): number {
   const [port, ...others] = exposedPorts(Config?.ExposedPorts)
   return port === undefined || others.length > 0 ? defaultPort : port
@@ -44,42 +46,46 @@ export const exposedPorts = (exposed: Readonly<Record<string, object>> | null | 
     return port === undefined ? [] : [Number(port)]
   })
 
-/** The capabilities that programs of images need to start as root and go on as another user. */
+/** The capabilities that programs need to start as root and continue as another user. */
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE']
 
-/** The engine's own copy of the output, from which the log goes on after a restart of the server. */
+/** The copy of the output in the engine. The log continues from it after a restart of the server. */
 const keptOutput = { Type: 'json-file', Config: { 'max-size': '8m', 'max-file': '2' } }
 const noOutput = { Type: 'none', Config: {} }
 
-/** Returns the body of the request that makes a container. */
+/** Returns the request body for a new container. */
 export function specificationOf(request: ContainerRequest): object {
   const { server, release, image, config, command, network, dialogue } = request
   const argv = argvOf(command, config)
   return {
     Image: image,
-    // An entry point of one's own also takes the place of the image's arguments. The engine says what is wrong without any.
+    // A custom entry point also replaces the arguments of the image. The engine reports the error when there is no
+    // command.
     ...(argv.length === 0 ? {} : { Entrypoint: [...network.entry, ...argv] }),
     Env: Object.entries(variablesOf(request)).map(([name, value]) => `${name}=${value}`),
     Labels: { ...noLabels, ...labelsOf(server, release), [projectLabel]: release.projectId, ...request.labels },
     NetworkingConfig: network.endpoints(dialogue === null ? release.internalName : null),
-    // The image's own check is of what takes connections; another command of the image would never pass it.
+    // The check of the image is for the app that takes connections. Another command of the image would never pass it.
     ...(release.internalName === null ? unchecked : seldom(config?.Healthcheck)),
     ...(dialogue === null ? {} : { ...attached, ...unchecked, Tty: dialogue.tty }),
     HostConfig: hostConfigOf(request),
   }
 }
 
-/** The command of a release, or that of its image: an entry point, with arguments. */
+/** Returns the command of a release, or the command of its image: an entry point with arguments. */
 function argvOf({ argv }: Command, config: ContainerRequest['config']): readonly string[] {
   return argv[0] === imageCommandName ? [...(config?.Entrypoint ?? []), ...(config?.Cmd ?? [])] : argv
 }
 
-/** Returns the variables besides those of the image. A release that was built in folders has those that its build had. */
+/**
+ * Returns the variables in addition to the variables of the image. A release that was built in folders has the
+ * variables of its build.
+ */
 function variablesOf({ release, config, command, port }: ContainerRequest): Readonly<Record<string, string>> {
   const place = placeOf(config?.Labels)
   if (place !== null) {
     const { id, variables, volumes } = release
-    // There is no cache: nothing is built in a container.
+    // Containers have no cache, because they build nothing.
     const paths = { ...place, cache: place.temporary }
     const { memoryBytes } = release.limits
     const scope = { kind: 'app', port } as const
@@ -98,13 +104,14 @@ function variablesOf({ release, config, command, port }: ContainerRequest): Read
   }
 }
 
-/** The engine starts a program for each check of an image's health, which does not count as the app's. */
+/** The engine starts a program for each health check, which does not count as a program of the app. */
 const shortestIntervalNs = 5e9
 
-/** Returns the settings that make the checks of an image's health less frequent, where they are too many. */
+/** Returns the settings that reduce the frequency of health checks, when the image checks too often. */
 function seldom(check: NonNullable<ContainerRequest['config']>['Healthcheck']): object {
   const times = { Interval: check?.Interval ?? 0, StartInterval: check?.StartInterval ?? 0 }
-  // Zero stands for the engine's default. It checks again at once after a time below that, which only a forged image has.
+  // Zero stands for the default of the engine. A negative time, which only a forged image has, makes the engine check
+  // again immediately.
   const short = Object.entries(times).filter(([, time]) => time !== 0 && time < shortestIntervalNs)
   if (short.length === 0) return {}
   return { Healthcheck: Object.fromEntries(short.map(([name]) => [name, shortestIntervalNs])) }
@@ -113,10 +120,10 @@ function seldom(check: NonNullable<ContainerRequest['config']>['Healthcheck']): 
 const unchecked = { Healthcheck: { Test: ['NONE'] } }
 const attached = { AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true }
 
-/** Folders in memory in place of those that programs write to without being asked, as builds and processes have them. */
+/** In-memory folders for the paths where programs write by default, as for builds and processes. */
 const inMemory = Object.fromEntries(['/tmp', '/run'].map((folder) => [folder, 'rw,nosuid,nodev,size=64m,mode=1777']))
 
-/** The kernel's own. */
+/** The default of the kernel. */
 const cpuPeriodMicros = 100_000
 
 function hostConfigOf({ release: { limits }, command, network, volumes = [], dialogue }: ContainerRequest): HostConfig {
@@ -125,9 +132,9 @@ function hostConfigOf({ release: { limits }, command, network, volumes = [], dia
     ...network.hostConfig,
     Mounts: [...network.hostConfig.Mounts, ...volumes],
     Memory: limits.memoryBytes,
-    // No swap besides it.
+    // No additional swap.
     MemorySwap: limits.memoryBytes,
-    // The engine refuses `NanoCpus` of more than the machine has, which a plan may allow.
+    // The engine refuses a `NanoCpus` above the CPUs of the machine, which a plan may allow.
     CpuPeriod: cpuPeriodMicros,
     CpuQuota: Math.round(limits.cpus * cpuPeriodMicros),
     PidsLimit: mostProcesses,
@@ -136,19 +143,19 @@ function hostConfigOf({ release: { limits }, command, network, volumes = [], dia
     CapDrop: ['ALL'],
     CapAdd: capabilities,
     SecurityOpt: ['no-new-privileges'],
-    // The first process, which waits for orphans and passes signals on.
+    // An init process, which waits for orphans and forwards signals.
     Init: true,
     IpcMode: 'private',
     CgroupnsMode: 'private',
-    // The reconciler starts what has ended.
+    // The reconciler restarts ended instances.
     RestartPolicy: { Name: 'no' },
     LogConfig: dialogue === null ? keptOutput : noOutput,
   }
 }
 
 /**
- * Returns what a container has that it should not have, or lacks, before anything runs in it: an engine drops settings that
- * it does not know, without an error. Null when nothing is wrong.
+ * Compares a new container with its specification before anything runs in it: an engine silently drops unknown
+ * settings. Returns the difference in protection; null when there is none.
  */
 export function unconfined(
   { HostConfig: has }: Pick<Container, 'HostConfig'>,
@@ -178,13 +185,16 @@ const isSame = (some: readonly string[], others: readonly string[]): boolean =>
     .sort()
     .join() === [...others].sort().join()
 
-/** The label of an image that was made of a release that was built in folders: the places that its commands know. */
+/** The label of an image from a release that was built in folders: the paths that its commands know. */
 export const placeLabel = 'app.fairlead.place'
 
 const absolute = z.string().startsWith('/')
 const shape = z.object({ source: absolute, home: absolute, temporary: absolute, bin: absolute })
 
-/** Returns the places in an image; null for an image that was made in any other way. A forged label gives its own container another environment alone. */
+/**
+ * Returns the places in the label of an image; null for other images. A forged label only changes the environment of
+ * its own container.
+ */
 function placeOf(labels: Readonly<Record<string, string>> | null | undefined): ReleasePlace | null {
   const text = labels?.[placeLabel]
   if (text === undefined) return null

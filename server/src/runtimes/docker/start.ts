@@ -19,14 +19,14 @@ export interface StartParts {
   readonly volumes: Volumes
 }
 
-/** A started instance, and its end where its command could not be started. */
+/** A started instance, and its exit when its command could not start. */
 export interface Started {
   readonly instance: ContainerInstance
   readonly exit: Exit | null
 }
 
 /**
- * Makes a container of the release's image and starts it.
+ * Makes a container from the image of the release and starts it.
  *
  * @param unit the name of the instance
  */
@@ -71,7 +71,7 @@ async function startIn(
   }
 }
 
-/** @throws Error when the container has not all of the protection that was requested for it */
+/** @throws Error when the container lacks a requested protection */
 export async function assertConfined(
   containers: Pick<Containers, 'inspect'>,
   id: string,
@@ -83,7 +83,7 @@ export async function assertConfined(
   if (problem !== null) throw new Error(`the engine has not made the container as it was asked to: ${problem}`)
 }
 
-/** The engine's refusals that an image is the reason for; its own words would name paths of this machine. */
+/** Refusals of the engine that the image causes. The words of the engine would contain paths of this machine. */
 const faults: readonly { readonly words: RegExp; readonly code: number; readonly line: string }[] = [
   {
     words: /mount a directory onto a file/i,
@@ -112,33 +112,32 @@ const faults: readonly { readonly words: RegExp; readonly code: number; readonly
   },
 ]
 
-/** Returns the reason in the release why a container could not be made or started; null for any other failure. */
+/** Returns the fault of the release that prevented the start of a container; null for any other failure. */
 export function imageFault(error: unknown): { readonly code: number; readonly line: string } | null {
   if (error instanceof VolumesNeedRoot) {
     return { code: 126, line: `Fairlead: ${error.message}. Ask the operator, or remove "volumes".` }
   }
   if (!(error instanceof EngineError) || error.status === null) return null
-  // The engine itself fails for other reasons with such words, too, but then not when it runs the program.
+  // Other failures of the engine contain such words, too, but not when it runs the program.
   const isStart = /OCI runtime|runc|no command specified|unable to find|no matching entries/i.test(error.detail)
   return isStart ? (faults.find(({ words }) => words.test(error.detail)) ?? null) : null
 }
 
 export const runtimeName = 'docker'
 
-/** An instance as it is stored. */
 export interface ContainerInstance {
   /** The id of the container. */
   readonly container: string
   readonly releaseId: string
   /** The value of `PORT`. */
   readonly port: number
-  /** The port at which it is served in place of `PORT`. */
+  /** The port that serves the instance in place of `PORT`. */
   readonly servedPort?: number
 }
 
 export const toHandle = (instance: ContainerInstance): Handle => ({ runtime: runtimeName, data: { ...instance } })
 
-/** @throws Error for a handle that another runtime has made */
+/** @throws Error for a handle of another runtime */
 export function fromHandle({ runtime, data }: Handle): ContainerInstance {
   const { container, releaseId, port, servedPort } = data
   if (runtime !== runtimeName || typeof container !== 'string' || typeof releaseId !== 'string') {

@@ -8,19 +8,22 @@ export interface OutputFrame {
 
 const headerBytes = 8
 const standardError = 2
-/** The engine cuts lines after 16 KiB, and adds a time. Frames of commands are as long as their reads, 32 KiB. */
+/**
+ * The engine cuts lines after 16 KiB and adds a time. Frames of commands are as long as the reads of the engine, 32
+ * KiB.
+ */
 const mostFrameBytes = 1_048_576
 
-/** As `readBatches`, frame by frame. */
+/** Like `readBatches`, but frame by frame. */
 export async function* readFrames(from: Readable): AsyncGenerator<OutputFrame> {
   for await (const batch of readBatches(from)) yield* batch
 }
 
 /**
- * Takes the output of a program without a terminal apart, as many frames at a time as have arrived. Each has a header of eight
- * bytes: the number of the stream, three zeros, and the length as a big-endian number.
+ * Splits the output of a program without a terminal into frames. Each batch contains the frames that have arrived. A
+ * frame has a header of eight bytes: the number of the stream, three zeros, and the length as a big-endian number.
  *
- * @throws Error when the stream is not made of such frames; one that ends within a frame ends without it
+ * @throws Error when the stream does not consist of such frames; an incomplete last frame is dropped without an error
  */
 export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]> {
   let rest: Buffer = Buffer.alloc(0)
@@ -42,14 +45,14 @@ export async function* readBatches(from: Readable): AsyncGenerator<OutputFrame[]
 }
 
 /**
- * One line of JSON is at most this long. BuildKit's messages have up to 16 MiB, in base64, when several steps print much at once;
- * the engine's own have some hundred bytes.
+ * The longest line of JSON. BuildKit sends up to 16 MiB, in base64, when several steps print much at the same time. The
+ * messages of the engine have some hundred bytes.
  */
 const mostLineBytes = 24 * 1_048_576
 
 const newline = 10
 
-/** Reads values of JSON, one in a line: events, and the progress of images and builds. */
+/** Reads JSON values, one per line: events, and the progress of images and builds. */
 export async function* readJsonLines<T>(from: Readable): AsyncGenerator<T> {
   let parts: Buffer[] = []
   let length = 0

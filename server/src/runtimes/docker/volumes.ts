@@ -15,26 +15,26 @@ import type { Engine } from './client.ts'
 import { EngineError } from './errors.ts'
 import { labelsOf, noLabels } from './names.ts'
 
-/** A volume in a container, in the engine's words. */
+/** A volume in a container, in the words of the engine. */
 export interface VolumeMount {
   readonly Type: 'bind'
   /** The folder of the volume on this machine. */
   readonly Source: string
-  /** Its path in the container. */
+  /** The path of the volume in the container. */
   readonly Target: string
 }
 
-/** The volumes of apps in containers. */
 export interface Volumes {
   /**
-   * Makes those of a release that do not exist, each of what its image has at that path, and returns all of them.
+   * Makes the missing volumes of a release and returns all of them. A new volume gets a copy of the content that the
+   * image has at its path.
    *
-   * @throws VolumesNeedRoot for a release that has some, where the server is not root
+   * @throws VolumesNeedRoot for a release with volumes, when the server is not root
    */
   ready(release: Release, image: string): Promise<readonly VolumeMount[]>
 }
 
-/** Files of containers belong to any user, and another server could neither measure nor remove them. */
+/** Containers make files of any user, and a server without root could neither measure nor remove them. */
 export class VolumesNeedRoot extends Error {
   override readonly name = 'VolumesNeedRoot'
 }
@@ -68,7 +68,7 @@ export function createVolumes(options: VolumesOptions): Volumes {
   }
 }
 
-/** Root and any other user of a container see its own; the way to the files is closed to those of this machine. */
+/** Every user of a container sees its volume. Users of this machine cannot reach the files. */
 const modes = { volumes: 0o711, volume: 0o700, files: 0o755 } as const
 
 async function make(
@@ -83,7 +83,7 @@ async function make(
   await chmod(dirname(folder), modes.volumes)
   await chmod(folder, modes.volume)
   if (await exists(files)) return
-  // A server that was killed has left its copy.
+  // A killed server has left its copy.
   for (const name of await foldersIn(folder)) await removeFolder(join(folder, name))
   const fresh = join(folder, `new-${randomUUID()}`)
   await mkdir(fresh)
@@ -94,7 +94,7 @@ async function make(
   await rename(fresh, files)
 }
 
-/** Copies what the image has at the path, with owners and rights. The container for that is never started. */
+/** Copies the content of the image at the path, with owners and rights, from a container that never starts. */
 async function copyFromImage(
   { engine, containers, server }: VolumesOptions,
   release: Release,
@@ -108,7 +108,7 @@ async function copyFromImage(
     HostConfig: { NetworkMode: 'none' },
   })
   try {
-    // With the dot, a link is followed, within the image.
+    // The dot makes the engine follow a link within the image.
     const query = { path: `${target}/.` }
     const archive = await engine
       .open({ method: 'GET', path: ['containers', id, 'archive'], query })
@@ -119,7 +119,7 @@ async function copyFromImage(
   }
 }
 
-/** Returns null for an image that has nothing there, or a file: then no container of it starts with the volume. */
+/** Returns null when the image has nothing or a file at the path: with a file, no container starts with the volume. */
 function unlessNoFolder(error: unknown): null {
   if (!(error instanceof EngineError)) throw error
   if (error.status === 404 || /not a directory/i.test(error.detail)) return null
@@ -131,9 +131,9 @@ async function unpack(archive: Readable, folder: string): Promise<void> {
   const args = ['--extract', '--file=-', '--preserve-permissions', '--same-owner', '--numeric-owner']
   const tar = startProcess('tar', args, { ...options, stdio: ['pipe', 'ignore', 'ignore'] })
   if (tar.stdin === null) throw new Error('tar has no input')
-  // Both at once, since each may fail before the other.
+  // Waits for both, because each may fail first.
   await Promise.all([pipeline(archive, tar.stdin), assertEnded('tar', once(tar, 'close'))])
-  // Nothing but files, folders and links belongs to a volume.
+  // A volume contains only files, folders and links.
   const kinds = ['(', '-type', 'b', '-o', '-type', 'c', ')', '-delete']
   await assertEnded('find', once(startProcess('find', ['-P', '.', ...kinds], { ...options, stdio: 'ignore' }), 'close'))
 }

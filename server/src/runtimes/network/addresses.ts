@@ -1,29 +1,29 @@
 import { createHash } from 'node:crypto'
 import type { AddressRange } from '../../platform/config.ts'
 
-/** Apps and builds may reach different things, so the names of their interfaces differ. */
+/** Apps and builds may reach different addresses, so the names of their interfaces differ. */
 export type NetworkKind = 'app' | 'build'
 
-/** A network of four IPv4 addresses of the range: the host has the second, the app or build the third. */
+/** A network of four IPv4 addresses in the range. The host has the second address, the app or build the third. */
 export interface Subnet {
-  /** Counted from the first of the range. */
+  /** Counted from the start of the range. */
   readonly index: number
   readonly host: string
   readonly inside: string
   readonly cidr: string
 }
 
-/** @throws Error when the index is not one of the range's */
+/** @throws Error when the index is outside of the range */
 export function subnetAt(range: AddressRange, index: number): Subnet {
   if (index < 0 || index >= subnetCount(range)) throw new Error(`no network has the number ${index}`)
   const base = range.first + 4 * index
   return { index, host: dotted(base + 1), inside: dotted(base + 2), cidr: `${dotted(base)}/30` }
 }
 
-/** At most 65,536: an interface has room for four hexadecimal digits in its name. */
+/** At most 65,536: the name of an interface has room for four hexadecimal digits. */
 export const subnetCount = ({ bits }: Pick<AddressRange, 'bits'>): number => Math.min(2 ** (30 - bits), 2 ** 16)
 
-/** Returns the network with this address inside; null for an address that is none. */
+/** Returns the network with this inside address; null for any other address. */
 export function subnetOf(range: AddressRange, inside: string): Subnet | null {
   const number = inside.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
   const index = (number - 2 - range.first) / 4
@@ -33,27 +33,27 @@ export function subnetOf(range: AddressRange, inside: string): Subnet | null {
 export const cidrOf = ({ first, bits }: AddressRange): string => `${dotted(first)}/${bits}`
 
 /**
- * Returns the unique local IPv6 address (RFC 4193) that goes with an IPv4 one; neighbours share a /126. It only leads from
- * the host to apps that listen on IPv6 loopback.
+ * Returns the unique local IPv6 address (RFC 4193) for an IPv4 address; neighbours share a /126. It only leads from the
+ * host to apps that listen on IPv6 loopback.
  */
 export function ipv6Of(ipv4: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = ipv4.split('.').map(Number)
   return `fdfa:171e:ad00::${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
-/** The names of everything that one server makes; the data directory tells the servers of a machine apart. */
+/** The names that one server uses. The data directory distinguishes the servers of a machine. */
 export interface Names {
   /** The nftables table. */
   readonly table: string
-  /** The beginning of the names of its network namespaces. */
+  /** The prefix of the names of its network namespaces. */
   readonly namespaces: string
-  /** The beginning of the names of its interfaces. */
+  /** The prefix of the names of its interfaces. */
   readonly interfaces: string
-  /** The beginning of the names of the bridges of its containers, which have a table of their own. */
+  /** The prefix of the names of the bridges of its containers. They have a separate table. */
   readonly others: string
 }
 
-/** @param dataDirectory its absolute path */
+/** @param dataDirectory an absolute path */
 export function namesOf(dataDirectory: string): Names {
   const hash = hashOf(dataDirectory)
   return {
@@ -64,17 +64,17 @@ export function namesOf(dataDirectory: string): Names {
   }
 }
 
-/** The names of what one server makes for containers. */
+/** The names that one server uses for containers. */
 export interface BridgeNames {
   /** The nftables table. */
   readonly table: string
-  /** The beginning of the names of its bridges. */
+  /** The prefix of the names of its bridges. */
   readonly interfaces: string
-  /** The beginning of the names of the interfaces of its processes. */
+  /** The prefix of the names of the interfaces of its processes. */
   readonly others: string
 }
 
-/** @param dataDirectory its absolute path */
+/** @param dataDirectory an absolute path */
 export function bridgeNamesOf(dataDirectory: string): BridgeNames {
   const processes = namesOf(dataDirectory)
   return {
@@ -86,18 +86,18 @@ export function bridgeNamesOf(dataDirectory: string): BridgeNames {
 
 const hashOf = (dataDirectory: string): string => createHash('sha256').update(dataDirectory).digest('hex')
 
-/** Returns the name of a host's interface: at most 15 characters, the kernel's limit. */
+/** Returns the name of an interface of the host: at most 15 characters, the limit of the kernel. */
 export const interfaceName = ({ interfaces }: Pick<Names, 'interfaces'>, kind: NetworkKind, index: number): string =>
   `${interfaces}${kind[0]}${hex(index)}`
 
-/** Returns the name of a namespace, which tells its owner and its addresses. */
+/** Returns the name of a namespace. It contains the owner and the index of the addresses. */
 export const namespaceName = (
   { namespaces }: Pick<Names, 'namespaces'>,
   owner: { readonly id: string; readonly kind: NetworkKind },
   index: number,
 ): string => `${namespaces}${hex(index)}-${owner.id}.${owner.kind}`
 
-/** Returns the content of the name of a namespace; `null` for a name of someone else. */
+/** Parses the name of a namespace; `null` for a foreign name. */
 export function parseNamespace(
   { namespaces }: Pick<Names, 'namespaces'>,
   name: string,

@@ -8,9 +8,9 @@ import { ignoreMissing, runTool, type Tools } from './tools.ts'
 type TableNames = Pick<Names, 'table' | 'interfaces' | 'others'>
 
 /**
- * Sets the rules of the host, in place of earlier ones, and lets the host forward.
+ * Sets the rules of the host, in place of earlier rules, and enables forwarding.
  *
- * @param known.ports that were published, besides those of the earlier rules
+ * @param known.ports published ports, in addition to the ports in the earlier rules
  * @param known.members the networks that reach each other
  */
 export async function setHostTable(
@@ -30,7 +30,6 @@ export async function setHostTable(
   await writeFile('/proc/sys/net/ipv4/ip_forward', '1')
 }
 
-/** Removes the rules of the host. */
 export async function removeHostTable(
   { nft }: Pick<Tools, 'nft'>,
   names: Pick<Names, 'table' | 'interfaces'>,
@@ -40,8 +39,8 @@ export async function removeHostTable(
 }
 
 /**
- * Returns the ports that were published, also by an earlier server: the gateway holds them while servers come and go. Null
- * where the table does not exist.
+ * Returns the published ports, also from an earlier server: the gateway keeps them open across servers. Null where the
+ * table does not exist.
  */
 export async function publishedPorts(
   { nft }: Pick<Tools, 'nft'>,
@@ -51,7 +50,7 @@ export async function publishedPorts(
   return printed === null ? null : openedPorts(printed)
 }
 
-/** Lets apps reach the port of an app, which the gateway has opened on this machine. */
+/** Lets apps reach the port of an app that the gateway has opened on this machine. */
 export async function publishPort(
   { nft }: Pick<Tools, 'nft'>,
   names: Pick<Names, 'table'>,
@@ -60,7 +59,7 @@ export async function publishPort(
   await runTool(nft, ['-f', '-'], openedRule(names, port))
 }
 
-/** Resolves the names in what apps and builds reach. */
+/** Resolves the names of services that apps and builds reach. */
 export async function policyOf({
   range,
   reach,
@@ -78,7 +77,7 @@ export async function policyOf({
 
 type PassageNames = Pick<Names, 'table' | 'interfaces'>
 
-/** A chain of another program's. */
+/** A chain of another program. */
 interface Chain {
   readonly family: string
   readonly table: string
@@ -87,9 +86,9 @@ interface Chain {
 }
 
 /**
- * Lets the networks of this server pass chains of other programs that drop what no rule of theirs accepts: Docker's engine and
- * ufw make such ones, and a packet passes only if all chains let it. The rules come last, so that each rule of the operator's
- * comes first; what the networks reach is decided by the server's own table.
+ * Lets the networks of this server through chains of other programs that drop by default: Docker and ufw make such
+ * chains, and a packet passes only if all chains accept it. The rules come last, so every rule of the operator comes
+ * first. The table of the server still decides what the networks reach.
  */
 async function openPassage({ nft }: Pick<Tools, 'nft'>, names: PassageNames): Promise<void> {
   const open = async (chain: Chain): Promise<void> => {
@@ -115,7 +114,9 @@ async function closePassage({ nft }: Pick<Tools, 'nft'>, names: PassageNames): P
 
 const nameOf = ({ family, table, name }: Chain): string[] => [family, table, name]
 
-/** Returns the chains of others on the way to and through this machine that drop by default, as `nft -j` prints them. */
+/**
+ * Returns the foreign chains on the way to and through this machine that drop by default, from the output of `nft -j`.
+ */
 function dropping(printed: string, { table }: PassageNames): Chain[] {
   const { nftables } = JSON.parse(printed) as { nftables: { chain?: Chain & { policy?: string } }[] }
   return nftables.flatMap(({ chain }) => {
@@ -132,9 +133,9 @@ async function ownRules({ nft }: Pick<Tools, 'nft'>, chain: Chain, { table }: Pa
   return nftables.flatMap(({ rule }) => (rule?.comment === table ? [rule.handle] : []))
 }
 
-/** With counters, as the programs write them that read these chains, too. */
+/** The rules have counters, like the rules of the other programs that read these chains. */
 function passageRules(chain: Chain, { table, interfaces }: PassageNames): string {
   const add = (match: string) => `add rule ${nameOf(chain).join(' ')} ${match} counter accept comment "${table}"\n`
-  // A packet that comes in to this machine has no interface to go out by.
+  // A packet to this machine has no outgoing interface.
   return add(`iifname "${interfaces}*"`) + (chain.hook === 'forward' ? add(`oifname "${interfaces}*"`) : '')
 }

@@ -8,25 +8,25 @@ export interface PortRange {
   readonly to: number
 }
 
-/** A service that the operator has named, on this machine or elsewhere. */
+/** A service that the operator has configured, on this machine or elsewhere. */
 interface Service {
-  /** A name or an address. */
+  /** A host name or an address. */
   readonly host: string
   readonly port: number
 }
 
-/** The addresses that apps and builds may connect to besides the internet. */
+/** The addresses that apps and builds may connect to, in addition to the internet. */
 export interface Reach {
-  /** Ports of this machine that they reach at 127.0.0.1, as they would without a network of their own. */
+  /** Ports of this machine that they reach at 127.0.0.1, as without a separate network. */
   readonly loopback: readonly PortRange[]
-  /** Those of `loopback` whose programs accept connections from 127.0.0.1 alone. */
+  /** The subset of `loopback` whose programs accept connections only from 127.0.0.1. */
   readonly localOnly: readonly PortRange[]
-  /** Ports at the other addresses of this machine. */
+  /** Ports on the other addresses of this machine. */
   readonly direct: readonly PortRange[]
-  /** The range of apps' own ports, which are reached once the gateway has opened them; `null` where apps have none. */
+  /** The port range of apps: a port is reachable after the gateway has opened it. `null` where apps have no ports. */
   readonly apps: { readonly ports: PortRange; readonly at: 'loopback' | 'direct' } | null
   readonly services: readonly Service[]
-  /** Proxies and package mirrors, for builds alone. */
+  /** Proxies and package mirrors, only for builds. */
   readonly mirrors: readonly Service[]
   /** `any` includes private addresses. */
   readonly outbound: { readonly mode: 'public' | 'any'; readonly allow: readonly string[] }
@@ -38,7 +38,7 @@ export interface Address {
   readonly port: number
 }
 
-/** Finds the services that texts name by http addresses: the values of variables, or the settings of package managers. */
+/** Finds the services in http addresses within texts: the values of variables, or the settings of package managers. */
 export function servicesIn(texts: readonly string[]): Service[] {
   const found = texts.flatMap((text) => text.match(/\bhttps?:\/\/[^\s"'`,;]+/g) ?? []).flatMap(serviceOf)
   return [...new Map(found.map((service) => [`${service.host}:${service.port}`, service])).values()]
@@ -50,7 +50,7 @@ function serviceOf(url: string): Service[] {
   return [{ host: hostname, port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port) }]
 }
 
-/** Resolves the services as the system does. One that cannot be resolved is left out. */
+/** Resolves the services with the resolver of the system. The result lacks services that cannot be resolved. */
 export async function resolveServices(services: readonly Service[]): Promise<Address[]> {
   const found = await Promise.all(
     services.map(async ({ host, port }) => {
@@ -61,11 +61,10 @@ export async function resolveServices(services: readonly Service[]): Promise<Add
   return found.flat()
 }
 
-/** Returns the ports of addresses on loopback. */
 export const loopbackPorts = (addresses: readonly Address[]): PortRange[] =>
   addresses.filter(({ address }) => isLoopback(address)).map(({ port }) => ({ from: port, to: port }))
 
-/** Joins ranges that overlap or touch: nftables takes a port once. */
+/** Joins ranges that overlap or touch, because nftables accepts each port once. */
 export function joined(ranges: readonly PortRange[]): PortRange[] {
   const all: PortRange[] = []
   for (const range of [...ranges].sort((one, other) => one.from - other.from)) {
@@ -77,7 +76,7 @@ export function joined(ranges: readonly PortRange[]): PortRange[] {
   return all
 }
 
-/** The settings of this machine's package managers and its Docker engine, which builds read. */
+/** The settings files of the package managers and the Docker engine of this machine. Builds read them. */
 const packageSettings = [
   '/etc/npmrc',
   '/usr/etc/npmrc',
@@ -87,7 +86,7 @@ const packageSettings = [
   '/etc/docker/daemon.json',
 ]
 
-/** Returns the services that apps and builds reach with this configuration, at the addresses that users are told. */
+/** Returns the services that apps and builds may reach with this configuration, at the addresses that users know. */
 export async function configuredReach(
   config: Pick<
     Config,
@@ -100,7 +99,8 @@ export async function configuredReach(
   const settings = await Promise.all(packageSettings.map((file) => readFile(file, 'utf8').catch(() => '')))
   const listensOnLoopback = isLoopback(config.host) || config.host === 'localhost'
   return {
-    // Elsewhere the addresses that users are told are not on loopback, and a proxy on this machine is the only way there.
+    // In other modes the public addresses are not on loopback, and apps reach them only through a proxy on this
+    // machine.
     loopback: [...clusters, ...(config.localMode ? own : [])],
     localOnly: clusters,
     direct: [...(listensOnLoopback ? [] : own), ...publicPorts(config)],
@@ -116,7 +116,7 @@ function appPorts(ports: PortRange, localMode: boolean, listensOnLoopback: boole
   return listensOnLoopback ? null : { ports, at: 'direct' }
 }
 
-/** The ports in the addresses of the API and of apps, where a proxy on this machine may listen. */
+/** The ports in the addresses of the API and of apps. A proxy on this machine may listen on them. */
 function publicPorts({ publicAddress, apps, edge }: Pick<Config, 'publicAddress' | 'apps' | 'edge'>): PortRange[] {
   const api = 'origin' in publicAddress ? servicesIn([publicAddress.origin]).map(({ port }) => one(port)) : []
   const plain = edge === null ? [] : [one(edge.httpPort)]
@@ -130,24 +130,27 @@ function databaseService(url: string): Service {
 
 const one = (port: number): PortRange => ({ from: port, to: port })
 
-/** The resolvers of this machine, as programs in a network of their own reach them. */
+/** A resolver of this machine, for programs in separate networks. */
 export interface Resolver {
-  /** As /etc/resolv.conf names it. */
+  /** The address in /etc/resolv.conf. */
   readonly named: string
-  /** The address that requests are sent to; loopback when the resolver runs on this machine. */
+  /** The destination of requests; loopback when the resolver runs on this machine. */
   readonly address: string
 }
 
-/** systemd-resolved refuses requests of other interfaces; here it names the servers that it asks. */
+/** systemd-resolved refuses requests from other interfaces. This file names its upstream servers. */
 const upstreamFile = '/run/systemd/resolve/resolv.conf'
 
-/** Reads the machine's IPv4 resolvers. */
+/** Reads the IPv4 resolvers of the machine. */
 export async function readResolvers(): Promise<Resolver[]> {
   const [own, upstream] = await Promise.all([read('/etc/resolv.conf'), read(upstreamFile)])
   return resolversOf(own, upstream)
 }
 
-/** @param upstream the file in which systemd-resolved names the servers that it asks; empty without one */
+/**
+ * @param upstream the text of the file in which systemd-resolved names its upstream servers; empty without
+ *   systemd-resolved
+ */
 export function resolversOf(resolvConf: string, upstream: string): Resolver[] {
   const asked = nameservers(upstream).find((address) => !isLoopback(address))
   return nameservers(resolvConf).map((named) => ({

@@ -3,7 +3,7 @@ import { specialIpv4 } from '../../platform/outbound.ts'
 import { cidrOf, type Names, type Subnet } from './addresses.ts'
 import { type Address, isLoopback, joined, loopbackPorts, type PortRange, type Reach, type Resolver } from './reach.ts'
 
-/** The input of the rules, with all names resolved. */
+/** The input for the rules, with all names resolved. */
 export interface Policy {
   readonly range: AddressRange
   readonly reach: Reach
@@ -12,20 +12,23 @@ export interface Policy {
   readonly mirrors: readonly Address[]
 }
 
-/** The way in which the networks of a range are made. */
+/** The construction of the networks of a range. */
 export type Medium =
-  /** Each network has one member and an interface of its own. */
+  /** Each network has one member and a separate interface. */
   | 'links'
-  /** The members of a network share a bridge, whose packets pass the rules where `br_netfilter` is loaded. */
+  /** The members of a network share a bridge. Its packets pass the rules where `br_netfilter` is loaded. */
   | 'bridges'
 
-/** Cloud providers' metadata services answer on link-local addresses; they are refused even where private ones are not. */
+/**
+ * Metadata services of cloud providers answer on link-local addresses. The rules refuse them even where private
+ * addresses are allowed.
+ */
 export const linkLocal = '169.254.0.0/16'
 export const dns = 'meta l4proto { tcp, udp } th dport 53'
 
 /**
- * Returns the host's rules as `nft -f` takes them; they replace those of an earlier server at once. They decide what comes
- * out of the networks: answers, the internet, resolvers, and the services of this machine that are meant for apps.
+ * Returns the rules of the host for `nft -f`. They replace the rules of an earlier server atomically. They filter
+ * packets from the networks: answers, the internet, resolvers, and the services of this machine for apps.
  *
  * @param known.opened the ports of apps that the gateway has opened
  * @param known.members the networks that reach each other, where they are links
@@ -50,11 +53,11 @@ export function hostRules(
     ...arriving(own),
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
     `iifname != ${own} accept`,
-    // Networks may use among themselves a port that stands for a service of this machine.
+    // Networks may talk to each other on a port that stands for a service of this machine.
     'fib daddr type != local accept',
     ...toLoopback(network, names, policy),
     '}',
-    // PostgreSQL's rules know loopback alone.
+    // The access rules of PostgreSQL allow only loopback.
     'chain arriving { type nat hook input priority 100; policy accept;',
     ...rule(
       ports(policy.reach.localOnly),
@@ -65,7 +68,7 @@ export function hostRules(
     'chain forward { type filter hook forward priority filter; policy accept;',
     `oifname ${own} ct state established,related accept`,
     ...between(own, others),
-    // Packets to an app whose network is gone would leave the machine by its default route.
+    // Packets to a removed network would leave the machine by its default route.
     `iifname ${others} ip daddr ${network} reject`,
     `oifname ${own} drop`,
     `iifname != ${own} accept`,
@@ -74,7 +77,7 @@ export function hostRules(
     ...toOtherRuntime(own, others),
     ...outside(network, names, policy),
     '}',
-    // So would those of the machine itself.
+    // Packets from the machine itself would do the same.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr ${network} oifname != "lo" oifname != "${interfaces.slice(0, 2)}*" reject`,
     '}',
@@ -87,14 +90,14 @@ export function hostRules(
   ].join('\n')
 }
 
-/** Decides what comes in to services of this machine. */
+/** Filters connections to services of this machine. */
 function inputChain(own: string, network: string, { reach, resolvers }: Policy, member: string): string[] {
   return [
     'chain input { type filter hook input priority filter; policy accept;',
     `iifname != ${own} accept`,
     'ct state established,related accept',
     'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
-    // DNS over UDP has no connections that end.
+    // Only TCP counts, because DNS over UDP never ends a connection.
     ...rule(ports(reach.localOnly), (set) => `tcp dport ${set} update @logins { ${member} ${loginsBeginning} } drop`),
     ...rule(
       ports(reach.localOnly),
@@ -112,7 +115,7 @@ function inputChain(own: string, network: string, { reach, resolvers }: Policy, 
 
 const bridgeMember = 'iifname . ip saddr'
 
-/** The parts of the rules in which networks with one member and those with several differ. */
+/** The differences between the rules for networks with one member and for networks with several. */
 const mediums: Readonly<Record<Medium, MediumRules>> = {
   links: {
     member: 'iifname',
@@ -131,25 +134,25 @@ const mediums: Readonly<Record<Medium, MediumRules>> = {
   bridges: {
     member: bridgeMember,
     memberType: 'ifname . ipv4_addr',
-    // The way to the address leads back to where the packet came from: both are in the same network.
+    // The route to the sender leads out by the incoming interface: both ends are in the same network.
     between: (own, others) => {
       const inside = `iifname ${own} fib daddr . iif oif exists`
       return [
         `${inside} update @beginning { ${bridgeMember} ${beginning} } reject`,
         `${inside} accept`,
-        // The rules of processes have let pass what comes from them.
+        // The rules of processes have already accepted packets from there.
         `iifname ${others} oifname ${own} accept`,
       ]
     },
-    // The rules of processes decide whether these pass.
+    // The rules of processes decide about these packets.
     toOtherRuntime: (own, others) => [`meta nfproto ipv4 iifname ${own} oifname ${others} accept`],
-    // The engine masquerades what leaves its bridges, so that a process would take a container for the gateway.
+    // The engine masquerades packets that leave its bridges: a process would mistake a container for the gateway.
     keepSource: (own, others) => [
       'chain keep_source { type nat hook postrouting priority srcnat - 1; policy accept;',
       `iifname ${own} oifname ${others} snat ip to ip saddr`,
       '}',
     ],
-    // The kernel puts those into its table of connections before any rule could refuse them.
+    // The kernel would track these packets before any rule could refuse them.
     arriving: (own) => [
       'chain untracked { type filter hook prerouting priority raw; policy accept;',
       `iifname ${own} meta pkttype { broadcast, multicast } notrack`,
@@ -159,16 +162,16 @@ const mediums: Readonly<Record<Medium, MediumRules>> = {
 }
 
 interface MediumRules {
-  /** The key that tells the members apart, whose connections are counted. */
+  /** The nftables key that identifies a member, whose connections are counted. */
   readonly member: string
   readonly memberType: string
-  /** Rules for what the apps of a project have for each other, be they processes or containers. */
+  /** Rules between the apps of a project, for processes and containers. */
   readonly between: (own: string, others: string) => readonly string[]
-  /** Rules for what goes to the apps of the other runtime, after its connections are counted. */
+  /** Rules for packets to apps of the other runtime, after the count of connections. */
   readonly toOtherRuntime: (own: string, others: string) => readonly string[]
-  /** Chains that keep the address of the sender of what goes there. */
+  /** Chains that keep the sender address of packets to the other runtime. */
   readonly keepSource: (own: string, others: string) => readonly string[]
-  /** Chains for what arrives, before the kernel looks at its connection. */
+  /** Chains for incoming packets, before connection tracking. */
   readonly arriving: (own: string) => readonly string[]
 }
 
@@ -207,9 +210,9 @@ export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly A
 }
 
 /**
- * Returns the rules inside a network. The gateway reaches an app that listens on loopback alone as one that listens on any
- * address, and is seen at loopback; the services of this machine at 127.0.0.1 answer there. Other apps of the project reach
- * what listens on the address of the network.
+ * Returns the rules inside a network. The gateway reaches every app, also an app that listens only on loopback, and the
+ * app sees it at loopback. The services of this machine answer at 127.0.0.1 inside. Other apps of the project reach
+ * programs that listen on the address of the network.
  */
 export function insideRules(link: string, { host }: Subnet, { reach, resolvers, services, mirrors }: Policy): string {
   const outer = `"${link}"`
@@ -233,7 +236,7 @@ export function insideRules(link: string, { host }: Subnet, { reach, resolvers, 
     'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
     `oifname ${outer} ip saddr 127.0.0.0/8 masquerade`,
     '}',
-    // All namespaces of a machine share one table of neighbours: made-up ones would fill it, and cut off everybody.
+    // All namespaces of a machine share one neighbour table: forged entries would fill it and disconnect everybody.
     'chain neighbours { type filter hook postrouting priority filter; policy accept;',
     `oifname != ${outer} accept`,
     `meta nfproto ipv4 rt ip nexthop != ${host} drop`,
@@ -244,7 +247,7 @@ export function insideRules(link: string, { host }: Subnet, { reach, resolvers, 
   ].join('\n')
 }
 
-/** Requests for this machine's loopback come to the host's end of a network. */
+/** Requests for the loopback of this machine arrive at the host end of a network. */
 function toLoopback(
   network: string,
   { interfaces }: Pick<Names, 'interfaces'>,
@@ -263,7 +266,7 @@ function toLoopback(
 function outside(network: string, { interfaces }: Pick<Names, 'interfaces'>, { reach, resolvers }: Policy): string[] {
   const allow = reach.outbound.allow.filter((entry) => !entry.includes(':'))
   return [
-    // The addresses inside are IPv4 alone, and ports that others forward lead to services of this machine.
+    // The networks have only IPv4 addresses. Ports that other rules forward lead to services of this machine.
     'meta nfproto ipv6 reject',
     'ct status dnat reject',
     `ip daddr ${network} reject`,
@@ -278,7 +281,7 @@ function outside(network: string, { interfaces }: Pick<Names, 'interfaces'>, { r
 
 const refusal: readonly string[] = ['meta l4proto tcp reject with tcp reset', 'reject']
 
-/** Returns the ports that an app finds at 127.0.0.1, those included that are not open yet. */
+/** Returns the ports that an app may find at 127.0.0.1, including ports that are not open yet. */
 export const onLoopback = ({ loopback, apps }: Reach): PortRange[] => [
   ...loopback,
   ...(apps?.at === 'loopback' ? [apps.ports] : []),
@@ -299,26 +302,26 @@ export const addresses = (resolvers: readonly Resolver[]): string[] => [
 
 export const ports = (ranges: readonly PortRange[]): string[] => joined(ranges).map(({ from, to }) => `${from}-${to}`)
 
-/** A rule with a set of at least one element: nftables has no empty ones. */
+/** Returns a rule with a set, or no rule for an empty set, which nftables does not accept. */
 export const rule = (elements: readonly string[], text: (set: string) => string): string[] =>
   elements.length === 0 ? [] : [text(`{ ${elements.join(', ')} }`)]
 
-/** A network that belongs to a project, whose networks reach each other. */
+/** A network of a project. The networks of a project reach each other. */
 export interface ProjectMember {
   readonly projectId: string
-  /** The IPv4 address inside. */
+  /** The IPv4 address inside the network. */
   readonly address: string
-  /** The host's interface that leads there. */
+  /** The interface of the host that leads to the network. */
   readonly link: string
-  /** The bridge of the project's containers, which its networks reach, and which reaches them; null without. */
+  /** The bridge of the containers of the project. Networks and bridge reach each other; null without containers. */
   readonly bridge: string | null
 }
 
 type TableNames = Pick<Names, 'table'>
 
 /**
- * Returns the parts of the host's table that let the networks of a project reach each other: a chain for each project, into
- * which the packets of its interfaces go.
+ * Returns the part of the host table that lets the networks of a project reach each other: one chain for each project.
+ * Packets from the interfaces of the project go into it.
  */
 function projectChains(members: readonly ProjectMember[]): string[] {
   const projects = Map.groupBy(members, ({ projectId }) => checked(projectId))
@@ -336,16 +339,18 @@ function projectChains(members: readonly ProjectMember[]): string[] {
   ]
 }
 
-/** Returns the elements that lead what comes from a project's networks and its bridge into its chain. */
+/** Returns the map elements that send packets from the networks and the bridge of a project into its chain. */
 function elementsOf(projectId: string, members: readonly Pick<ProjectMember, 'link' | 'bridge'>[]): string[] {
   const interfaces = new Set(members.flatMap(({ link, bridge }) => [link, ...(bridge === null ? [] : [bridge])]))
   return [...interfaces].map((each) => `"${each}" : jump ${projectId}`)
 }
 
-/** Sends what comes from the networks and the bridge of a project into the chain of the project. */
+/** Sends packets from the networks and the bridge of a project into the chain of the project. */
 const toProjects = 'iifname vmap @projects'
 
-/** Returns the commands that add a network to its project, which may be there already, and set the project's bridge. */
+/**
+ * Returns the commands that add a network to its project, where it may already be, and set the bridge of the project.
+ */
 export function memberRules({ table }: TableNames, member: ProjectMember): string {
   const { projectId, address, bridge } = member
   const at = `inet ${table} ${checked(projectId)}`
@@ -360,14 +365,14 @@ export function memberRules({ table }: TableNames, member: ProjectMember): strin
   ].join('\n')
 }
 
-/** Returns the commands that take the bridge of its containers out of a project. */
+/** Returns the commands that remove the bridge of its containers from a project. */
 export const formerBridgeRules = ({ table }: TableNames, bridge: string): string =>
   `delete element inet ${table} projects { "${bridge}" }\n`
 
 /**
- * Returns the commands that take a network out of its project.
+ * Returns the commands that remove a network from its project.
  *
- * @param isLast true for the last one of the project, whose chain goes with it: its bridge is taken out before
+ * @param isLast true for the last network of the project: removes the chain, too. The caller removes the bridge before
  */
 export function formerMemberRules(
   { table }: TableNames,
@@ -384,8 +389,8 @@ export function formerMemberRules(
 }
 
 /**
- * New connections to the project's other networks and its containers pass, as many as one may begin to the outside. Those of containers
- * are counted by their own rules.
+ * Accepts new connections to the other networks and the containers of the project, at the same rate as to the outside.
+ * Separate rules count the connections of containers.
  */
 const chain = (projectId: string, bridge: string | null): string[] => [
   'meta nfproto != ipv4 return',
@@ -401,22 +406,22 @@ function checked(projectId: string): string {
 }
 
 /**
- * How many connections a network may have to the services of this machine: PostgreSQL, the API and the gateway have room for a
- * limited number of all.
+ * The most open connections of a network to the services of this machine: PostgreSQL, the API and the gateway have room
+ * for a limited number in total.
  */
 export const connectionsEach = 200
 /**
- * How many connections of a network may be to PostgreSQL, where one that has not logged in takes the place of a session. No plan
- * has more for a database.
+ * The most open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan
+ * allows more for a database.
  */
 export const sessionsEach = 100
 /**
- * How many connections to the outside a network may begin: the kernel remembers those of all networks in one table, an ended one
- * for two minutes.
+ * The most new connections of a network to the outside: the kernel remembers the connections of all networks in one
+ * table, and an ended connection for two minutes.
  */
 export const beginning = 'limit rate over 100/second burst 2000 packets'
 /**
- * How many connections to PostgreSQL a network may begin, each of which is a new process. Further ones are dropped, so that the
- * client tries again a second later.
+ * The most new connections of a network to PostgreSQL, which starts a process for each. Further connections are
+ * dropped, so the client tries again a second later.
  */
 export const loginsBeginning = 'limit rate over 100/second burst 200 packets'

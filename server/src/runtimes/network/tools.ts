@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startProcess } from '../../platform/processes.ts'
 
-/** Absolute paths of iproute2's `ip`, nftables' `nft` and util-linux's `nsenter`, and coreutils' `cp`. */
+/** The absolute paths of `ip` (iproute2), `nft` (nftables), `nsenter` (util-linux) and `cp` (coreutils). */
 export interface Tools {
   readonly ip: string
   readonly nft: string
@@ -12,12 +12,12 @@ export interface Tools {
   readonly cp: string
 }
 
-/** A program of the system that ended with an error; `message` holds what it said. */
+/** A system program ended with an error; `message` contains its error output. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
 }
 
-/** Passes over what another program has removed meanwhile. */
+/** Ignores the error when another program has already removed the object. */
 export function ignoreMissing(error: unknown): void {
   if (!(error instanceof ToolError && error.message.includes('No such file'))) throw error
 }
@@ -25,9 +25,10 @@ export function ignoreMissing(error: unknown): void {
 const timeoutMs = 60_000
 
 /**
- * Runs a program of the system with this input; resolves with its output. Rejects with a `ToolError` unless it ends with 0.
+ * Runs a system program with this input and resolves with its output. Rejects with a `ToolError` unless the exit code
+ * is 0.
  *
- * @param files texts that it, and the programs that it starts, read at `inputPath`
+ * @param files texts that the program and its children read at `inputPath`
  */
 export async function runTool(
   file: string,
@@ -48,7 +49,7 @@ export async function runTool(
   }
 }
 
-/** Returns the path at which a program reads the file at this index of `runTool`'s. */
+/** Returns the path at which a program reads the file with this index in the `files` of `runTool`. */
 export const inputPath = (index: number): string => `/proc/self/fd/${index + 3}`
 
 async function namelessFile(text: string): Promise<FileHandle> {

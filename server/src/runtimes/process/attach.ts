@@ -10,7 +10,10 @@ import type { CommandStarter, Launch } from './launch.ts'
 import type { LocalRelease } from './release-folders.ts'
 import { hasTerminals, openTerminal, type Terminal } from './terminal/terminal.ts'
 
-/** Every process of a one-off command carries the command's id in this variable, by which its strays are found. */
+/**
+ * Every process of a one-off command carries the id of the command in this variable: the server finds stray processes
+ * by it.
+ */
 const commandMarker = 'FAIRLEAD_COMMAND_ID'
 
 const stopGraceMs = 5_000
@@ -21,8 +24,8 @@ export interface AttachParts {
 }
 
 /**
- * Runs a one-off command beside a running instance, in the same confinement. Ends it with SIGTERM, then SIGKILL, when
- * `request.signal` aborts. Resolves when its output has been passed on; the streams of the request stay open.
+ * Runs a one-off command beside a running instance, in the same confinement. When `request.signal` aborts, the command
+ * gets SIGTERM, then SIGKILL. Resolves when all output was passed on; the streams of the request stay open.
  */
 export async function attach(
   { confinement, startCommand }: AttachParts,
@@ -83,11 +86,11 @@ async function runAttached({ confinement, startCommand }: AttachParts, attached:
   const streams = connect(streamsOf(launched.child, terminal), request)
   try {
     await endedOrAborted(launched.exited, signal)
-    // A shell ignores SIGTERM, and ends with its terminal.
+    // A shell ignores SIGTERM, but ends with its terminal.
     if (signal.aborted) terminal?.close()
     const graceMs = signal.aborted ? stopGraceMs : 0
     await killAll({ marker, leaders: [launched.process] }, { graceMs })
-    // A process that has escaped may keep the output open: then the request's signal ends the wait.
+    // An escaped process may keep the output open. In that case the signal of the request ends the wait.
     await endedOrAborted(streams.passedOn, signal)
     return { ...(await launched.exited), exceeded: null }
   } finally {

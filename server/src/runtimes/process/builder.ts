@@ -45,7 +45,7 @@ export interface BuilderParts {
   readonly toolchains: Pick<Toolchains, 'equip'>
   readonly marks: Pick<ProcessMarks, 'markerOf'>
   readonly quotas: Pick<Quotas, 'make' | 'makeCache'>
-  /** The operator's variables for builds, such as a registry. */
+  /** The variables of the operator for builds, such as a registry. */
   readonly buildEnvironment: Readonly<Record<string, string>>
 }
 
@@ -91,7 +91,7 @@ export function createBuilder(parts: BuilderParts): Builder {
   }
 }
 
-/** Runs `steps`, and ends those of its commands that it did not wait for. */
+/** Runs `steps`. Ends the commands that `steps` did not wait for. */
 async function withCommands<T>(
   run: RunCommand,
   signal: AbortSignal,
@@ -135,7 +135,7 @@ async function runStep(
   } finally {
     endWatch()
   }
-  // Processes that a build leaves behind would hold its files and its memory for ever.
+  // Left-over processes would hold the files and the memory of the build for ever.
   const left = { marker: marks.markerOf(release.id, release.user?.uid), leaders: [launched.process] }
   await Promise.all([confinement.kill(release.id, 'build'), killAll(left, { graceMs: 0, fence: confinement.fence })])
   const exit = await launched.exited
@@ -144,12 +144,12 @@ async function runStep(
   return { ...exit, exceeded: exit.code === 0 ? null : await confinement.exceeded(release.id, 'build', memoryBytes) }
 }
 
-/** Lets apps that run come before a build. */
+/** Gives running apps priority over a build. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL)
   } catch {
-    // It has already ended.
+    // The process has already ended.
   }
 }
 
@@ -161,7 +161,7 @@ interface CopyParts {
   readonly quotas: Pick<Quotas, 'make'>
 }
 
-/** Makes a release of the files of another one, with the programs that it runs with. */
+/** Makes a release from the files and the programs of another release. */
 async function copyRelease(
   { apps, locate, confinement, quotas }: CopyParts,
   from: ReleaseRef,
@@ -188,27 +188,27 @@ const noSandbox =
   'A release is made of another one where the server has bubblewrap alone: what a build makes may name its folder. ' +
   "Ask the server's operator for it, or deploy the commit."
 
-/** A folder, and the user that it belongs to; null for that of the server. */
+/** A folder and its owner; null for the user of the server. */
 export interface OwnedFolder {
   readonly folder: string
   readonly user: OsUser | null
 }
 
 /**
- * Copies all that is in a folder into an empty one, with the holes of its files, so that a copy takes no more of the disk than the
- * original. No file is shared afterwards. The reader has the rights of the owner
- * alone, and `tar` follows no link: an app that exchanges a folder for a link meanwhile gains nothing by it.
+ * Copies the content of a folder into an empty folder. Sparse files stay sparse, so a copy takes no more of the disk
+ * than the original. The copy shares no file with the original. The reader has only the rights of the owner, and `tar`
+ * follows no link: an app gains nothing when it replaces a folder by a link during the copy.
  */
 async function copyFiles(from: OwnedFolder, to: OwnedFolder, signal: AbortSignal): Promise<void> {
   const reader = startTar(['--create', '--sparse', '--file=-', '.'], from, signal)
   const writer = startTar(['--extract', '--file=-', '--preserve-permissions'], to, signal)
   if (reader.stdout === null || writer.stdin === null) throw new Error('tar has no pipes')
   const [read, written] = [ended(reader), ended(writer)]
-  // A writer that fails ends the reader, too; its status says why.
+  // A failed writer ends the reader, too. The status of the writer gives the reason.
   await pipeline(reader.stdout, writer.stdin).catch(() => undefined)
   const statuses = await Promise.all([read, written])
   signal.throwIfAborted()
-  // The app may write and remove files meanwhile, which tar says by the status 1.
+  // The app may write and remove files during the copy: tar then ends with status 1.
   if (statuses[0] > 1 || statuses[1] !== 0) throw new Error(`tar ended with the codes ${statuses.join(' and ')}`)
 }
 
@@ -216,7 +216,7 @@ function startTar(args: readonly string[], { folder, user }: OwnedFolder, signal
   const stdio: ('pipe' | 'ignore')[] = args.includes('--create')
     ? ['ignore', 'pipe', 'ignore']
     : ['pipe', 'ignore', 'ignore']
-  // Processes of the same user can read the environment, and the server's may hold passwords.
+  // Processes of the same user can read this environment, and the environment of the server may contain passwords.
   const env = { PATH: SYSTEM_FOLDERS.join(':') }
   return startProcess('tar', args, { cwd: folder, env, stdio, signal, ...(user === null ? {} : user) })
 }
@@ -227,19 +227,22 @@ async function ended(child: ChildProcess): Promise<number> {
 }
 
 /**
- * Returns the folders that the files of a release were in when they were built, before copies of it were made; none for a
- * release that was built where it is. What a build makes may name its folder: programs of Python's environments begin with
- * the path of their interpreter.
+ * Returns the folders that contained the files of a release at build time and in later copies; empty for a release that
+ * still is where it was built. Build output may contain the path of its folder: programs in Python environments begin
+ * with the path of their interpreter.
  */
 export async function readOrigins({ origins }: Pick<ReleasePaths, 'origins'>): Promise<readonly string[]> {
   const text = await readOptional(origins)
   return text === undefined || text === '' ? [] : (JSON.parse(text) as string[])
 }
 
-/** Each is a link in the sandbox of every command, and a release may be a copy of a copy many times over. */
+/**
+ * Limits the number of origins: each is a link in the sandbox of every command, and a release may be the last of a long
+ * series of copies.
+ */
 const mostOrigins = 16
 
-/** Returns the origins of a copy: the folder of the build, and the newest of those that its files were in since. */
+/** Returns the origins of a copy: the folder of the build, and the newest of the later folders. */
 export function originsOfCopy(origins: readonly string[], folder: string): readonly string[] {
   const [built = folder, ...since] = [...origins, folder]
   return [built, ...since.slice(1 - mostOrigins)]

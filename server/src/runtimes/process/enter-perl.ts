@@ -1,9 +1,10 @@
 /**
- * Does in a sandbox what `enter.ts` does: becomes a command with variables that no process list shows. Perl begins in some
- * milliseconds, Node in some forty, and each command waits for it. It loads no module, which a system may lack.
+ * Does the work of `enter.ts` in a sandbox: executes a command with variables that no process list shows. Perl starts
+ * in some milliseconds, Node in some forty, and every command waits for this start. The script loads no module, because
+ * a system may lack Perl modules.
  *
- * Descriptor 3 has a count, as many texts (the file and its arguments), and then the variables, each with a zero byte at
- * its end.
+ * Descriptor 3 provides a count, then as many texts (the file and its arguments), then the variables. A zero byte ends
+ * each text.
  */
 const program = [
   'open my $in, "<&=3" or exit 126;',
@@ -16,7 +17,7 @@ const program = [
   'exit 126;',
 ].join(' ')
 
-/** Returns the command line that becomes the command which `perlEntrance` describes. */
+/** Returns the command line that executes the command from `perlEntrance`. */
 export const perlCommand = (perl: string): [string, ...string[]] => [perl, '-e', program]
 
 /** Returns the input on descriptor 3. */

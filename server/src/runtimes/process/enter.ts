@@ -1,16 +1,16 @@
 /**
- * A program that joins control groups and then becomes another program: `node enter.js`, with an `Entrance` as JSON on
+ * A program that joins control groups and then executes another program: `node enter.js`, with an `Entrance` as JSON on
  * descriptor 3. It runs in the network of the command.
  *
- * - Without a sandbox it runs with the server's rights, and joins the groups before the command exists, so that nothing of
- *   the command is ever outside them. Its own environment and arguments contain nothing of the app's.
- * - In a sandbox it runs with the app's rights, and joins nothing.
+ * - Without a sandbox it runs with the rights of the server, and joins the groups before the command exists, so the
+ *   command is never outside the groups. Its environment and arguments contain nothing from the app.
+ * - In a sandbox it runs with the rights of the app, and joins nothing.
  */
 import { closeSync, readFileSync, writeFileSync } from 'node:fs'
 
 /** Written by `launch`. */
 export interface Entrance {
-  /** Files to write the own pid to. */
+  /** Files to which this process writes its pid. */
   readonly groups: readonly string[]
   readonly user: { readonly uid: number; readonly gid: number } | null
   readonly file: string
@@ -26,6 +26,6 @@ if (user !== null) {
   process.setgid?.(user.gid)
   process.setuid?.(user.uid)
 }
-// Node ignores SIGPIPE. An ignored signal stays ignored in the next program; one with a handler does not.
+// Node ignores SIGPIPE. The next program would inherit an ignored signal, but not a signal with a handler.
 process.on('SIGPIPE', () => undefined)
 process.execve?.(file, [file, ...args], env)

@@ -4,58 +4,57 @@ import type { Handle } from '../runtime.ts'
 
 export const runtimeName = 'process'
 
-/** A started release as it is found again on this machine, also by a later server. */
+/** A started instance as stored in a handle, so that this server and later servers find it again on this machine. */
 export interface LocalInstance {
   readonly releaseId: string
   /**
-   * Tells it apart from other instances of its release, in the names of its group and its network; missing in handles of
-   * older servers, which had one instance of a release.
+   * Distinguishes the instances of a release in the names of groups and networks. Missing in handles of older servers,
+   * which had one instance per release.
    */
   readonly unit?: string
   readonly pid: number
-  /** The kernel's start time of `pid` (clock ticks since boot), so that a reused pid is not taken for the app. */
+  /** The start time of `pid` in the kernel (clock ticks since boot). It reveals a reused pid. */
   readonly startTime: string
-  /** The start of the system that `startTime` counts from; missing in handles of older servers. */
+  /** The id of the boot that `startTime` counts from; missing in handles of older servers. */
   readonly boot?: string
   /** The port given to the app as `PORT`. */
   readonly port: number
-  /** The port that it listens on and is served at; missing where that is `port`. */
+  /** The port on which the app listens and is served; missing where it is `port`. */
   readonly servedPort?: number
-  /** The IPv4 address of its own network; missing where it shares this machine's. */
+  /** The IPv4 address of the network of the instance; missing when it shares the network of the machine. */
   readonly address?: string
-  /** The port of ::1 that leads into its own network, where `port` is the one of 127.0.0.1 that does. */
+  /** The port on ::1 that leads to the network of the instance; `port` is then the port on 127.0.0.1. */
   readonly ipv6Port?: number
-  /** The process that holds that network. */
+  /** The process that holds the network of the instance. */
   readonly holder?: ProcessIdentity
-  /** The limit that it was started with; missing in handles of older servers. */
+  /** The memory limit at the start; missing in handles of older servers. */
   readonly memoryBytes?: number
-  /** Of the app's own user, where it has one; missing in handles of older servers. */
+  /** The uid of the user of the app, if it has one; missing in handles of older servers. */
   readonly uid?: number
   /** Set for a static site, which has no process: its pid is 0. */
   readonly site?: LocalSite
 }
 
-/** A static site that is served. */
 export interface LocalSite {
-  /** Tells it apart from others of the same release. */
+  /** Distinguishes the sites of the same release. */
   readonly id: string
   /** The absolute path of its folder, without links. */
   readonly folder: string
-  /** The file that holds the id while the site is served. */
+  /** The file that contains the id while the site is served. */
   readonly record: string
-  /** True when a page answers for paths without a file. */
+  /** True when a fallback page answers for paths without a file. */
   readonly fallback?: true
 }
 
-/** Returns the name of another instance of a release. */
+/** Returns a new name for an additional instance of a release. */
 export const newUnit = (releaseId: string): string => `${releaseId}+${randomBytes(5).toString('hex')}`
 
-/** Returns the release of an instance's name: an instance that was started alone has that of its release. */
+/** Returns the release in the name of an instance. The only instance of a release has the name of the release. */
 export const releaseOfUnit = (unit: string): string => unit.replace(/\+[\da-f]+$/, '')
 
 export const unitOf = ({ unit, releaseId }: Pick<LocalInstance, 'unit' | 'releaseId'>): string => unit ?? releaseId
 
-/** Stands for an instance without a process: no process ever has pid 0. */
+/** Identifies an instance without a process: no process ever has pid 0. */
 export const noProcess: ProcessIdentity = { pid: 0, startTime: '' }
 
 export function toHandle({ site, holder, ...instance }: LocalInstance): Handle {
@@ -95,7 +94,7 @@ export function fromHandle({ runtime, data }: Handle): LocalInstance {
   if (runtime !== runtimeName || typeof releaseId !== 'string') {
     throw new Error(`the runtime ${runtimeName} was given a handle of the runtime ${runtime}`)
   }
-  // No process has an empty one: after a power failure another may have the same pid and start time.
+  // No process has an empty start time. After a power failure another process may have the same pid and start time.
   const startOf = (time: unknown) => (boot === undefined || boot === bootId() ? String(time) : '')
   return {
     releaseId,

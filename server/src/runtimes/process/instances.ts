@@ -35,7 +35,7 @@ export interface InstancesParts extends Pick<StartParts, 'ports' | 'portInside' 
   readonly sites: Sites
 }
 
-/** Runs instances as processes in sessions of their own, which outlive the server. */
+/** Runs each instance as a process in its own session. The processes outlive the server. */
 export function createInstances(parts: InstancesParts): Instances {
   const { locate, children, confinement, marks, sites } = parts
   const observeRunning = createObserver(marks)
@@ -80,7 +80,7 @@ export function createInstances(parts: InstancesParts): Instances {
     async adopt(release, handle) {
       const instance = fromHandle(handle)
       const local = await locate(release)
-      // An earlier server may have closed it, when it could not complete a stop.
+      // An earlier server may have closed the release when it could not complete a stop.
       await openToApp(local.paths)
       if (instance.site !== undefined) return sites.reopen(local, instance.site)
       await parts.quotas.hold(local)
@@ -101,7 +101,7 @@ async function stop(parts: InstancesParts, instance: LocalInstance, options: Sto
   if (options.signal?.aborted === true) return
   await children.find(instance)?.exited
   if (unitOf(instance) === instance.releaseId) return
-  // Its name is never used again.
+  // The name of the instance is never used again.
   await confinement.remove(unitOf(instance))
   children.forgetEnded(instance.releaseId, unitOf(instance))
 }
@@ -118,7 +118,7 @@ const servedFrom = ({ folder, fallback }: LocalSite): Observation => ({
 })
 const endedSite: Observation = { state: 'exited', code: null, signal: null, exceeded: null }
 
-/** Starts a static site. One without a folder counts as exited, with code 1. */
+/** Starts a static site. A site without a folder counts as exited, with code 1. */
 async function startSite(
   { sites, children }: InstancesParts,
   release: LocalRelease,
@@ -140,7 +140,7 @@ async function startSite(
 
 async function exceededBy(instance: LocalInstance, confinement: Pick<Confinement, 'exceeded'>) {
   const { memoryBytes } = instance
-  // Without the limit, in the handle of an older server, there is no number to report.
+  // A handle of an older server has no limit, so there is no number to report.
   return memoryBytes === undefined ? null : confinement.exceeded(unitOf(instance), 'app', memoryBytes)
 }
 
@@ -150,16 +150,16 @@ interface StartParts {
   readonly startCommand: CommandStarter
   readonly ports: Ports
   readonly quotas: Pick<Quotas, 'hold'>
-  /** The `PORT` of apps that have a network of their own. */
+  /** The `PORT` of apps in separate networks. */
   readonly portInside: number
   readonly logger: Pick<Logger, 'info'>
 }
 
 /**
- * Starts an instance of a release in a network of its own, or on a free port of this machine. Resolves as soon as its
+ * Starts an instance of a release in a separate network, or on a free port of this machine. Resolves as soon as its
  * process exists.
  *
- * @param unit the name of the instance; an earlier one of this name is ended
+ * @param unit the name of the instance; ends an earlier instance of this name
  */
 async function startInstance(
   parts: StartParts,
@@ -219,7 +219,7 @@ async function startProcess(
   })
   if (!launched.ok) {
     await output.write(`${launched.message}\n`)
-    // A command that could not be run counts as exited.
+    // A failed start counts as an exit.
     return { process: noProcess, exited: Promise.resolve({ code: launched.code, signal: null }) }
   }
   // The app outlives the server.
@@ -238,12 +238,12 @@ export interface Child {
   readonly exited: Promise<ExitStatus>
 }
 
-/** The instances that this server process has started. Only their exit status can be known. */
+/** The instances that this server process has started. The server can know only their exit status. */
 export interface Children {
   add(child: Child): void
   find(instance: Pick<Child, 'releaseId'> & ProcessIdentity): Child | undefined
   of(releaseId: string): Child[]
-  /** Forgets those instances of the release, or of one name, that have ended: a crash loop must not fill the memory. */
+  /** Forgets the ended instances of the release, or with `unit` of one name: a crash loop must not fill the memory. */
   forgetEnded(releaseId: string, unit?: string): void
 }
 
@@ -270,15 +270,16 @@ export function createChildren(): Children {
 const keyOf = (releaseId: string, { pid, startTime }: ProcessIdentity): string => `${releaseId}:${pid}:${startTime}`
 
 /**
- * Ends the network of an instance when the instance has ended, and the other way round: nothing reaches an app without its
- * network, and it is started again when it has ended. Does nothing for a network that no process holds. Returns the instance.
+ * Ends the network when the instance ends, and the instance when the network ends. Without its network the app is
+ * unreachable, and the reconciler starts an ended instance again. Does nothing for a network without a holder. Returns
+ * the instance.
  */
 function tieToNetwork(instance: LocalInstance, exits: ExitWatch, fence: () => void): LocalInstance {
   const { holder } = instance
   if (holder === undefined) return instance
   exits.add(instance, () => endNetwork(holder))
   exits.add(holder, () => {
-    // A server that has been replaced must end nothing; the one that leads has the same watch.
+    // A replaced server must end nothing; the new server has the same watch.
     killAll({ leaders: [instance] }, { graceMs: 0, fence }).catch(() => undefined)
   })
   return instance
@@ -295,7 +296,10 @@ interface Watched {
   readonly onExit: () => void
 }
 
-/** Nothing tells Node of the end of a process that it has not started, so each is asked; that takes some microseconds. */
+/**
+ * Node reports only the end of its child processes, so the watch checks each other process. A check takes some
+ * microseconds.
+ */
 const intervalMs = 500
 
 function createExitWatch(): ExitWatch {
@@ -322,7 +326,8 @@ function createExitWatch(): ExitWatch {
       timer ??= setInterval(() => {
         for (const each of [...watched]) check(each)
       }, intervalMs).unref()
-      // The process may have ended already. Checked in a later turn, when the caller has the function that ends the watch.
+      // The process may have ended already. The check runs in a later turn, when the caller has the function that ends
+      // the watch.
       setImmediate(() => check(entry))
       return () => remove(entry)
     },
@@ -334,7 +339,6 @@ export interface EndParts {
   readonly marks: Pick<ProcessMarks, 'markerOf' | 'instanceMarkerOf'>
 }
 
-/** Ends every process of a release. */
 export async function endRelease(
   { confinement, marks }: EndParts,
   { id, uid }: { readonly id: string; readonly uid: number | undefined },
@@ -345,21 +349,20 @@ export async function endRelease(
   await end(confinement, units, { marker: marks.markerOf(id, uid), leaders }, options)
 }
 
-/** Ends every process of one instance. */
 export async function endInstance(
   { confinement, marks }: EndParts,
   instance: LocalInstance,
   options: StopOptions,
 ): Promise<void> {
   const { unit, releaseId, uid } = instance
-  // A server from before several instances has marked its processes with their release alone.
+  // Servers before the support for several instances mark processes with the release only.
   const marker = unit === undefined ? marks.markerOf(releaseId, uid) : marks.instanceMarkerOf(unit, uid)
   await end(confinement, [unitOf(instance)], { marker, leaders: [instance] }, options)
 }
 
 /**
- * Ends the marked processes and those of control groups, which are emptied last: they still hold a process that has cleared
- * its environment and detached itself.
+ * Ends the marked processes and the processes of control groups. Emptying the groups comes last: they still contain a
+ * process that has cleared its environment and detached itself.
  */
 async function end(
   confinement: EndParts['confinement'],
@@ -379,7 +382,7 @@ async function end(
   }
 }
 
-/** Measures an instance by its control group, or by its processes where the group does not count. */
+/** Measures an instance by its control group, or by its processes where the group has no counters. */
 async function usageOf(
   instance: LocalInstance,
   confinement: Pick<Confinement, 'usageOf' | 'processesOf'>,
@@ -387,7 +390,7 @@ async function usageOf(
   if (!isRunning(instance)) return { memoryBytes: 0, cpuSeconds: 0, processes: 0 }
   const group = await confinement.usageOf(unitOf(instance))
   const members = await confinement.processesOf(unitOf(instance), 'app')
-  // A group has all of them, and costs less to read.
+  // A group lists all processes, and is faster to read.
   const pids = members.length > 0 ? members : await familyOf(instance.pid)
   return {
     memoryBytes: group.memoryBytes ?? memoryOf(pids),
@@ -396,7 +399,7 @@ async function usageOf(
   }
 }
 
-/** Returns the CPU time of processes and of the children that they have waited for. */
+/** Returns the CPU time of the processes and of the children that they have waited for, in seconds. */
 function cpuSecondsOf(pids: readonly number[]): number {
   return pids.reduce((ticks, pid) => ticks + (readStat(pid)?.cpuTicks ?? 0), 0) / ticksPerSecond
 }

@@ -28,32 +28,31 @@ export type Launch =
       readonly ok: true
       readonly process: ProcessIdentity
       readonly exited: Promise<ExitStatus>
-      /** Holds the streams of the descriptors that are pipes. */
+      /** Contains the streams for descriptors that are pipes. */
       readonly child: Pick<ChildProcess, 'stdin' | 'stdout' | 'stderr' | 'unref'>
     }
-  /** With the code that a shell gives: 127 for a command that does not exist, 126 for one that cannot be run. */
+  /** `code` is as in a shell: 127 when the command does not exist, 126 when it cannot run. */
   | { readonly ok: false; readonly code: 126 | 127; readonly message: string }
 
 interface LaunchOptions {
   readonly cwd: string
   readonly env: Record<string, string>
-  /** Folders that the command is looked up in; the server's own PATH plays no part. */
+  /** The folders in which the command is looked up. The PATH of the server has no influence. */
   readonly path: readonly string[]
   readonly user: OsUser | null
-  /** A descriptor that receives standard output and error, three pipes, or the descriptor of a terminal. */
+  /** A descriptor for standard output and error, three pipes, or the descriptor of a terminal. */
   readonly output: number | 'pipes' | { readonly terminal: number }
-  /** Confines the command; nothing of it runs outside. */
   readonly entry: Entry
-  /** Node and the compiled `enter.ts`, where the user can read them. */
+  /** Node and the compiled `enter.ts`, at paths that the user can read. */
   readonly enter: { readonly node: string; readonly program: string }
-  /** Called right before the process is started; nothing is started when it throws. */
+  /** Called right before the start. When it throws, nothing starts. */
   readonly fence: () => void
 }
 
 /**
- * Starts a command in a session of its own. With a user it runs as that user and in no further group (Node clears the
- * supplementary groups whenever it changes the user). Never rejects because of the command itself; rejects with what the
- * fence throws, and with a `ShortageError` when the machine cannot start it now.
+ * Starts a command in its own session. With a user, the command runs as the user without supplementary groups (Node
+ * clears them whenever it changes the user). Never rejects because of the command. Rejects with the error of `fence`,
+ * and with a `ShortageError` when the machine cannot start a process now.
  */
 async function launch(argv: readonly [string, ...string[]], options: LaunchOptions): Promise<Launch> {
   const [command, ...args] = argv
@@ -62,7 +61,7 @@ async function launch(argv: readonly [string, ...string[]], options: LaunchOptio
   const networkReady = options.entry.networkReady.catch((error: unknown) => {
     throw new ShortageError(`${command} has no network on this machine`, { cause: error })
   })
-  // A failure before this one is the reason to tell.
+  // An earlier failure is the reason to report.
   networkReady.catch(() => undefined)
   if (!waitsInside(options)) await networkReady
   options.fence()
@@ -73,7 +72,7 @@ async function launch(argv: readonly [string, ...string[]], options: LaunchOptio
     if (child.pid === undefined) {
       throw await new Promise<Error>((resolve) => child.once('error', resolve))
     }
-    // The kernel keeps an ended child until Node has collected its exit status, which cannot happen in this turn.
+    // The kernel keeps an ended child until Node collects its exit status, which cannot happen in this turn.
     const startTime = startTimeOf(child.pid) ?? ''
     await joined
     await networkReady
@@ -86,11 +85,11 @@ async function launch(argv: readonly [string, ...string[]], options: LaunchOptio
   }
 }
 
-/** True when the first program that runs is the command itself. */
+/** True when no other program runs before the command. */
 const isDirect = ({ sandbox, prefix, groups, network }: Entry): boolean =>
   sandbox === null && prefix.length + groups.length + network.length === 0
 
-/** True when the command itself begins once the network is ready, and what leads to it before. */
+/** True when the programs before the command start immediately, and only the command waits for the network. */
 const waitsInside = ({ entry, user }: LaunchOptions): boolean => entry.sandbox !== null && user !== null
 
 function stdioOf(output: LaunchOptions['output']): ['pipe' | 'ignore' | number, 'pipe' | number, 'pipe' | number] {
@@ -107,20 +106,20 @@ function spawnConfined(argv: readonly [string, ...string[]], options: LaunchOpti
 }
 
 /**
- * Starts the command in bubblewrap. Where root runs bubblewrap, the user is given up inside, and Perl or `enter.ts` then sets
- * the command's variables; otherwise bubblewrap sets them.
+ * Starts the command in bubblewrap. When root runs bubblewrap, the command drops root inside, and Perl or `enter.ts`
+ * then sets its variables. Otherwise bubblewrap sets the variables.
  */
 function spawnInSandbox(
   { sandbox, view }: NonNullable<Entry['sandbox']>,
   argv: readonly [string, ...string[]],
   { output, user, entry, enter, env }: LaunchOptions,
 ): Spawned {
-  // Bubblewrap lives on for as long as a process does that the command has left behind, and carries the mark for it.
+  // Bubblewrap lives on while a process that the command left behind exists. Bubblewrap carries the mark for this case.
   const marks = { [markVariable]: env[markVariable] ?? '' }
   const common = {
     user,
     before: [...entry.network, ...entry.prefix],
-    // A server that is not root enters the network of an app as root of a namespace.
+    // A server without root enters the network of an app as the root of a namespace.
     entersAsRoot: entry.network.length > 0,
     groups: entry.groups,
     marks,
@@ -140,7 +139,7 @@ function spawnInSandbox(
   const instructions = perl === null ? JSON.stringify(entrance) : perlEntrance(argv, env)
   void entry.networkReady.then(
     () => send(spawned.child, instructions),
-    // Without instructions it ends.
+    // The child ends without instructions.
     () => send(spawned.child, ''),
   )
   return spawned
@@ -159,9 +158,9 @@ function spawnDirectly(file: string, args: readonly string[], options: LaunchOpt
 }
 
 /**
- * Starts `enter.ts` in the network; it joins the groups while it still has the server's rights and then becomes the
- * command. All that runs before it has an empty environment: a variable of the app such as `LD_PRELOAD` would make a
- * program with the server's rights run the app's code.
+ * Starts `enter.ts` in the network. It joins the groups with the rights of the server and then executes the command.
+ * Every program before the command has an empty environment: a variable such as `LD_PRELOAD` would make a program with
+ * the rights of the server run the code of the app.
  */
 function spawnEntered(file: string, args: readonly string[], options: LaunchOptions): ChildProcess {
   const { cwd, env, output, user, entry, enter } = options
@@ -184,7 +183,7 @@ const enterOptions = ['--disable-warning=ExperimentalWarning']
 function send(child: ChildProcess, instructions: string): void {
   if (child.pid === undefined) return
   const pipe = child.stdio[3] as Writable | undefined
-  // The process may be killed before it has read.
+  // The child may be killed before it reads the instructions.
   pipe?.on('error', () => undefined)
   pipe?.end(instructions)
 }
@@ -196,7 +195,7 @@ function describe(command: string, error: unknown): string {
   return `${command}: cannot be run: ${error instanceof Error ? error.message : String(error)}`
 }
 
-/** Starts a command of a release in its sources, with its environment and as its user. */
+/** Starts a command of a release in its sources, with the environment and the user of the release. */
 export type CommandStarter = (
   release: LocalRelease,
   command: Command,
@@ -204,12 +203,12 @@ export type CommandStarter = (
     readonly scope: CommandScope
     readonly entry: Entry
     readonly output: LaunchOptions['output']
-    /** The name of the instance that the command is, or belongs to. */
+    /** The name of the instance of the command. */
     readonly unit?: string
   },
 ) => Promise<Launch>
 
-/** @param fence called right before a process is started; nothing is started when it throws */
+/** @param fence called right before the start of a process; when it throws, nothing starts */
 export function createCommandStarter(
   { node, enter: program }: Pick<Programs, 'node' | 'enter'>,
   toolchains: Pick<Toolchains, 'binOf'>,
@@ -239,7 +238,10 @@ export function createCommandStarter(
   }
 }
 
-/** A program that the release runs with was deleted, and cannot be had again: its commands cannot be run. */
+/**
+ * The result when a program of the release was deleted and cannot be downloaded again: the commands of the release
+ * cannot run.
+ */
 function missingTool(error: unknown): Launch {
   if (!(error instanceof RegistryError)) throw error
   const message = `A program that this release runs with is not on the server any more, and the package registry could not be read (${error.message}).`
@@ -247,10 +249,10 @@ function missingTool(error: unknown): Launch {
 }
 
 /**
- * Finds the file of a command. Returns `null` when there is none. A command that is named by its path needs only to
- * exist: the reason why it cannot be run says more than "not found".
+ * Finds the file of a command. Returns `null` when no file exists. A command with a path only needs to exist: the later
+ * error of the start explains more than "not found".
  *
- * @param path the folders that a plain name is looked up in
+ * @param path the folders for names without a path
  */
 async function resolveCommand(command: string, path: readonly string[], cwd: string): Promise<string | null> {
   if (command.includes('/')) {

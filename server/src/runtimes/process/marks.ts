@@ -4,44 +4,42 @@ import { readOptional } from '../../platform/files.ts'
 import { bootId, type Marker, startTimeOf, ticksSinceBoot, variablesOf } from '../../platform/processes.ts'
 import { RELEASE_MARKER } from '../environment.ts'
 
-/** Every process of a release carries its mark in this variable. */
 export const markVariable = 'FAIRLEAD_PROCESS_MARK'
 
-/** Every process of an instance carries the mark of the instance's name in this variable. */
+/** Every process of an instance carries the mark of the instance in this variable. */
 export const instanceMarkVariable = 'FAIRLEAD_INSTANCE_MARK'
 
 /**
- * The marks by which the processes of releases are found, with a server or without one. Visitors can read the id of a
- * release, so a mark is the id with a code that only the server can make: no other app's process can be taken for one of
- * the release.
+ * Marks identify the processes of releases, with or without a running server. Visitors can read the id of a release, so
+ * a mark is the id with an authentication code from the key of the server: a process of another app cannot pass for a
+ * process of the release.
  */
 export interface ProcessMarks {
   markOf(releaseId: string): string
-  /** @param uid of the app's user; `undefined` when it is not known */
+  /** @param uid the uid of the user of the app; `undefined` when unknown */
   markerOf(releaseId: string, uid: number | undefined): Marker
-  /** As `markerOf`, for the processes of one instance alone. */
+  /** Like `markerOf`, but for the processes of one instance. */
   instanceMarkerOf(unit: string, uid: number | undefined): Marker
-  /** Returns the release that the process is marked for; `null` when it has no mark, or a false one. */
+  /** Returns the release in the mark of the process; `null` without a valid mark. */
   releaseOf(pid: number): string | null
-  /** As `releaseOf`, with the name of the instance, where it belongs to one. */
+  /** Like `releaseOf`, with the name of the instance, if the process belongs to one. */
   instanceOf(pid: number): { readonly releaseId: string; readonly unit: string | null } | null
 }
 
-/** The content of the file. */
 interface Stored {
-  /** The key of the codes, in base64. */
+  /** The key of the authentication codes, in base64. */
   readonly key: string
-  /** The time from which all processes have marks. Those of earlier servers carry the plain id. */
+  /** From this time on, all processes have marks. Processes of earlier servers carry the plain id. */
   readonly since: { readonly boot: string | null; readonly ticks: number }
 }
 
-/** Reads the marks of a data directory; `null` in `file` where no server has made them yet. */
+/** Reads the marks of a data directory. Makes no file when no server has made one yet. */
 export async function readMarks(file: string): Promise<ProcessMarks> {
   const text = await readOptional(file)
   return createMarks(text === undefined ? null : (JSON.parse(text) as Stored))
 }
 
-/** Reads the marks of a data directory; the first server makes them. */
+/** Reads the marks of a data directory. The first server makes the file. */
 export async function openMarks(file: string): Promise<ProcessMarks> {
   if ((await readOptional(file)) === undefined) await make(file)
   return createMarks(JSON.parse(await readFile(file, 'utf8')) as Stored)
@@ -53,7 +51,7 @@ async function make(file: string): Promise<void> {
   const fresh = `${file}.${randomBytes(6).toString('hex')}.new`
   try {
     await writeFile(fresh, JSON.stringify(stored), { mode: 0o600, flush: true })
-    // A link never replaces a file, unlike a rename.
+    // Unlike a rename, a link never replaces a file.
     await link(fresh, file).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error
     })
@@ -80,7 +78,7 @@ function createMarks(stored: Stored | null): ProcessMarks {
     ])
     const id = idIn(mark)
     if (id !== null) return { releaseId: id, unit: idIn(unit) }
-    // Read last: each of all processes of the machine is asked.
+    // The start time is read last: `instanceOf` is called for every process of the machine.
     return plain !== null && Number(startTimeOf(pid) ?? Number.NaN) < before ? { releaseId: plain, unit: null } : null
   }
   return {

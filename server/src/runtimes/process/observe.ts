@@ -14,19 +14,19 @@ import type { LocalInstance } from './handle.ts'
 import type { ProcessMarks } from './marks.ts'
 
 interface Observed {
-  /** The sockets that the app's processes held at the time. */
+  /** The sockets of the processes of the app at the time of the observation. */
   readonly held: string
   readonly observation: Observation
-  /** The observation counts until then while the app holds the same sockets, by the clock of `performance.now()`. */
+  /** The end of validity while the app has the same sockets, by the clock of `performance.now()`. */
   readonly freshUntil: number
 }
 
-/** An observation counts for this many times as long as it took, so that polling costs a tenth of the time at most. */
+/** An observation stays valid for this many times its own duration, so polling takes at most a tenth of the time. */
 const freshness = 10
 
 /**
- * Makes the function that observes a running instance; it returns `null` when the instance has ended. It is made to be
- * polled: most calls look only at the app's own processes, and a new socket among theirs is looked up at once.
+ * Makes the function that observes a running instance; it returns `null` when the instance has ended. It is made for
+ * polling: most calls inspect only the processes of the app, and a new socket triggers a full look immediately.
  */
 export function createObserver(
   marks: Pick<ProcessMarks, 'markerOf'>,
@@ -55,18 +55,19 @@ async function observe(
 ): Promise<Observation> {
   if (hasOwnNetwork(instance)) return observeInside(instance)
   const sockets = await listeningSockets()
-  // In a sandbox, the first process is bubblewrap, which is not the app's user's where root runs it.
+  // In a sandbox, the first process is bubblewrap. Where root runs bubblewrap, the process does not belong to the user
+  // of the app.
   const user = instance.uid ?? userOf(instance.pid)
   const onPort = sockets.filter((socket) => socket.port === instance.port && socket.uid === user)
   if ([...family.sockets].some(([pid, held]) => held === null && userOf(pid) === user)) {
-    // In a container, root may lack the right to look into other users' processes. The user is the app's alone, and
-    // the port was free when the app got it.
+    // In a container, root may lack the right to inspect processes of other users. No other app has this user, and the
+    // port was free when the app got it.
     return observationOf(instance, onPort)
   }
   const own = sockets.filter((socket) => family.inodes.has(socket.inode))
   if (onPort.length === 0 || own.some(({ port }) => port === instance.port)) return observationOf(instance, own)
-  // Another process of the app's user has the port, perhaps a daemon that the app has detached. Any app could set the
-  // marker to get this one's traffic, but none can choose its user.
+  // Another process of the user has the port, perhaps a daemon that the app has detached. Any app could set the marker
+  // to steal traffic, but no app can choose its user.
   const marked = await findProcesses(marks.markerOf(instance.releaseId, user ?? undefined))
   const daemons = inodesOf(await socketsHeldBy(marked.filter((pid) => userOf(pid) === user)))
   return observationOf(instance, [...own, ...onPort.filter((socket) => daemons.has(socket.inode))])
@@ -74,7 +75,7 @@ async function observe(
 
 const hasOwnNetwork = ({ address, holder }: ListeningPlace): boolean => address !== undefined || holder !== undefined
 
-/** Nobody but the app is in its network, which its first process enters right after its start. */
+/** Only the app is in its network. Its first process enters the network right after its start. */
 async function observeInside(instance: LocalInstance): Promise<Observation> {
   const hasEntered = networkOf(instance.pid) !== networkOf('self')
   return observationOf(instance, hasEntered ? await listeningSockets(instance.pid) : [])
@@ -83,13 +84,13 @@ async function observeInside(instance: LocalInstance): Promise<Observation> {
 const inodesOf = (sockets: ReadonlyMap<number, readonly string[] | null>): Set<string> =>
   new Set([...sockets.values()].flatMap((inodes) => inodes ?? []))
 
-/** An app that listens on one of these addresses is reached at 127.0.0.1; a socket on `::` takes IPv4, too, by default. */
+/** An app on one of these addresses is reachable at 127.0.0.1; a socket on `::` also takes IPv4 by default. */
 const ipv4Loopback = ['127.0.0.1', '0.0.0.0', '::', '::ffff:127.0.0.1', '::ffff:0.0.0.0']
 
 /**
  * Derives an observation from the sockets of an app. A socket that the gateway cannot reach counts as a wrong port.
  *
- * @param place where connections to the instance arrive; with an `address`, its own network passes them on to loopback
+ * @param place the destination of connections to the instance; a network with an `address` forwards them to loopback
  */
 export function observationOf(
   place: ListeningPlace,
@@ -97,7 +98,7 @@ export function observationOf(
 ): Observation {
   const { port, servedPort = port, address, ipv6Port = port } = place
   const addresses = new Set(sockets.filter((socket) => socket.port === servedPort).map((found) => found.address))
-  // Pasta takes connections at the port of this machine, and its network redirects them.
+  // Pasta takes connections on the port of this machine, and its network redirects them.
   const outside = address === undefined ? port : servedPort
   if (ipv4Loopback.some((loopback) => addresses.has(loopback))) return listeningOn(address ?? '127.0.0.1', outside)
   if (addresses.has('::1')) {

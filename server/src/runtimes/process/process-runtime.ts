@@ -24,28 +24,28 @@ export interface ProcessRuntimeOptions {
   readonly apps: {
     /** Absolute path of the folder of all apps in the data directory. */
     readonly directory: string
-    /** True where the server may set quotas of the file system. */
+    /** True where the server may set file system quotas. */
     readonly maySetQuotas: boolean
   }
   readonly users: {
-    /** The uids that apps get when the server is root, both ends included; else `null`. */
+    /** The range of uids for apps, both ends included, when the server is root; else `null`. */
     readonly apps: UidRange | null
-    /** The user of the gateway, who reads the folders of static sites; `null` where that is the user of the server. */
+    /** The user of the gateway, which reads the folders of static sites; `null` when it is the user of the server. */
     readonly siteReader: OsUser | null
   }
   readonly programs: Pick<Programs, 'node' | 'enter' | 'shared'> & { readonly toolchains: Toolchains }
-  /** The operator's variables for builds, such as a registry, and the memory of each build. */
+  /** The variables of the operator for builds, such as a registry, and the memory limit of each build. */
   readonly builds: { readonly environment: Readonly<Record<string, string>>; readonly memoryBytes: number }
-  /** The ports that apps are given, both ends included; in a network of its own every app has the first. */
+  /** The port range for apps, both ends included. Every app in a separate network has the first port. */
   readonly ports: { readonly from: number; readonly to: number }
   readonly host: HostCapabilities
-  /** Locks the cache of an app while one of its builds runs. */
+  /** Locks the cache of an app while a build of the app runs. */
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
   readonly marks: ProcessMarks
   readonly logger: Pick<Logger, 'info' | 'warn'>
   /**
-   * Called right before something is started, ended or removed. Throws when this server must not do that any more: a
-   * server that was stopped for a while may go on after another one has taken the releases over.
+   * Called right before something is started, ended or removed. Throws when this server may no longer do so: a paused
+   * server may continue after another server has taken over the releases.
    */
   readonly fence: () => void
 }
@@ -55,8 +55,8 @@ export interface ProcessRuntime extends Runtime {
 }
 
 /**
- * Runs builds and apps as plain processes, each in a session of its own and as the app's user. The processes outlive the
- * server: their output goes straight into files, and a handle is all that a later server needs.
+ * Runs builds and apps as plain processes, each in its own session and as the user of the app. The processes outlive
+ * the server: they write their output directly to files, and a later server needs only the handle.
  */
 export function createProcessRuntime(options: ProcessRuntimeOptions): ProcessRuntime {
   const { builds, host, caches, marks, logger, fence } = options
@@ -107,10 +107,11 @@ export function createProcessRuntime(options: ProcessRuntimeOptions): ProcessRun
 }
 
 /**
- * Returns what an image of a release is made of.
+ * Returns the content for an image of a release.
  *
- * @param shared the programs that all releases have
- * @param own the folder that comes first on its PATH, and those of programs that it asks for in other versions
+ * @param shared the programs of all releases
+ * @param own the folder that comes first on the PATH of the release, and the folders of tools in other versions that
+ *   the release uses
  */
 function builtRelease(
   { paths, user }: Pick<LocalRelease, 'paths' | 'user'>,

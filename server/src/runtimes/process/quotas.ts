@@ -13,29 +13,31 @@ import type { Logger } from '../../platform/logger.ts'
 import type { LocalRelease, ReleasePaths } from './release-folders.ts'
 
 /**
- * Quotas of the file system for what a running app can write: its release, `HOME`, `TMPDIR` and the
- * cache. Each release has a group of its own with the folders that it shares, so that those at rest take nothing of what the
- * one that runs may have. An app
- * whose folders are plain, because it was made without quotas, is measured alone.
+ * File system quotas for the writable files of a running app: its release, `HOME`, `TMPDIR` and the cache. Each release
+ * has a separate quota group with the folders that it shares, so stopped releases do not count towards the limit of the
+ * running release. An app made without quotas has plain folders; the server only measures it.
  */
 export interface Quotas {
-  /** Makes the folders of a new app, and of a new release of an app that has such folders, so that they can be limited. */
+  /**
+   * Makes the folders of a new app so that they can be limited. Does the same for a new release of an app with such
+   * folders.
+   */
   make(paths: ReleasePaths): Promise<void>
-  /** Makes the cache of such an app again when it was removed. */
+  /** Makes the removed cache of such an app again. */
   makeCache(release: LocalRelease): Promise<void>
-  /** Limits an app whose release is about to run, or runs already, to what the release's limits say. */
+  /** Sets the limit of an app from its release, which runs or is about to run. */
   hold(release: Pick<LocalRelease, 'paths' | 'limits'>): Promise<void>
-  /** Ends the limit of a release at rest. */
+  /** Removes the limit of a stopped release. */
   lift(paths: ReleasePaths): Promise<void>
-  /** Forgets a release that is about to be removed. */
+  /** Removes the quota group of a release before the release itself is removed. */
   forget(paths: ReleasePaths): Promise<void>
 }
 
-/** @param mayLimit false where the server may set no quotas; then nothing is limited */
+/** @param mayLimit false where the server may set no quotas: nothing is limited */
 export function createQuotas(mayLimit: boolean, logger: Pick<Logger, 'warn'>): Quotas {
   const attempt = async (paths: ReleasePaths, work: () => Promise<void>): Promise<void> => {
     if (!mayLimit) return
-    // Sizes are measured as well, so that an app without its quota is still limited.
+    // The server also measures sizes, so an app without a quota still has a limit.
     await work().catch((err: unknown) =>
       logger.warn({ err, folder: paths.directory }, 'the quota of an app could not be changed; its size is measured'),
     )
@@ -50,7 +52,7 @@ export function createQuotas(mayLimit: boolean, logger: Pick<Logger, 'warn'>): Q
         const isNew = !(await exists(dirname(releases)))
         await mkdir(releases, { recursive: true, mode: 0o711 })
         if (isNew && (await hasQuotas(releases))) {
-          // They belong to root until the app has a user.
+          // The folders belong to root until the app has a user.
           for (const folder of sharedOf(paths)) await makeSubvolume(folder, 0o700)
         }
         if (await isSubvolume(paths.home)) await makeSubvolume(paths.directory, 0o711)

@@ -9,32 +9,31 @@ import type { Release, ReleaseRef } from '../runtime.ts'
 
 /** The folders of a release. All paths are absolute. */
 export interface ReleasePaths {
-  /** The release itself: removed with it. */
+  /** The folder of the release. It is removed with the release. */
   readonly directory: string
-  /** The sources, and what the build makes of them. The working directory of every command. */
+  /** The sources, and the output of the build. The working directory of every command. */
   readonly source: string
   /** `HOME`. This folder and the next two belong to the app and outlive its releases. */
   readonly home: string
   /** `TMPDIR` */
   readonly temporary: string
-  /** The file that names the programs the release runs with. Commands of the app do not see it. */
+  /** The file that names the programs of the release. Commands of the app do not see it. */
   readonly toolchain: string
-  /** The files that the app sees as `/etc/passwd` and `/etc/group`. It cannot write them. */
+  /** The files that the app sees as `/etc/passwd` and `/etc/group`. The app cannot write them. */
   readonly passwd: string
   readonly group: string
-  /** The file that names the folders in which copied files were built. Commands of the app do not see it. */
+  /** The file that names the original build folders of copied files. Commands of the app do not see it. */
   readonly origins: string
-  /** Downloads of earlier builds. May be removed whenever no build of the app runs. */
+  /** Downloads of earlier builds. Removable whenever no build of the app runs. */
   readonly cache: string
   /** The volumes of the app, see `platform/disk/volumes.ts`. */
   readonly volumes: string
 }
 
-/** A release with its folders on this machine. */
 export interface LocalRelease extends Release {
   readonly paths: ReleasePaths
   readonly user: OsUser | null
-  /** The folders in which its files were built, before they were copied. */
+  /** The original build folders of copied files. */
   readonly origins: readonly string[]
 }
 
@@ -58,25 +57,25 @@ export function pathsOf(apps: string, { id, appId }: ReleaseRef): ReleasePaths {
   }
 }
 
-/** Returns the uid that the commands of an app run as; `undefined` when none has ever run. */
+/** Returns the uid for the commands of an app; `undefined` when no command has ever run. */
 export async function ownerOf({ home }: Pick<ReleasePaths, 'home'>): Promise<number | undefined> {
-  // The folder that it lies in is the server's, so that the app cannot put another user's in its place.
+  // The server owns the parent folder, so the app cannot substitute a folder of another user.
   return (await lstat(home).catch(() => undefined))?.uid
 }
 
-/** Lists all apps that have a folder, with the ids of their releases. */
+/** Lists all apps with a folder, and the ids of their releases. */
 export async function listApps(apps: string): Promise<{ id: string; releases: string[] }[]> {
   return Promise.all(
     (await foldersIn(apps)).map(async (id) => ({ id, releases: await foldersIn(join(apps, id, 'releases')) })),
   )
 }
 
-/** Lists the folders of the build caches of all apps, also of those that have none yet. */
+/** Lists the build caches of all apps, also folders that do not exist yet. */
 export async function appCacheFolders(apps: string): Promise<string[]> {
   return (await readdir(apps).catch(() => [])).map((id) => join(apps, id, 'cache'))
 }
 
-/** Returns the folders of the volumes of a release on this machine, by the names of the volumes. */
+/** Returns the folders of the volumes of a release on this machine, by name. */
 export function volumeFoldersOf({
   paths,
   volumes = {},
@@ -84,9 +83,9 @@ export function volumeFoldersOf({
   return Object.fromEntries(Object.keys(volumes).map((name) => [name, volumeFiles(paths.volumes, name)]))
 }
 
-/** Makes the folder of a release with an empty folder for its sources. */
+/** Makes the folder of a release with an empty source folder. */
 export async function makeSourceFolder({ directory, source }: ReleasePaths): Promise<void> {
-  // The app's user may enter but not list it; everything inside has its own owner.
+  // The user of the app may enter the folder but not list it. Each entry inside has its own owner.
   await mkdir(directory, { recursive: true, mode: 0o711 })
   try {
     await mkdir(source, { mode: 0o700 })
@@ -97,17 +96,16 @@ export async function makeSourceFolder({ directory, source }: ReleasePaths): Pro
   }
 }
 
-/** Gives the sources to the release's user. */
 export async function giveSourceToUser({ user, paths }: LocalRelease, signal: AbortSignal): Promise<void> {
   if (user !== null) await giveToUser(paths.source, user, signal)
 }
 
-/** Gives a folder and all in it to a user. Symbolic links are changed themselves and never followed. */
+/** Gives a folder and its content to a user. Changes symbolic links themselves and never follows them. */
 export function giveToUser(folder: string, { uid, gid }: OsUser, signal?: AbortSignal): Promise<void> {
   return run('chown', ['-R', '-h', '-P', '--', `${uid}:${gid}`, '.'], folder, signal)
 }
 
-/** Makes what an app has besides its releases. */
+/** Makes the folders that an app has besides its releases. */
 export async function makeAppFolders(release: Pick<LocalRelease, 'user' | 'paths' | 'volumes'>): Promise<void> {
   const { user, paths } = release
   await ensurePrivateFolder(paths.home, user)
@@ -116,7 +114,7 @@ export async function makeAppFolders(release: Pick<LocalRelease, 'user' | 'paths
   for (const name of Object.keys(release.volumes ?? {})) await makeVolume(volumeFiles(paths.volumes, name), user)
 }
 
-/** Makes a volume, unless it exists, and makes one that was of containers the app's. */
+/** Makes a volume unless it exists. Gives a volume of containers to the user of the app. */
 async function makeVolume(files: string, user: OsUser | null): Promise<void> {
   const folder = dirname(files)
   await mkdir(folder, { recursive: true })
@@ -128,12 +126,12 @@ async function makeVolume(files: string, user: OsUser | null): Promise<void> {
   for (const path of [dirname(folder), folder]) await chmod(path, 0o711)
 }
 
-/** Lets the app into a release that is about to run. */
+/** Opens a release to its app before the start. */
 export async function openToApp({ directory }: ReleasePaths): Promise<void> {
   await chmod(directory, 0o711)
 }
 
-/** Keeps the app out of a release at rest: all releases of an app run as the same user. */
+/** Closes a stopped release to its app: all releases of an app run as the same user. */
 export async function closeToApp({ directory }: ReleasePaths): Promise<void> {
   await chmod(directory, 0o700).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
@@ -148,12 +146,12 @@ function run(program: string, args: readonly string[], cwd: string, signal?: Abo
   })
 }
 
-/** The name of an app's user, as programs see it that ask the system (`whoami`, `os.userInfo()`, ssh). */
+/** The user name that programs get from the system (`whoami`, `os.userInfo()`, ssh). */
 const userName = 'app'
 
 /**
- * Writes the files that stand for `/etc/passwd` and `/etc/group` in the app's sandboxes. The machine has no account with the
- * uid of an app, and many programs end with an error where the system does not know their user.
+ * Writes the files that the app sees as `/etc/passwd` and `/etc/group` in its sandboxes. The machine has no account for
+ * the uid of an app, and many programs fail when the system does not know their user.
  */
 async function writeAccounts({ user, paths }: Pick<LocalRelease, 'user' | 'paths'>): Promise<void> {
   if (user === null) return
@@ -172,7 +170,7 @@ const group = ({ gid }: OsUser): string => lines(['root:x:0:', `${userName}:x:${
 
 const lines = (each: readonly string[]): string => `${each.join('\n')}\n`
 
-/** Leaves a file that has the text as it is: what runs has it open. */
+/** Keeps a file that already has the text: running programs have it open. */
 async function replace(path: string, text: string): Promise<void> {
   if ((await readFile(path, 'utf8').catch(() => null)) === text) return
   const fresh = `${path}.${randomUUID()}`
@@ -181,7 +179,7 @@ async function replace(path: string, text: string): Promise<void> {
   await rename(fresh, path)
 }
 
-/** Gives a log to the user who writes it: programs open `/dev/stdout` and `/dev/stderr` anew. */
+/** Gives a log to the user who writes it: programs reopen `/dev/stdout` and `/dev/stderr`. */
 export async function giveOutputToUser(output: FileHandle, user: OsUser | null): Promise<void> {
   if (user !== null) await output.chown(user.uid, user.gid)
 }

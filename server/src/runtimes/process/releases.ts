@@ -21,7 +21,7 @@ export interface ReleasesParts {
   readonly quotas: Pick<Quotas, 'lift' | 'forget'>
 }
 
-/** Keeps releases as folders of the data directory. */
+/** Stores releases as folders in the data directory. */
 export function createReleaseStore({ apps, children, confinement, marks, quotas }: ReleasesParts): ReleaseStore {
   const halt = async (release: ReleaseRef, options: StopOptions = { graceMs: 0 }): Promise<void> => {
     const own = children.of(release.id)
@@ -47,7 +47,7 @@ export function createReleaseStore({ apps, children, confinement, marks, quotas 
     async remove(release) {
       const paths = pathsOf(apps, release)
       const { directory, toolchain, origins } = paths
-      // Nothing runs of a release that was never made, and looking for it among all of the machine's processes is dear.
+      // A release that was never made has no processes, and a search through all processes of the machine is slow.
       if ((await exists(directory)) || (await hasProcesses(release))) await halt(release)
       for (const unit of await confinement.unitsOf(release.id)) await confinement.remove(unit)
       confinement.fence()
@@ -57,7 +57,7 @@ export function createReleaseStore({ apps, children, confinement, marks, quotas 
       await rm(origins, { force: true })
     },
 
-    // The folder is made first and removed last.
+    // The folder is the first part to be made and the last to be removed.
     isMade: (release) => exists(pathsOf(apps, release).directory),
 
     async removeApp(appId) {
@@ -117,7 +117,7 @@ async function processesOfRelease(
   { apps, children, confinement, marks }: Omit<ReleasesParts, 'quotas'>,
   release: ReleaseRef,
 ): Promise<number[]> {
-  // A static site has no processes, and looking for some among all of the machine's is dear.
+  // A static site has no processes, and a search through all processes of the machine is slow.
   if (await hasRecord(pathsOf(apps, release))) return []
   const listed = await listedProcesses(confinement, release.id)
   const leaders = listed.length > 0 ? [] : children.of(release.id)
@@ -127,7 +127,7 @@ async function processesOfRelease(
   return [...listed, ...(await Promise.all(leaders.map((child) => familyOf(child.process.pid)))).flat()]
 }
 
-/** Returns the releases that have processes, each with the names of their instances. */
+/** Returns the releases with processes, each with the names of its instances. */
 async function unitsOfReleases(marks: Pick<ProcessMarks, 'instanceOf'>): Promise<Map<string, Set<string>>> {
   const releases = new Map<string, Set<string>>()
   const names = await groupProcesses((pid) => {

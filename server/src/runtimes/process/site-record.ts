@@ -6,8 +6,8 @@ import type { LocalSite } from './handle.ts'
 import type { ReleasePaths } from './release-folders.ts'
 
 /*
- * A site has no process. A file in its release, which is the server's own, stands for the instance: it holds the id of the
- * instance, outlives the server and the machine's restart, and is removed to end the instance.
+ * A site has no process. A file in its release stands for the instance, and belongs to the server. The file contains
+ * the id of the instance and outlives the server and a restart of the machine. Its removal ends the instance.
  */
 
 const recordOf = ({ directory }: Pick<ReleasePaths, 'directory'>): string => join(directory, 'serving')
@@ -18,19 +18,19 @@ export async function writeRecord(paths: ReleasePaths, id: string): Promise<stri
   return record
 }
 
-/** True while the instance is the one that its release serves, and its folder is there. */
+/** True while the release serves this instance and the folder exists. */
 export async function isServed({ id, record, folder }: LocalSite): Promise<boolean> {
   if ((await readOptional(record).catch(unlessShort(undefined))) !== id) return false
   return (await lstat(folder).catch(unlessShort(null)))?.isDirectory() === true
 }
 
-/** Ends an instance, unless another one has taken its place. */
+/** Ends an instance unless another instance has replaced it. */
 export async function removeRecord({ id, record }: Pick<LocalSite, 'id' | 'record'>): Promise<void> {
   const found = await readFile(record, 'utf8').catch(unlessShort(undefined))
   if (found === id) await rm(record, { force: true })
 }
 
-/** Ends the instance of a release, whichever it is. */
+/** Ends the current instance of a release, if any. */
 export async function removeAnyRecord(paths: Pick<ReleasePaths, 'directory'>): Promise<void> {
   await rm(recordOf(paths), { force: true })
 }

@@ -9,13 +9,14 @@ import type { LocalSite } from './handle.ts'
 import { type LocalRelease, openToApp, type ReleasePaths } from './release-folders.ts'
 import { isServed, removeRecord, writeRecord } from './site-record.ts'
 
-/** Static sites: instances without a process, of which the gateway answers from a folder. */
+/** Static sites: instances without a process. The gateway serves their folder. */
 export interface Sites {
   /**
-   * Begins to serve a release, and returns its instance; `null`, with the reason in the output, when it has no site.
+   * Starts to serve a release and returns the instance. Returns `null` when the release has no site, and writes the
+   * reason to the output.
    */
   start(release: LocalRelease, command: SiteCommand, output: FileHandle): Promise<LocalSite | null>
-  /** Lets the reader into the folder again, should it have been closed. */
+  /** Opens the folder to the reader again, in case it was closed. */
   reopen(release: LocalRelease, site: LocalSite): Promise<void>
   isServed(site: LocalSite): Promise<boolean>
   /** Calls `onEnd` once, soon after the site has ended. Returns a function that ends the watch. */
@@ -24,8 +25,8 @@ export interface Sites {
 }
 
 /**
- * @param reader the user of the gateway, who gets access by its group; `null` where that is the user of the server
- * @param fence called right before something is started or ended; throws when another server does that by now
+ * @param reader the user of the gateway, which gets access by its group; `null` when it is the user of the server
+ * @param fence called right before a site starts or ends; throws when another server has taken over
  */
 export function createSites(reader: OsUser | null, fence: () => void): Sites {
   const reopen: Sites['reopen'] = async (release, { folder }) => {
@@ -60,20 +61,22 @@ export function createSites(reader: OsUser | null, fence: () => void): Sites {
   }
 }
 
-/** The folder that a release serves, by its path without links and as the app knows it, or the reason why it has none. */
+/**
+ * The folder that a release serves (`folder` is its path without links, `name` its path for the app), or the reason why
+ * it has none.
+ */
 export type SiteFolder =
   | { readonly ok: true; readonly folder: string; readonly name: string }
   | { readonly ok: false; readonly message: string }
 
-/** A command that serves a static site. */
 export interface SiteCommand {
-  /** The folders of which it serves one, from the top of the sources. */
+  /** The candidate folders, relative to the top of the sources. The release serves one of them. */
   readonly folders: readonly string[]
-  /** True when a page answers for paths without a file. */
+  /** True when a fallback page answers for paths without a file. */
   readonly fallback: boolean
 }
 
-/** Returns how a command serves a static site; `null` for a command that is run. */
+/** Returns the settings of a static site; `null` for a command that needs a process. */
 export function siteCommand({ argv }: Command): SiteCommand | null {
   const [name, ...args] = argv
   if (name === staticServerName) return withFallback(args, '.')
@@ -88,8 +91,8 @@ function withFallback(args: readonly string[], within: string): SiteCommand {
 }
 
 /**
- * Finds the folder of a static site: the one that the command names, or of several the first that has an index.html,
- * because only a build shows where it puts a site. A link may lead to it, but not out of the release.
+ * Finds the folder of a static site. With several candidates, the first folder with an index.html wins, because only
+ * the build decides where it puts a site. A link may lead to the folder, but not out of the release.
  */
 async function findSiteFolder({ source }: ReleasePaths, folders: readonly string[]): Promise<SiteFolder> {
   const [only] = folders
@@ -107,7 +110,7 @@ async function findSiteFolder({ source }: ReleasePaths, folders: readonly string
   return { ok: true, folder, name: named }
 }
 
-/** A folder outside of the sources is passed over: whether it has an index.html is not for the app to know. */
+/** Skips folders outside of the sources: the app must not learn whether they have an index.html. */
 async function firstWithIndex(source: string, folders: readonly string[]): Promise<string | undefined> {
   for (const name of folders) {
     const folder = await folderWithin(source, name)
@@ -117,14 +120,14 @@ async function firstWithIndex(source: string, folders: readonly string[]): Promi
   return undefined
 }
 
-/** Returns the path of a folder without links; null when there is none within the sources. */
+/** Returns the path of a folder without links; null when the sources contain no such folder. */
 async function folderWithin(source: string, name: string): Promise<string | null> {
   const root = await realpath(source)
   const folder = await realpath(join(source, name)).catch(() => null)
   return folder === root || folder?.startsWith(root + sep) === true ? folder : null
 }
 
-/** Non-blocking, because opening a FIFO would wait for a writer. */
+/** Non-blocking, because the open of a FIFO waits for a writer. */
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** The rights that a group needs to pass a folder. */
@@ -134,22 +137,22 @@ const readFile = 0o040
 const readFolder = 0o050
 
 /**
- * Lets the reader, by its group, pass the folders that lead to a site. Does nothing where the reader is the user of the
+ * Lets the group of the reader pass the folders that lead to a site. Does nothing when the reader is the user of the
  * server, or root, and needs no rights.
  *
- * @param folder of the site, within the sources
+ * @param folder the folder of the site in the sources
  */
 async function openWayTo({ user }: Pick<LocalRelease, 'user'>, folder: string, reader: OsUser | null): Promise<void> {
   if (reader === null || user === null) return
   await give(folder, user, reader, { file: 0, folder: readFolder })
-  // Everybody may pass the folders above the app's own.
+  // Everybody may pass the folders above the folders of the app.
   let each = dirname(folder)
   while (await give(each, user, reader, { file: 0, folder: pass })) each = dirname(each)
 }
 
 /**
- * Lets the reader, by its group, read everything in a site that is not hidden. Only files of the app's own user are
- * changed: another's may have a second name in here.
+ * Lets the group of the reader read all files of a site that are not hidden. Changes only files of the user of the app:
+ * a foreign file may have a second name in the folder.
  */
 async function openSite({ user }: Pick<LocalRelease, 'user'>, folder: string, reader: OsUser | null): Promise<void> {
   if (reader === null || user === null) return
@@ -165,7 +168,7 @@ async function openSite({ user }: Pick<LocalRelease, 'user'>, folder: string, re
   }
 }
 
-/** Gives a file or folder to the reader's group, with rights; returns false when it is none of the owner's. */
+/** Gives a file or folder to the group of the reader, with rights. Returns false when the owner does not match. */
 async function give(
   path: string,
   owner: OsUser,
@@ -187,8 +190,9 @@ async function give(
 }
 
 /**
- * Calls `onEnd` once, soon after a site has ended or its folder is gone. Returns a function that ends the watch. Where the
- * system has no watches left, the gateway still tells of a folder that it cannot read, and the next comparison finds the rest.
+ * Calls `onEnd` once, soon after the site ends or its folder disappears. Returns a function that ends the watch. When
+ * the system has no watches left, the gateway still reports an unreadable folder, and the next comparison finds the
+ * rest.
  */
 function watchSite(site: LocalSite, onEnd: () => void): () => void {
   const watchers: FSWatcher[] = []
@@ -208,10 +212,10 @@ function watchSite(site: LocalSite, onEnd: () => void): () => void {
       watcher.on('error', () => void look())
       watchers.push(watcher)
     } catch {
-      // It may have ended already: the look below tells.
+      // The site may have ended already: the look below finds out.
     }
   }
-  // In a later turn, when the caller has the function that ends the watch.
+  // The look runs in a later turn, when the caller has the function that ends the watch.
   setImmediate(() => void look())
   return end
 }

@@ -24,30 +24,29 @@ import { outOfMemoryScores } from '../limits.ts'
 import { createMemoryWatch } from './confinement/memory-watch.ts'
 
 export interface ToolRunnerOptions {
-  /** Groups for these commands alone. */
+  /** Groups that contain only these commands. */
   readonly cgroups: Cgroups | null
   readonly prlimit: string | null
   readonly sandbox: Sandbox | null
-  /** The user that commands become when the server is root. */
+  /** The user of the commands when the server is root. */
   readonly user: OsUser | null
-  /** Hidden from commands, except for what they are given. */
+  /** Commands see none of it but the files that they get. */
   readonly dataDirectory: string
-  /** The server's own PATH. */
   readonly path: string
-  /** Called right before a command begins; nothing begins when it throws. */
+  /** Called right before a command starts. When it throws, nothing starts. */
   readonly fence: () => void
 }
 
-/** All processes of one command together. */
+/** The limits of one command with all its processes. */
 const limits = { memoryBytes: 768_000_000, cpus: 1, processes: 128 }
 const mostOpenFiles = 1_024
 const mostOutput = 64 * 1024
 
-/** Runs commands of the server's own, such as git, each in a group and a sandbox of its own. */
+/** Runs commands of the server, such as git, each in a separate group and sandbox. */
 export function createToolRunner(options: ToolRunnerOptions): Confined {
   const { cgroups, sandbox, user } = options
   const memory = createMemoryWatch()
-  // A group that an earlier leader could not remove has another name.
+  // Groups that an earlier leader could not remove have other names.
   const own = randomBytes(4).toString('hex')
   let last = 0
   return {
@@ -114,7 +113,7 @@ function spawnTool(
     const [first = argv[0], ...rest] = [...before, ...argv]
     const owner = user === null ? {} : { uid: user.uid, gid: user.gid }
     const child = startProcess(first, rest, { cwd: '/', env: variables, stdio: [...stdio], ...options, ...owner })
-    // It cannot have children yet: the program that sets the limits comes first.
+    // The process has no children yet: the program that sets the limits comes first.
     if (child.pid !== undefined) for (const group of groups) writeFileSync(group, String(child.pid))
     return { child, joined: Promise.resolve() }
   }
@@ -132,7 +131,7 @@ function prlimitArguments({ mostFileBytes }: ConfinedCommand, cgroups: Cgroups |
   const limitsMemory = cgroups?.controllers.has('memory') === true
   return [
     ...['--core=0', `--nofile=${Math.min(mostOpenFiles, hardDescriptorLimit())}`, `--fsize=${mostFileBytes}`],
-    // Git reserves no more than it uses.
+    // Git does not reserve more memory than it uses.
     ...(limitsMemory ? [] : [`--data=${limits.memoryBytes}`]),
   ]
 }
@@ -148,7 +147,7 @@ function watchMemory(
   return memory.watch(name, { leader, memoryBytes: limits.memoryBytes, listed })
 }
 
-/** Collects the output until the command has ended, or ends it when the signal aborts or `onOutput` throws. */
+/** Collects the output until the command ends. Ends the command when the signal aborts or `onOutput` throws. */
 async function collect(
   { child, exited }: Launched,
   { onOutput, input }: ConfinedCommand,
@@ -167,7 +166,7 @@ async function collect(
       refused.abort(error)
     }
   }
-  // It may end before it has read.
+  // The command may end before it has read everything.
   child.stdin?.on('error', () => undefined)
   void input?.then((text) => child.stdin?.end(text))
   child.stdout?.on('data', onOutput === undefined ? keep('stdout') : consume)
@@ -185,23 +184,22 @@ async function collect(
 const closedOf = (stream: Readable | null): Promise<void> =>
   stream === null ? Promise.resolve() : finished(stream).catch(() => undefined)
 
-/** Ends whatever is left of a command: git has helpers (git-remote-https, ssh) that must end with it. */
+/** Ends the rest of a command: git has helpers (git-remote-https, ssh) that must end with it. */
 async function end(cgroups: Cgroups | null, name: string, { leader }: Launched): Promise<void> {
   killGroup(leader.pid)
   await cgroups?.kill(name)
 }
 
-/** A group that an earlier leader has left. */
 export interface LeftGroup {
   readonly groups: Pick<Cgroups, 'remove'>
   readonly name: string
 }
 
 /**
- * Removes groups with their processes. Logs and returns the groups that cannot be removed, such as those with a process that the kernel
- * blocks, or that gets no core.
+ * Removes groups with their processes. Logs and returns groups that cannot be removed, for example when the kernel
+ * blocks a process or gives it no core.
  *
- * @param fence called right before each removal; nothing is removed when it throws
+ * @param fence called right before each removal; when it throws, nothing is removed
  */
 export async function removeLeftGroups(
   left: readonly LeftGroup[],

@@ -5,20 +5,20 @@ import { usersOfProcesses } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import { appDirectory, giveToUser, pathsOf, type ReleasePaths } from './release-folders.ts'
 
-/** Uids for apps, both ends included. */
+/** A range of uids for apps, both ends included. */
 export interface UidRange {
   readonly from: number
   readonly to: number
-  /** Uids within the range that something else has. */
+  /** Uids in the range that another purpose uses. */
   readonly reserved?: readonly number[]
 }
 
 export interface AppUsers {
   /**
-   * Returns the user of an app, which owns its home. An app without one gets a uid of which nothing is left: no app's folder
-   * and no process.
+   * Returns the user of an app, which owns the home folder of the app. A new app gets a uid without any folder of an
+   * app and without a process.
    *
-   * @param app.number grows by one with each app, so that a uid that was given back is used again as late as possible
+   * @param app.number grows by one with each app, so that a uid is reused as late as possible
    * @throws Error when the range has no uid for the app
    */
   of(app: { readonly id: string; readonly number: number }): Promise<OsUser | null>
@@ -33,7 +33,7 @@ export function createAppUsers(apps: string, uids: UidRange | null): AppUsers {
       const paths = pathsOf(apps, { id: '', appId: app.id })
       const owner = (await lstat(paths.home).catch(() => undefined))?.uid
       if (owner !== undefined && isFor(uids, owner)) return userOf(owner)
-      // One after the other, so that two apps never get the same one.
+      // One choice at a time, so that two apps never get the same uid.
       const chosen = last.then(() => choose(apps, uids, app.number, paths))
       last = chosen.catch(() => undefined)
       return chosen
@@ -48,7 +48,7 @@ async function choose(apps: string, uids: UidRange, number: number, paths: Relea
     const user = userOf(uids.from + ((number + step) % size))
     if (!isFor(uids, user.uid) || taken.has(user.uid)) continue
     await ensurePrivateFolder(paths.home, user)
-    // Folders that exist are of an app that ran as a user outside of the range.
+    // Existing folders belong to an app that ran as a user outside of the range.
     for (const folder of [paths.temporary, paths.cache, paths.home]) {
       const owner = (await lstat(folder).catch(() => undefined))?.uid ?? user.uid
       if (owner !== user.uid) await giveToUser(folder, user)
@@ -63,7 +63,7 @@ const userOf = (uid: number): OsUser => ({ uid, gid: uid })
 const isFor = ({ from, to, reserved = [] }: UidRange, uid: number): boolean =>
   uid >= from && uid <= to && !reserved.includes(uid)
 
-/** Returns the owners of all that an app may have, also of what a removal has left behind so far. */
+/** Returns the owners of all files that an app may have, also of leftovers of a removal. */
 async function ownersIn(apps: string): Promise<Set<number>> {
   const owners = new Set<number>()
   for (const id of await foldersIn(apps)) {

@@ -1,49 +1,49 @@
 import type { Program } from '../shell-lines.ts'
 
-/** An app as far as a framework needs to know it. */
+/** The facts about an app that a framework needs. */
 export interface FrameworkApp {
-  /** True for a package among the app's dependencies of either kind. */
+  /** True for a dependency or development dependency of the app. */
   uses(name: string): boolean
-  /** The text of a file at the top of the app's folder, such as a configuration; undefined without one. */
+  /** Returns the text of a file at the top of the app's folder, such as a configuration; undefined when missing. */
   read(name: string): string | undefined
-  /** The programs that the build script runs. */
   readonly builds: readonly Program[]
 }
 
-/** Something that a build may have made, from the app's folder. */
+/** A possible output of a build. Paths start at the app's folder. */
 export type Output =
-  /** A server, which is started by these words when the file is there. */
+  /** A server, which these words start if the file exists. */
   | {
       readonly file: string
       readonly start: readonly [string, ...string[]]
-      /** The part of the file's path, and of the words, in whose place a configuration may put another folder. */
+      /** The part of the path and of the words that a configuration may replace with another folder. */
       readonly folder?: string
-      /** A name in that folder by which the server is told from other programs. */
+      /** A name in that folder that distinguishes the server from other programs. */
       readonly beside?: string
     }
-  /** A site, when the folder, or the one in its place, has an index.html; with `isRouted`, its routes exist in the browser alone. */
+  /**
+   * A site, if the folder or its configured replacement has an index.html. With `isRouted`, its routes exist only in
+   * the browser.
+   */
   | { readonly folder: string; readonly isRouted: boolean; readonly beside?: string }
 
 export interface Framework {
   readonly name: string
-  /** It is used where one of these packages is a dependency. */
+  /** The framework is used if one of these packages is a dependency. */
   readonly packages: readonly string[]
-  /** The words that build with it, where package.json has no script for that. */
+  /** The words of the build command when package.json has no build script. */
   readonly build?: readonly [string, ...string[]]
-  /** Everything that its build may make, the most telling first. */
+  /** All possible outputs of its build, the most specific first. */
   outputs(app: FrameworkApp): readonly Output[]
   /** Variables of its production server behind the gateway. */
   readonly env?: Readonly<Record<string, string>>
-  /** Variables of its build. */
   buildEnv?(app: FrameworkApp): Readonly<Record<string, string>>
-  /** A further sentence for a build that made none of the outputs; undefined if the app already follows the advice. */
+  /** An additional sentence for a build without any of the outputs; undefined if the app already follows the advice. */
   advice?(app: FrameworkApp): string | undefined
 }
 
-/** A server in a file that Node runs. */
 export const nodeServer = (file: string, argument = file): Output => ({ file, start: ['node', argument] })
 
-/** A server in a file that Node runs, in a folder that a configuration may name. */
+/** A server file for Node, in a folder that a configuration may replace. */
 const serverIn = (folder: string, entry: string, beside?: string): Output => ({
   file: `${folder}/${entry}`,
   start: ['node', `${folder}/${entry}`],
@@ -51,19 +51,19 @@ const serverIn = (folder: string, entry: string, beside?: string): Output => ({
   ...(beside === undefined ? {} : { beside }),
 })
 
-/** Says a sentence unless the app has one of the packages that it advises. */
+/** Returns advice unless the app already has one of the recommended packages. */
 const unlessUses =
   (sentence: string, ...packages: readonly string[]) =>
   ({ uses }: FrameworkApp): string | undefined =>
     packages.some(uses) ? undefined : sentence
 
-/** A site of pages, one for each address. */
+/** A site with one page per address. */
 const pages = (folder: string): Output => ({ folder, isRouted: false })
 
-/** A site whose routes exist in the browser alone. */
+/** A site whose routes exist only in the browser. */
 const routed = (folder: string): Output => ({ folder, isRouted: true })
 
-/** Returns the value of an option of a program of the build, such as `--outDir`. */
+/** Returns the value of an option, such as `--outDir`, of a program in the build. */
 function optionOf({ builds }: FrameworkApp, program: string, ...names: readonly string[]): string | undefined {
   for (const { name, args } of builds) {
     if (name !== program) continue
@@ -75,20 +75,20 @@ function optionOf({ builds }: FrameworkApp, program: string, ...names: readonly 
   return undefined
 }
 
-/** Returns the first word after the verb of a program of the build, such as `docs` in `vitepress build docs`. */
+/** Returns the first word after the verb of a program in the build, such as `docs` in `vitepress build docs`. */
 function folderOf({ builds }: FrameworkApp, program: string): string | undefined {
   const found = builds.find(({ name, args }) => name === program && args[0] === 'build')
   const [, folder] = found?.args ?? []
   return folder?.startsWith('-') === true ? undefined : insideOf(folder)
 }
 
-/** Returns a folder below the app's as it is written in a configuration; undefined for any other value. */
+/** Returns a configured folder below the app's folder; undefined for any other value. */
 export function insideOf(path: string | undefined): string | undefined {
   if (path === undefined || !/^(?:\.\/)?[\w@-][\w@.-]*(?:\/[\w@-][\w@.-]*)*\/?$/.test(path)) return undefined
   return path.replace(/^\.\//, '').replace(/\/$/, '')
 }
 
-/** The output of Nitro's preset `node-server`, which several frameworks share. */
+/** The output of Nitro's preset `node-server`. Several frameworks use Nitro. */
 const nitro = [serverIn('.output', 'server/index.mjs', 'nitro.json'), routed('.output/public')]
 
 const svelteConfigs = ['svelte.config.js', 'svelte.config.ts', 'vite.config.js', 'vite.config.ts', 'vite.config.mjs']
@@ -97,13 +97,13 @@ const hasFallback = (app: FrameworkApp) => svelteConfigs.some((name) => /\bfallb
 const reactRouterConfigs = ['react-router.config.ts', 'react-router.config.js']
 const isForBrowser = (config = '') => /\bssr\s*:\s*false\b/.test(config)
 
-/** Frameworks that can answer requests on a server. They come before the tools that they build with. */
+/** Frameworks with a server. They precede the build tools that they use. */
 export const serverFrameworks: readonly Framework[] = [
   {
     name: 'Next.js',
     packages: ['next'],
     build: ['next', 'build'],
-    // A site that was exported is told from the pages of a server by its folder of scripts.
+    // The folder of scripts distinguishes an exported site from the pages of a server.
     outputs: () => [
       { ...pages('out'), beside: '_next' },
       { file: '.next/BUILD_ID', start: ['next', 'start'], folder: '.next' },
@@ -124,9 +124,9 @@ export const serverFrameworks: readonly Framework[] = [
       hasFallback(app) ? routed('build') : pages('build'),
       nodeServer('.output/server/index.mjs'),
     ],
-    // Otherwise it takes every request for one by HTTPS, and refuses forms that were sent by HTTP as another site's.
+    // Otherwise the server assumes HTTPS for every request, and refuses forms sent by HTTP as cross-site.
     env: { PROTOCOL_HEADER: 'x-forwarded-proto', HOST_HEADER: 'x-forwarded-host', ADDRESS_HEADER: 'x-forwarded-for' },
-    // adapter-auto chooses by the host's variables; this one stands for adapter-node, which it installs.
+    // adapter-auto chooses by variables of the host; this variable makes it install and use adapter-node.
     buildEnv: (app): Readonly<Record<string, string>> =>
       app.uses('@sveltejs/adapter-auto') && !app.uses('@sveltejs/adapter-node') ? { GCP_BUILDPACKS: '1' } : {},
     advice: unlessUses(
@@ -149,7 +149,7 @@ export const serverFrameworks: readonly Framework[] = [
     name: 'React Router',
     packages: ['@react-router/dev'],
     build: ['react-router', 'build'],
-    // Without a server at run time the build still makes the one that renders the first page.
+    // Even without a server at run time, the build creates the server that renders the first page.
     outputs: (app) => {
       const isServed =
         app.uses('@react-router/serve') && !reactRouterConfigs.some((name) => isForBrowser(app.read(name)))
@@ -260,13 +260,13 @@ export const serverFrameworks: readonly Framework[] = [
   },
 ]
 
-/** Returns the output folders of the projects in angular.json: those that it names, and `dist/<name>` as by default. */
+/** Returns the output folders of the projects in angular.json: the named folders, and the default `dist/<name>`. */
 function angularFolders(app: FrameworkApp): readonly string[] {
   const text = app.read('angular.json') ?? ''
   const named = [
     ...text.matchAll(/"outputPath"\s*:\s*(?:\{[^{}]*?"base"\s*:\s*)?"(?:\.\/)?([\w@.-]+(?:\/[\w@.-]+)*)\/?"/g),
   ]
-  // The first key of "projects"; others are libraries and tests of the first.
+  // The first key of "projects"; other projects are its libraries and tests.
   const projects = [
     ...text.matchAll(/"([\w@./-]+)"\s*:\s*\{\s*"(?:projectType|\$schema|root|schematics|prefix|i18n)"/g),
   ]
@@ -274,7 +274,6 @@ function angularFolders(app: FrameworkApp): readonly string[] {
   return [...new Set(folders)].filter((folder) => !folder.split('/').includes('..')).slice(0, 10)
 }
 
-/** Packages whose routes exist in the browser alone. */
 const routers = [
   'react-router',
   'react-router-dom',
@@ -291,7 +290,7 @@ const routers = [
 const webpackConfigs = ['webpack.config.js', 'webpack.config.cjs', 'webpack.config.mjs', 'webpack.config.ts']
 const viteConfigs = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts']
 
-/** Returns a folder that one of the configurations names after `outDir:` and the like. */
+/** Returns the folder after a key such as `outDir:` in one of the configurations. */
 function configured(app: FrameworkApp, files: readonly string[], key: RegExp): string | undefined {
   for (const name of files) {
     const [, folder] = new RegExp(`${key.source}\\s*:\\s*["'\`]([^"'\`]+)["'\`]`).exec(app.read(name) ?? '') ?? []
@@ -304,7 +303,7 @@ function configured(app: FrameworkApp, files: readonly string[], key: RegExp): s
 const known = (...folders: readonly (string | undefined)[]): string[] =>
   folders.flatMap((folder) => (folder === undefined ? [] : [folder]))
 
-/** Generators of sites and single-page apps, and the bundlers that people use by themselves. */
+/** Generators of sites and single-page apps, and bundlers that people use without a framework. */
 const siteFrameworks: readonly Framework[] = [
   { name: 'Gatsby', packages: ['gatsby'], build: ['gatsby', 'build'], outputs: () => [pages('public')] },
   {
@@ -383,7 +382,7 @@ const siteFrameworks: readonly Framework[] = [
     name: 'Vite',
     packages: ['vite', 'rolldown-vite', 'vite-plus'],
     build: ['vite', 'build'],
-    // Its own preview answers with index.html, too, where a path has no file.
+    // Its preview server also answers with index.html for a path without a file.
     outputs: (app) =>
       known(optionOf(app, 'vite', '--outDir'), configured(app, viteConfigs, /\boutDir/), 'dist', 'build').map(routed),
   },
@@ -410,12 +409,11 @@ const siteFrameworks: readonly Framework[] = [
   },
 ]
 
-/** All frameworks in the order in which they are looked for. */
+/** All frameworks in the order of detection. */
 export const frameworks: readonly Framework[] = [...serverFrameworks, ...siteFrameworks]
 
-/** Returns the framework of an app; undefined where it has none that is known. */
+/** Returns the framework of an app; undefined for no known framework. */
 export const frameworkOf = (app: FrameworkApp): Framework | undefined =>
   frameworks.find(({ packages }) => packages.some((name) => app.uses(name)))
 
-/** True for a framework that makes nothing but files for browsers. */
 export const isForBrowsers = (framework: Framework): boolean => siteFrameworks.includes(framework)

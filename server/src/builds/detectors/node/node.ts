@@ -17,14 +17,14 @@ import {
 } from './start.ts'
 import { askedNode, type VersionSource, versionFiles } from './versions.ts'
 
-/** The files of which the members of a workspace are known. */
+/** The files that show the members of a workspace. */
 const memberFiles = ['*/package.json', '*/*/package.json'] as const
 
 const mostMembers = 50
 
 /**
- * Returns the commands that build the other members of a workspace that the app uses, in their order. npm and Yarn do not know
- * it themselves.
+ * Returns the commands that build the workspace members that the app uses, in dependency order. npm and Yarn do not
+ * know this order.
  *
  * @param repository all files
  */
@@ -53,7 +53,7 @@ function planMembers(repository: SourceTree, { package: app, installing }: NodeA
   }))
 }
 
-/** Returns the members of the workspace at the top by their names, as far as they lie in folders or in folders of those. */
+/** Returns the members of the top-level workspace by package name, at most two folders deep. */
 function readMembers(repository: SourceTree): ReadonlyMap<string, PackageJson> {
   const patterns = workspacesOf(repository.read('package.json') ?? '')
   const members = new Map<string, PackageJson>()
@@ -69,7 +69,7 @@ function readMembers(repository: SourceTree): ReadonlyMap<string, PackageJson> {
   return members
 }
 
-/** Returns the folders that the field `workspaces` names, each a name or a pattern. */
+/** Returns the folder names and patterns in the field `workspaces`. */
 function workspacesOf(text: string): readonly string[] {
   const read = readJson('package.json', text)
   const field: unknown = read.ok && isFields(read.value) ? read.value['workspaces'] : undefined
@@ -77,7 +77,7 @@ function workspacesOf(text: string): readonly string[] {
   return Array.isArray(list) ? list.filter((each): each is string => typeof each === 'string' && each.length < 200) : []
 }
 
-/** True when a pattern such as `apps/*` means this folder. */
+/** True when a pattern such as `apps/*` matches this folder. */
 function isAt(pattern: string, folder: string): boolean {
   const parts = pattern.replace(/^\.\//, '').replace(/\/$/, '').split('/')
   const names = folder.split('/')
@@ -85,7 +85,7 @@ function isAt(pattern: string, folder: string): boolean {
   return parts.length === names.length && parts.every((part, at) => isNamed(part, names[at] ?? ''))
 }
 
-/** Compares a name with one part of a pattern, in which one `*` stands for any characters. */
+/** Compares a name with one part of a pattern, in which one `*` matches any characters. */
 function isNamed(part: string, name: string): boolean {
   const [before = '', after, ...more] = part.split('*')
   if (after === undefined) return part === name
@@ -94,7 +94,7 @@ function isNamed(part: string, name: string): boolean {
   )
 }
 
-/** Configurations of frameworks, which say where a build puts its output. */
+/** Framework configurations, which define the output folder of a build. */
 const configurations = [
   'angular.json',
   'svelte.config.js',
@@ -116,7 +116,6 @@ const configurations = [
   'eleventy.config.cjs',
 ] as const
 
-/** An app with a package.json. */
 export const node: Detector = {
   name: 'node',
   recognises: 'a package.json with a "start" or "build" script, a "main" file or a server.js',
@@ -127,7 +126,7 @@ export const node: Detector = {
     ...memberFiles,
   ],
   tools: [],
-  // The package managers of the toolchain find the cache by themselves.
+  // The package managers of the toolchain find the cache themselves.
   caches: {},
   makesSites: true,
   detect(source) {
@@ -143,7 +142,7 @@ export const node: Detector = {
     const own = planBuildScript(source, app)
     const builds = app.package.scripts.has('build') ? [own] : chosen.build === undefined ? [] : [chosen.build]
     const start = (chosen.outputs === undefined ? planBunStart(source.app, app) : null) ?? chosen.start
-    // Turborepo builds what an app uses by itself.
+    // Turborepo itself builds the dependencies of an app.
     const isPlain = !own.argv.includes('turbo') && (builds.length > 0 || start !== null)
     const members = isPlain ? planMembers(source.repository, app) : []
     return {
@@ -165,7 +164,7 @@ export const node: Detector = {
   },
 }
 
-/** A build that watches never ends, and nothing would go live. */
+/** Refuses a build that watches files: it never ends, and the app would never go live. */
 function refuseBuild({ package: { scripts } }: NodeApp): ReturnType<typeof failed> | null {
   const found = findDevelopmentServer(programsOf(scripts.get('build') ?? '', scripts))
   if (found === undefined || found.instead !== null) return null
@@ -186,10 +185,10 @@ function readNodeApp({ repository, app, settings }: DetectorSource): Result<Node
   return { ok: true, value: { package: parsed.value, top: installing.folder === '.' ? top : undefined, installing } }
 }
 
-/** Cypress tests in browsers, and its package downloads a program of 200 MB for that, which no build and no app needs. */
+/** The Cypress package would download a program of 200 MB for browser tests, which no build or app needs. */
 const withoutTestPrograms = { CYPRESS_INSTALL_BINARY: '0' }
 
-/** Returns the command that installs, in the folder of the lock file; nothing when there is nothing to install. */
+/** Returns the installation command in the folder of the lock file; empty when there is nothing to install. */
 function planInstall(
   { package: app, top, installing }: NodeApp,
   start: Command | null,
@@ -206,9 +205,9 @@ function planInstall(
 }
 
 /**
- * Returns the versions that the repository asks for, of Node and of the package manager, and other runtimes that it calls.
+ * Returns the requested versions of Node and of the package manager, and other runtimes that the repository calls.
  *
- * @param start the command that starts the app, which may be of no script's
+ * @param start the command that starts the app, which may not be a script
  */
 function askedTools(
   { repository, app, settings }: DetectorSource,
@@ -231,8 +230,8 @@ function askedTools(
 }
 
 /**
- * Returns the command that runs the `build` script. A member of a workspace may use what other members build, so that theirs
- * run before it where the tool of the workspace knows their order: Turborepo, or pnpm.
+ * Returns the command that runs the `build` script. A workspace member may need the output of other members, so their
+ * builds run first if the workspace tool knows the order: Turborepo or pnpm.
  */
 function planBuildScript(
   { repository, settings }: Pick<DetectorSource, 'repository' | 'settings'>,
@@ -251,10 +250,10 @@ function planBuildScript(
   return { argv: [manager.name, 'run', 'build'], env: manager.env }
 }
 
-/** The files that `bun init` and its templates start from. */
+/** The start files of `bun init` and its templates. */
 const mains = ['index.ts', 'index.tsx', 'index.js', 'server.ts']
 
-/** Returns the start of an app of Bun's without a "start" script: Bun runs TypeScript, and `module`. Null for other apps. */
+/** Returns the start of a Bun app without a "start" script: Bun runs TypeScript and `module`. Null for other apps. */
 function planBunStart(app: SourceTree, { package: manifest, installing }: NodeApp): Command | null {
   if (installing.manager.name !== 'bun' || manifest.scripts.has('start')) return null
   const named = [manifest.module, manifest.main].find((file) => file !== undefined && mayExist(app, file))
@@ -262,7 +261,7 @@ function planBunStart(app: SourceTree, { package: manifest, installing }: NodeAp
   return file === undefined ? null : { argv: ['bun', 'run', file] }
 }
 
-/** Only the names at the top of the tree are known. */
+/** True unless the first part of the path is certainly missing: only the names at the top of the tree are known. */
 function mayExist(app: SourceTree, path: string): boolean {
   const [top = ''] = path.replace(/^\.\//, '').split('/')
   return !['', '.', '..'].includes(top) && !top.startsWith('-') && !path.includes('\0') && app.has(top)

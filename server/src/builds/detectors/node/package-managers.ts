@@ -9,26 +9,27 @@ import { fromFile, fromManifests, fromToolVersions, rangeOf, type VersionSource 
 export interface PackageManager {
   readonly name: 'npm' | 'pnpm' | 'yarn' | 'bun'
   readonly env: Readonly<Record<string, string>>
-  /** Of its installation; variables of the operator and of the app come before them. */
+  /** Variables for the installation. Variables of the operator and of the app take precedence. */
   readonly settings?: Command['settings']
-  /** True when plain `node` finds the packages that it installed. */
+  /** True when plain `node` finds the installed packages. */
   readonly plainNode: boolean
-  /** @param options.locked true when there is a lock file, which is followed exactly */
+  /** @param options.locked true when a lock file fixes the versions */
   install(options: { readonly locked: boolean; readonly dev: boolean }): Command['argv']
 }
 
-/** npm without audit, funding and update notices, each of which would ask the registry. */
+/** npm without audit, funding and update notices, which would each send requests to the registry. */
 const npm: PackageManager = {
   name: 'npm',
   env: { npm_config_audit: 'false', npm_config_fund: 'false', npm_config_update_notifier: 'false' },
-  // npm says nothing while it tries again. By default it waits for a registry that does not answer for 17 minutes, longer than a build.
+  // npm retries silently. By default it waits 17 minutes for a registry that does not answer, longer than a build may
+  // take.
   settings: { npm_config_fetch_timeout: '60000', npm_config_fetch_retry_maxtimeout: '10000' },
   plainNode: true,
-  // NODE_ENV=production leaves development dependencies out, but a build script usually needs them.
+  // NODE_ENV=production would skip development dependencies, but a build script usually needs them.
   install: ({ locked, dev }) => ['npm', locked ? 'ci' : 'install', dev ? '--include=dev' : '--omit=dev'],
 }
 
-/** pnpm by default downloads, or insists on, the version in `packageManager`; versions 9 to 11 write the same lock file. */
+/** By default pnpm downloads or requires the version in `packageManager`. Versions 9 to 11 write the same lock file. */
 const pnpm: PackageManager = {
   name: 'pnpm',
   env: {
@@ -43,7 +44,7 @@ const pnpm: PackageManager = {
   install: ({ locked, dev }) => ['pnpm', 'install', ...(locked ? ['--frozen-lockfile'] : []), `--prod=${!dev}`],
 }
 
-/** Yarn 1. It refuses a `packageManager` of another version, which apps name for Corepack. */
+/** Yarn 1. It would refuse the `packageManager` of apps that name another version for Corepack. */
 const classicYarn: PackageManager = {
   name: 'yarn',
   env: { SKIP_YARN_COREPACK_CHECK: '1' },
@@ -57,11 +58,11 @@ const classicYarn: PackageManager = {
   ],
 }
 
-/** The first version of the lock file that Yarn 4 does not rewrite. */
+/** The first lock file version that Yarn 4 does not rewrite. */
 const FIRST_OF_YARN_4 = 8
 
 /**
- * Yarn 2 and later, by the `yarn` of the toolchain that `FAIRLEAD_YARN` chooses.
+ * Yarn 2 and later, run by the `yarn` of the toolchain, which `FAIRLEAD_YARN` selects.
  *
  * @param lockVersion of the lock file, if there is one
  */
@@ -71,19 +72,20 @@ function modernYarn(lockVersion?: number): PackageManager {
     name: 'yarn',
     env: {
       FAIRLEAD_YARN: 'modern',
-      // A release keeps its packages when the cache is deleted; the cache still saves the download.
+      // Packages are stored in the release, so that they survive the deletion of the cache. The cache still saves
+      // downloads.
       YARN_ENABLE_GLOBAL_CACHE: 'false',
       YARN_ENABLE_TELEMETRY: 'false',
-      // A lock file of an earlier 4.x would otherwise count as one that has to change.
+      // Otherwise Yarn would want to change a lock file of an earlier 4.x.
       ...(lasts ? { YARN_LOCKFILE_VERSION_OVERRIDE: String(lockVersion) } : {}),
     },
-    // By default it installs no node_modules, and its own loader is needed.
+    // By default it creates no node_modules, so Node needs the Yarn loader.
     plainNode: false,
     install: ({ locked }) => ['yarn', 'install', lasts && locked ? '--immutable' : '--no-immutable'],
   }
 }
 
-/** Bun, which runs scripts as well; its packages lie where Node finds them. */
+/** Bun, which also runs scripts. Node finds its packages. */
 const bun: PackageManager = {
   name: 'bun',
   env: {},
@@ -98,15 +100,15 @@ const bun: PackageManager = {
 
 export interface Installing {
   readonly manager: PackageManager
-  /** The folder of the lock file: the app's own, or the top of the repository for a member of a workspace. */
+  /** The folder of the lock file: the app's folder, or the top of the repository for a workspace member. */
   readonly folder: string
   readonly locked: boolean
 }
 
 /**
- * Chooses the package manager of an app: the one of its lock file, and of several the one that `packageManager` names;
- * without any the named one, or Bun for an app with the types of Bun's API, which `bun init` adds, or npm. A member of a
- * workspace has its lock file at the top of the repository.
+ * Chooses the package manager of an app by its lock file; with several lock files, by `packageManager`. Without a lock
+ * file: the manager in `packageManager`, else Bun for an app with Bun's types, which `bun init` adds, else npm. A
+ * workspace member has its lock file at the top of the repository.
  */
 export function chooseManager(
   files: SourceTree,
@@ -132,7 +134,7 @@ function locksIn(files: SourceTree, folder: string, named: NamedRange | undefine
     const text = files.read(path('yarn.lock')) ?? ''
     const [, version] = /^__metadata:\s+version: (\d{1,4})$/m.exec(text) ?? []
     if (version !== undefined) locks.push(modernYarn(Number(version)))
-    // A later Yarn takes over the lock file of Yarn 1.
+    // Later versions of Yarn convert the lock file of Yarn 1.
     else locks.push(named?.name === 'yarn' ? managerNamed(named) : classicYarn)
   }
   if (files.has(path('bun.lock')) || files.has(path('bun.lockb'))) locks.push(bun)
@@ -146,7 +148,7 @@ function managerNamed({ name, version }: NamedRange): PackageManager {
   return npm
 }
 
-/** The pnpm that wrote a lock file, by the version of the lock file; the server's own writes the others. */
+/** The pnpm versions for lock file versions. The server's pnpm handles all other lock files. */
 const pnpmOfLock: readonly (readonly [RegExp, string])[] = [
   [/^6\./, '8'],
   [/^5\.4/, '7'],
@@ -155,8 +157,9 @@ const pnpmOfLock: readonly (readonly [RegExp, string])[] = [
 ]
 
 /**
- * Returns the version of the package manager that the repository asks for: in `packageManager`, `volta`, .tool-versions,
- * `devEngines`, in `engines` where the manager insists on it, or by its lock file. None for the server's own.
+ * Returns the version of the package manager that the repository requests: in `packageManager`, `volta`,
+ * .tool-versions, `devEngines`, in `engines` if the manager enforces it, or by its lock file. None for the server's
+ * version.
  *
  * @param repository all files, for the lock file
  */
@@ -181,7 +184,7 @@ export function askedManager(
     ...fromManifests(sources, '"devEngines.packageManager"', ({ devEngines: { packageManager } }) =>
       packageManager?.name === name ? packageManager.version : undefined,
     ),
-    // npm only warns about its own.
+    // npm only warns about `engines.npm`.
     ...(name === 'npm' ? [] : fromManifests(sources, `"engines.${name}"`, ({ engines }) => engines.get(name))),
   ]
   for (const { value, from } of asked) {
@@ -198,7 +201,7 @@ function pnpmByLock(files: SourceTree, folder: string): ToolRequest | null {
   return range === undefined ? null : { tool: 'pnpm', range, from: 'pnpm-lock.yaml' }
 }
 
-/** Returns the request for Bun or Deno: the version that the repository names, or any. */
+/** Returns the request for Bun or Deno, with the version that the repository names, or any version. */
 export function askedRuntime(
   sources: readonly VersionSource[],
   tool: Extract<ToolName, 'bun' | 'deno'>,
@@ -219,13 +222,13 @@ export function askedRuntime(
   return { tool, range: '*', from: because }
 }
 
-/** The scripts that run in a deployment by themselves. */
+/** The scripts that a deployment runs automatically. */
 const runByItself = ['start', 'build', 'install', 'prepare', 'prestart', 'poststart', 'prebuild', 'postbuild'] as const
 const installHooks = ['preinstall', 'postinstall'] as const
 
 /**
- * Returns the runtimes besides Node that a deployment's commands call: `bun …`, `bunx …` and `deno …` in scripts that run, in
- * scripts that those run, and in commands of the owner.
+ * Returns the runtimes besides Node that commands of a deployment call: `bun …`, `bunx …` and `deno …` in automatic
+ * scripts, in scripts that these scripts call, and in commands of the owner.
  */
 export function calledRuntimes(
   scripts: ReadonlyMap<string, string>,

@@ -19,21 +19,20 @@ import {
 } from './frameworks.ts'
 import type { Installing } from './package-managers.ts'
 
-/** How an app with a package.json is started, and what its build needs for that. */
+/** How an app with a package.json starts, and what its build needs for that. */
 export interface NodeStart {
   readonly start: Command | null
-  /** Starts of which the first whose files the build has made takes the place of `start`. */
+  /** Alternatives to `start`. The first alternative whose files exist after the build replaces `start`. */
   readonly outputs?: readonly StartOutput[]
-  /** Builds where package.json has no script for it. */
+  /** The build command when package.json has no build script. */
   readonly build?: Command
-  /** Variables of the build. */
   readonly buildEnv?: Readonly<Record<string, string>>
   readonly notes?: readonly string[]
-  /** Set where the one way to start is for development. */
+  /** Set when the only way to start is for development. */
   readonly refused?: PlanFailure
 }
 
-/** An app and what decides how it starts. */
+/** An app and the facts that decide how it starts. */
 interface Choice {
   readonly tree: SourceTree
   readonly node: NodeApp
@@ -44,8 +43,8 @@ interface Choice {
 }
 
 /**
- * Decides how the app starts. A `start` script that is for production is used as it is. One that is a development server is
- * not: in its place come the owner's script for production, the program that a watcher starts, and the output of the build.
+ * Decides how the app starts. A `start` script for production stays as it is. For a development server, the order of
+ * replacements is: the owner's script for production, the program that a watcher starts, the output of the build.
  *
  * @param builds true when fairlead.json has a build
  */
@@ -74,8 +73,8 @@ export function chooseStart(tree: SourceTree, node: NodeApp, builds: boolean): N
 }
 
 /**
- * Returns the sites that the build may export where the script starts the framework's own server, as templates do: `next start` refuses
- * a site that was exported.
+ * Returns the sites that the build may export when the script starts the server of the framework, as in templates:
+ * `next start` refuses an exported site.
  */
 function exportsOf(choice: Choice, framework: Framework, script: string): StartOutput[] {
   const [only, ...more] = programsOf(script, choice.node.package.scripts)
@@ -106,7 +105,7 @@ function withoutScript(choice: Choice): NodeStart {
       fallbacks,
     )
   }
-  // A build script may be what makes the file.
+  // The build script may create the file.
   if (main !== undefined && builds) return { start: planFile(node, main) }
   const line = builds ? undefined : developers(choice)
   if (line === undefined) return { start: null }
@@ -114,7 +113,7 @@ function withoutScript(choice: Choice): NodeStart {
   return { start, notes: [`${why} ${quote(line)} runs instead. ${override}`, ...notes] }
 }
 
-/** Returns the line for production of the script by which developers start the app, where that is certain. */
+/** Returns the production form of the developers' start script, if it is certain. */
 function developers(choice: Choice): string | undefined {
   const { scripts } = choice.node.package
   for (const name of ['serve', 'server', 'dev', 'start:dev', 'develop', 'watch']) {
@@ -129,7 +128,7 @@ function developers(choice: Choice): string | undefined {
   return undefined
 }
 
-/** Returns a start for production in place of a `start` script that is for development. */
+/** Returns a start for production that replaces a `start` script for development. */
 function insteadOf(choice: Choice, development: DevelopmentServer): NodeStart {
   const { tree, node, framework, builds } = choice
   const why = `The "start" script runs ${quote(development.tool)}, which is for development and not for the public.`
@@ -192,7 +191,7 @@ interface Line {
   readonly notes: readonly string[]
 }
 
-/** Runs a line as the "start" script would, without files of variables that are not there. */
+/** Runs a line as the "start" script would, without missing env files. */
 function planLine({ tree, node }: Choice, given: string): Line {
   const without = withoutEnvFile(given, node.package.scripts, tree)
   const line = without?.line ?? given
@@ -206,18 +205,18 @@ function planLine({ tree, node }: Choice, given: string): Line {
 const missesEnvFile = ({ line, files }: WithoutEnvFile): string =>
   `The repository does not have ${files.map(quote).join(', ')}, which --env-file names, so that ${quote(line)} runs: the app's variables come from Fairlead.`
 
-/** Returns the site that the "start" script serves beside what is for development, such as `serve -s public & rollup -w`. */
+/** Returns the site that a "start" script serves next to a development tool, as in `serve -s public & rollup -w`. */
 function servedBeside(scripts: NodeApp['package']['scripts']): Site | undefined {
   const programs = programsOf(scripts.get('start') ?? '', scripts)
   const server = programs.find(({ name }) => ['serve', 'sirv', 'http-server'].includes(name))
-  // A number is the port.
+  // A number is a port, not a folder.
   const folder = insideOf(server?.args.find((arg) => !/^(?:-|\d+$)/.test(arg)))
   if (server === undefined || folder === undefined) return undefined
   const isRouted = server.name !== 'http-server' && server.args.some((arg) => arg === '-s' || arg === '--single')
   return { folder, isRouted }
 }
 
-/** Servers of files that reload the browser: the folder that they serve can be served as it is. */
+/** Returns the folder of a file server that reloads the browser. Our static server can serve this folder. */
 function servedFolder({ program: { name, args } }: DevelopmentServer, tree: SourceTree): string | undefined {
   if (!['live-server', 'lite-server', 'browser-sync'].includes(name)) return undefined
   const named = name === 'live-server' ? args.find((arg) => !arg.startsWith('-')) : undefined
@@ -226,7 +225,7 @@ function servedFolder({ program: { name, args } }: DevelopmentServer, tree: Sour
   return tree.has('index.html') ? '.' : ['public', 'dist'].find((each) => tree.has(`${each}/index.html`))
 }
 
-/** Starts from what the build makes, which is known only when it is there. */
+/** Starts from the output of the build, which is known only after the build. */
 function fromBuild(choice: Choice, framework: Framework, why: string, more: readonly Output[]): NodeStart {
   const { node, app, builds } = choice
   const outputs = [...framework.outputs(app), ...more].map((output) => planOutput(choice, framework, output))
@@ -255,7 +254,7 @@ function planOutput({ node, app }: Choice, { env, advice }: Framework, output: O
     ...(sentence === undefined ? {} : { advice: sentence }),
   }
   if (!('file' in output)) {
-    // A site for the browser's router may have nothing but the page for all paths.
+    // A site with browser routing may have only the fallback page for all paths.
     const names = output.isRouted ? ['index.html', '200.html'] : ['index.html']
     return { paths: names.map((name) => `${output.folder}/${name}`), start: planSite(output), ...more }
   }
@@ -283,33 +282,31 @@ const withEnv = (command: Command, env: Command['env']): Command =>
 
 export interface NodeApp {
   readonly package: PackageJson
-  /** The package.json at the top of the repository, where packages are installed there. */
+  /** The package.json at the top of the repository, if packages are installed there. */
   readonly top: PackageJson | undefined
   readonly installing: Installing
 }
 
-/** Returns the command that runs a file. */
 function planFile({ installing: { manager } }: NodeApp, file: string, args: readonly string[] = []): Command {
   const words = ['node', file, ...args] as const
   return manager.plainNode ? { argv: words } : { argv: [manager.name, ...words], env: manager.env }
 }
 
-/** Returns the command that runs a program of a package. */
 export function planProgram({ installing: { manager } }: NodeApp, words: readonly [string, ...string[]]): Command {
   return manager.plainNode ? { argv: words } : { argv: [manager.name, ...words], env: manager.env }
 }
 
-/** Returns the file that the app starts with by convention; undefined when the tree has none, as far as it is known. */
+/** Returns the conventional start file of the app; undefined when the known part of the tree has none. */
 function findMain(app: SourceTree, node: PackageJson): string | undefined {
   const main = mainOf(node)
-  // Node completes "lib" and "lib/app" by itself, and only the names at the top of the tree are known.
+  // Node completes "lib" and "lib/app", and we know only the names at the top of the tree.
   const [top = ''] = main?.split('/') ?? []
   const exists = [top, `${top}.js`, `${top}.mjs`, `${top}.cjs`].some((name) => app.has(name))
   if (main !== undefined && exists) return main
   return app.has('server.js') ? 'server.js' : undefined
 }
 
-/** Returns `main` as a path inside the tree that Node does not take for an option. */
+/** Returns `main` as a path inside the tree that Node cannot mistake for an option. */
 function mainOf({ main }: PackageJson): string | undefined {
   if (main === undefined) return undefined
   const path = posix.normalize(main)
@@ -319,9 +316,9 @@ function mainOf({ main }: PackageJson): string | undefined {
 }
 
 /**
- * `npm start` costs a quarter of a second and a second process, so a script that npm would only hand to `node` runs
- * directly. A script goes through npm when npm would do more: other scripts around it, settings that reach scripts as
- * variables, a Node of the app's own among its dependencies, npm settings that change how scripts run.
+ * `npm start` costs a quarter of a second and a second process, so a script that only calls `node` runs directly. A
+ * script goes through npm when npm would do more: run other scripts around it, pass settings to scripts as variables,
+ * use a Node from the dependencies of the app, or apply npm settings that change how scripts run.
  *
  * @param name of the script
  */
@@ -340,7 +337,7 @@ function planScript(app: SourceTree, { package: node, installing }: NodeApp, nam
   const [, ...words] = script.trim().split(/[ \t]+/)
   return {
     argv: ['node', ...words],
-    // The variables of npm that apps read most.
+    // The npm variables that apps read most often.
     env: {
       npm_lifecycle_event: name,
       ...(node.name === undefined ? {} : { npm_package_name: node.name }),
@@ -349,7 +346,7 @@ function planScript(app: SourceTree, { package: node, installing }: NodeApp, nam
   }
 }
 
-/** True when settings change how scripts run. pnpm has such settings in its own file, too. */
+/** True when settings change how scripts run. pnpm also has such settings in a separate file. */
 function settingsChangeScripts(app: SourceTree): boolean {
   return ['.npmrc', 'pnpm-workspace.yaml'].some((name) => {
     if (!app.has(name)) return false
@@ -358,7 +355,7 @@ function settingsChangeScripts(app: SourceTree): boolean {
   })
 }
 
-/** Programs whose packages have other names. */
+/** The packages of programs whose package has another name. */
 const packageOf: Readonly<Record<string, string>> = {
   tsc: 'typescript',
   ng: '@angular/cli',
@@ -377,7 +374,7 @@ function bringsProgram(name: string, uses: (name: string) => boolean): boolean {
   return uses(name) || (Object.hasOwn(packageOf, name) && uses(packageOf[name] ?? ''))
 }
 
-/** True when the start uses a package that is listed for development alone, as `ts-node` and `tsc` often are. */
+/** True when the start uses a development dependency, as often with `ts-node` and `tsc`. */
 export function needsDevelopmentPackages(app: PackageJson, start: Command | null): boolean {
   const words = start?.argv ?? []
   return usesDevelopmentPackages(app, words[0] === '/bin/sh' ? (words[2] ?? '') : words.join(' '))
@@ -389,7 +386,7 @@ function usesDevelopmentPackages({ scripts, dependencies, devDependencies }: Pac
     .some((name) => devDependencies.has(name) && !dependencies.has(name))
 }
 
-/** The scripts that package managers run when they install, without being asked. */
+/** The lifecycle scripts that package managers run during an installation. */
 const lifecycle = [
   'preinstall',
   'install',
@@ -400,11 +397,11 @@ const lifecycle = [
   'postprepare',
 ] as const
 
-/** True when a script that an installation runs uses a package that is listed for development alone, such as `husky`. */
+/** True when a lifecycle script of the installation uses a development dependency, such as `husky`. */
 export const installsWithDevelopmentPackages = (app: PackageJson): boolean =>
   lifecycle.some((name) => usesDevelopmentPackages(app, app.scripts.get(name) ?? ''))
 
-/** Returns the packages that a program may belong to or loads, such as `tsx` in `node --import tsx`. */
+/** Returns the packages that may provide a program, or that it loads, such as `tsx` in `node --import tsx`. */
 function packagesOf({ name, args }: Program): readonly string[] {
   const own = Object.hasOwn(packageOf, name) ? packageOf[name] : undefined
   const loaded = args.map(
@@ -413,17 +410,18 @@ function packagesOf({ name, args }: Program): readonly string[] {
   return [name, own, ...loaded].filter((each) => each !== undefined)
 }
 
-/** A line without the files of variables that are not there. */
+/** A line without missing env files. */
 interface WithoutEnvFile {
   readonly line: string
   readonly files: readonly string[]
 }
 
 /**
- * Returns a script's line without `--env-file`s that the repository does not have; null where there are none. Node ends at
- * such an option, and the file holds secrets that belong in no repository: the app's variables take its place.
+ * Returns the line of a script without `--env-file` options whose file is not in the repository; null when it has none.
+ * Node fails at such an option. The file would hold secrets, which do not belong in a repository: the variables of the
+ * app replace it.
  *
- * @param scripts of package.json; one that names the file may be what makes it
+ * @param scripts of package.json; a script that names the file may create it
  */
 function withoutEnvFile(line: string, scripts: ReadonlyMap<string, string>, tree: SourceTree): WithoutEnvFile | null {
   const isMissing = (file: string) => !tree.has(file.replace(/^\.\//, '')) && !isMade(file, scripts)
@@ -439,13 +437,12 @@ function withoutEnvFile(line: string, scripts: ReadonlyMap<string, string>, tree
 
 const readers: ReadonlySet<string> = new Set(['node', 'nodejs', 'tsx'])
 
-/** Scripts that run before the start. */
 const before = ['preinstall', 'install', 'postinstall', 'prepare', 'prebuild', 'build', 'postbuild', 'prestart']
 
 const isMade = (file: string, scripts: ReadonlyMap<string, string>): boolean =>
   before.some((name) => scripts.get(name)?.includes(file) === true)
 
-/** Returns the words to keep, as they are written, and the files that the others name. */
+/** Returns the words to keep, as written, and the files that the removed words name. */
 function split(
   { name, args, written }: Program,
   isMissing: (file: string) => boolean,

@@ -7,7 +7,6 @@ import { quote } from '../../result.ts'
 import type { SourceTree } from '../../tree.ts'
 import { toolVersion, versionIn } from '../../version-files.ts'
 
-/** Files, besides package.json, that name the version of a program. */
 export const versionFiles = ['.nvmrc', '.node-version', '.tool-versions', '.bun-version', '.dvmrc', '.npmrc'] as const
 
 /** A folder of the repository, with its package.json if it has one. */
@@ -16,13 +15,13 @@ export interface VersionSource {
   readonly manifest: PackageJson | undefined
 }
 
-/** A version or range that the repository names, and the place where. */
+/** A version or range in the repository, and its place. */
 interface Asked {
   readonly value: string
   readonly from: string
 }
 
-/** The long-term supported majors of Node by their names, which nvm uses. */
+/** The major versions of Node's long-term support releases, by code name as nvm uses it. */
 const ltsNames: Readonly<Record<string, string>> = {
   argon: '4',
   boron: '6',
@@ -41,12 +40,12 @@ const anyNames = new Set(['', '*', 'x', 'node', 'latest', 'current', 'stable', '
 const ltsAliases = new Set(['lts', 'lts/*', 'lts-*'])
 
 /**
- * Chooses the range of versions of Node. Of several places the one that names a full version counts, then a range, and
- * at last what allows any; among equals the earlier one in this order: `volta`, .node-version, .nvmrc, .tool-versions, .npmrc,
- * `devEngines`, `engines`, each in the app's folder before the top of the repository. What is no version is ignored: package
- * managers do the same with `engines`.
+ * Chooses the range of Node versions. A place with a full version takes precedence over a range, and a range over a
+ * place that allows any version. Among equals the order is: `volta`, .node-version, .nvmrc, .tool-versions, .npmrc,
+ * `devEngines`, `engines`, each in the app's folder before the top of the repository. Invalid versions are ignored, as
+ * package managers do with `engines`.
  *
- * @param sources the app's folder, and the top of the repository where that is another one
+ * @param sources the app's folder, and the top of the repository if that is another folder
  */
 export function askedNode(sources: readonly VersionSource[]): {
   readonly request: ToolRequest | null
@@ -74,7 +73,7 @@ export function askedNode(sources: readonly VersionSource[]): {
   }
 }
 
-/** Returns the places that may name a version of Node, in their order. */
+/** Returns the places that may name a version of Node, in order of precedence. */
 function nodePlaces(sources: readonly VersionSource[]): Asked[] {
   const inFiles = (name: string) => fromFile(sources, name)
   return [
@@ -94,7 +93,7 @@ function nodePlaces(sources: readonly VersionSource[]): Asked[] {
   ]
 }
 
-/** Returns what a field of package.json says, in the app's folder or else at the top. */
+/** Returns the value of a package.json field, in the app's folder or else at the top. */
 export function fromManifests(
   sources: readonly VersionSource[],
   field: string,
@@ -106,12 +105,12 @@ export function fromManifests(
   })
 }
 
-/** Returns what a file such as `.nvmrc` says, in the app's folder and at the top. */
+/** Returns the versions in a file such as `.nvmrc`, in the app's folder and at the top. */
 export function fromFile(sources: readonly VersionSource[], name: string): Asked[] {
   return asked(sources, name, (files) => versionIn(files, name))
 }
 
-/** Returns the version of a program in `.tool-versions`, in the app's folder and at the top. */
+/** Returns the versions of a program in `.tool-versions`, in the app's folder and at the top. */
 export function fromToolVersions(sources: readonly VersionSource[], names: readonly string[]): Asked[] {
   return asked(sources, '.tool-versions', (files) => toolVersion(files, ...names))
 }
@@ -127,7 +126,7 @@ function asked(
   })
 }
 
-/** Returns the range that a version, an alias or a range stands for; null for what is none. */
+/** Returns the range for a version, an alias or a range; null for other texts. */
 function toRange(value: string): string | null {
   const text = value.trim().toLowerCase()
   if (anyNames.has(text)) return '*'
@@ -138,7 +137,7 @@ function toRange(value: string): string | null {
   return rangeOf(version)
 }
 
-/** Returns a range of versions as it was written, without a `v`; null for a text that is none. */
+/** Returns a version range as written, without a `v`; null for a text that is not a range. */
 export function rangeOf(text: string): string | null {
   const range = text.replace(/^v(?=\d)/, '')
   if (range.length > 200 || validRange(range) === null) return null

@@ -1,19 +1,19 @@
 import { folderOf, type Module, type Modules, type PythonFunction, qualify } from './modules.ts'
 
-/** The application that a server is told to serve. */
+/** An application object or factory that a server can serve. */
 export interface AppObject {
   readonly file: string
-  /** The name of the application in that file, or of the function that makes it. */
+  /** The name of the application in that file, or of the function that creates it. */
   readonly name: string
   readonly isFactory: boolean
   readonly framework: Framework
 }
 
-/** The names that servers and tutorials give an application, the most usual first. */
+/** The usual names of an application in servers and tutorials, the most common first. */
 const NAMES = ['app', 'application', 'server', 'api', 'asgi', 'wsgi']
 const FACTORIES = ['create_app', 'make_app', 'get_app', 'build_app', 'create_application', 'get_application']
 
-/** Finds the application in the files, which are in order of preference; one that is made already before one to be made. */
+/** Finds the application in the files, in their order. An application object takes precedence over a factory. */
 export function findApp(
   modules: Modules,
   files: readonly string[],
@@ -29,7 +29,7 @@ export function findApp(
   return undefined
 }
 
-/** Finds the application that the file itself hands to a server: `uvicorn.run("shop.main:app")`. */
+/** Finds the application that the file itself passes to a server: `uvicorn.run("shop.main:app")`. */
 function findNamed(modules: Modules, file: string, { ofName, ofFactory }: Tracer): AppObject | undefined {
   const code = modules.at(file)?.code ?? ''
   const call = /\b(?:uvicorn\.run|web\.run_app)\(\s*(?:app\s*=\s*)?(?:["']([\w.]+):(\w+)["']|(\w+)\s*[,)])/.exec(code)
@@ -76,12 +76,14 @@ function findFactory(modules: Modules, file: string, { ofFactory }: Tracer): App
 const needsArguments = ({ parameters }: PythonFunction): boolean =>
   parameters.some((parameter) => !parameter.includes('=') && !/^[*/]/.test(parameter))
 
-/** True when importing the file would already serve, and so block a server that wants the application. */
+/**
+ * True when the import of the file already starts a server, which would block the server that imports the application.
+ */
 export function servesOnImport(module: Module): boolean {
   return /^(?:\w+\.)*(?:run|run_app|run_server|serve|serve_forever|run_simple)[ \t]*\(/m.test(module.code)
 }
 
-/** True when the only such calls are those that Flask can be told to ignore. */
+/** True when Flask can ignore all calls in the module that would start a server. */
 export function isIgnoredByFlask(module: Module, { name, framework }: AppObject): boolean {
   const calls = [
     ...module.code.matchAll(/^((?:\w+\.)*)(?:run|run_app|run_server|serve|serve_forever|run_simple)[ \t]*\(/gm),
@@ -89,7 +91,7 @@ export function isIgnoredByFlask(module: Module, { name, framework }: AppObject)
   return framework.speaks === 'wsgi' && calls.every(([, on]) => on === `${name}.` || on === 'app.')
 }
 
-/** The modules of an app that may hold its application, in the order in which they are looked at. */
+/** The modules that may contain the application, in search order. */
 export function candidatesOf(paths: readonly string[]): { readonly usual: string[]; readonly others: string[] } {
   const top = ['app', 'main', 'wsgi', 'asgi', 'application', 'server', 'run', 'api', 'index', 'web']
   const inPackage = ['main', 'app', 'wsgi', 'asgi', 'server', 'application', 'api', 'web', '__init__']
@@ -123,20 +125,20 @@ interface Place {
   readonly name: string
 }
 
-/** Tells which framework an application is made with, by following calls, names and imports to where it is made. */
+/** Finds the framework of an application by following calls, names and imports to its creation. */
 interface Tracer {
-  /** The framework of the application that a name stands for. */
+  /** Returns the framework of the application with this name. */
   ofName(place: Place): Framework | undefined
-  /** The same for a name that applications seldom have: neither imports nor the packages tell anything about it. */
+  /** Like `ofName`, for a name that is unusual for applications: imports and packages are no evidence. */
   ofUnusualName(place: Place): Framework | undefined
-  /** The framework of the application that a function returns. */
+  /** Returns the framework of the application that a function returns. */
   ofFactory(place: Place): Framework | undefined
 }
 
-/** Imports are followed this far. */
+/** The most imports to follow. */
 const farthest = 6
 
-/** @param packages the names of the packages that the app asks for, which tell of a framework that the code hides */
+/** @param packages the names of the packages that the app requires, as evidence when the code hides the framework */
 function createTracer(modules: Modules, packages: ReadonlySet<string>): Tracer {
   return {
     ofName: (place) => trace(modules, packages).ofName(place, 0),
@@ -181,7 +183,7 @@ function trace(modules: Modules, packages: ReadonlySet<string>) {
     return undefined
   }
 
-  /** Tells the framework of what a function returns, by the calls in it; a function that hides it by the packages. */
+  /** Finds the framework of a function's result by the calls in the function; without evidence, by the packages. */
   function ofFactory({ file, name }: Place, depth: number): Framework | undefined {
     const module = modules.at(file)
     if (module === undefined || depth > farthest) return undefined
@@ -203,7 +205,7 @@ function trace(modules: Modules, packages: ReadonlySet<string>) {
   return { ofName, ofFactory }
 }
 
-/** An application can be a plain function, by PEP 3333 or the specification of ASGI. */
+/** A plain function can be an application by PEP 3333 or the ASGI specification. */
 function ofCallable({ isAsync, parameters }: PythonFunction): Framework | undefined {
   if (isAsync && parameters.length === 3) return { name: 'ASGI', speaks: 'asgi' }
   const [, second = ''] = parameters
@@ -213,7 +215,7 @@ function ofCallable({ isAsync, parameters }: PythonFunction): Framework | undefi
   return undefined
 }
 
-/** How a framework's application is called by a server. */
+/** The interface between a server and the application of a framework. */
 export type Interface = 'wsgi' | 'asgi' | 'aiohttp' | 'sanic' | 'streamlit'
 
 export interface Framework {
@@ -255,11 +257,11 @@ const frameworks: Readonly<Record<string, Framework>> = {
   'sanic.Sanic': { name: 'Sanic', speaks: 'sanic' },
 }
 
-/** The framework whose application the call of this name makes, such as `flask.Flask`. */
+/** Returns the framework whose application a call of this name creates, such as `flask.Flask`. */
 const frameworkOf = (qualified: string): Framework | undefined =>
   Object.hasOwn(frameworks, qualified) ? frameworks[qualified] : undefined
 
-/** Guesses the framework of an application that is made out of sight, by the packages that are installed. */
+/** Guesses the framework from the installed packages, for an application whose creation is not visible. */
 function frameworkByPackages(packages: ReadonlySet<string>): Framework | undefined {
   const guesses: readonly (readonly [string, Framework])[] = [
     ['fastapi', { name: 'FastAPI', speaks: 'asgi' }],

@@ -1,16 +1,16 @@
 import type { SourceTree } from '../../tree.ts'
 
-/** The names of a Python module, as far as its text tells of them without being run. */
+/** The names of a Python module, as far as the text shows them without running it. */
 export interface Module {
-  /** The text without comments; texts in triple quotes, such as documentation, are empty. */
+  /** The text without comments; strings in triple quotes, such as documentation, are empty. */
   readonly code: string
   /** Imported names: `app` → `shop.main.app`, `np` → `numpy`. A relative import keeps its dots: `.main.app`. */
   readonly imports: ReadonlyMap<string, string>
   /** Modules whose every name is imported: `from flask import *`. */
   readonly stars: readonly string[]
-  /** Names that are set at the top level by a call, with the names of all functions that were called: `app` → `['Flask']`. */
+  /** Top-level names that a call sets, with the names of all called functions: `app` → `['Flask']`. */
   readonly calls: ReadonlyMap<string, readonly string[]>
-  /** Names that are set at the top level to another name: `server` → `app.server`. */
+  /** Top-level names that are set to another name: `server` → `app.server`. */
   readonly aliases: ReadonlyMap<string, string>
   readonly functions: ReadonlyMap<string, PythonFunction>
 }
@@ -21,19 +21,19 @@ export interface PythonFunction {
   readonly body: string
 }
 
-/** Longer texts are no modules that people write; the expressions below take time in proportion to the text. */
+/** Longer than modules that people write. The time of the expressions below grows with the text. */
 const longest = 256 * 1024
 
-/** Each name of a module may come from any of them. */
+/** A limit, because each name of a module may come from any star import. */
 const mostStars = 10
 
-/** Reads the text of a module. Never throws; a text that is no Python gives few names or none. */
+/** Reads the text of a module. Never throws; a text other than Python gives few or no names. */
 function readModule(text: string): Module {
   const code = codeOf(text.slice(0, longest))
   return { code, ...importsOf(code), ...assignmentsOf(code), functions: functionsOf(code) }
 }
 
-/** Returns the text without comments and without the content of texts in triple quotes. */
+/** Returns the text without comments and without the content of triple-quoted strings. */
 export function codeOf(text: string): string {
   return text
     .replace(/^\uFEFF/, '')
@@ -93,13 +93,16 @@ function functionsOf(code: string): Module['functions'] {
   return functions
 }
 
-/** Returns the lines up to the first that begins a statement at the top level. */
+/** Returns the lines before the next top-level statement. */
 function untilDedent(text: string): string {
   const end = /\n(?=[A-Za-z_@])/.exec(text)?.index
   return end === undefined ? text : text.slice(0, end)
 }
 
-/** Resolves a dotted name by the imports: `web.Application` → `aiohttp.web.Application`. Several with star imports. */
+/**
+ * Resolves a dotted name by the imports: `web.Application` → `aiohttp.web.Application`. Star imports give several
+ * results.
+ */
 export function qualify(module: Module, dotted: string): readonly string[] {
   const [first = '', ...rest] = dotted.split('.')
   const imported = module.imports.get(first)
@@ -107,15 +110,15 @@ export function qualify(module: Module, dotted: string): readonly string[] {
   return module.stars.map((star) => `${star}.${dotted}`)
 }
 
-/** The Python modules of an app, read when they are asked for. */
+/** The Python modules of an app, read on demand. */
 export interface Modules {
-  /** The paths of all modules that may be read, from the app's folder. */
+  /** The paths of all readable modules, relative to the app's folder. */
   readonly paths: readonly string[]
   at(path: string): Module | undefined
   /**
-   * Finds where a qualified name comes from: `shop.main.app` → the file of `shop.main` and `app`.
+   * Finds the source of a qualified name: `shop.main.app` → the file of `shop.main` and `app`.
    *
-   * @param from the file that imports it, which relative imports count from
+   * @param from the importing file, which relative imports start from
    */
   locate(from: string, qualified: string): { readonly file: string; readonly name: string } | undefined
 }
@@ -133,7 +136,7 @@ export function modulesOf(app: SourceTree): Modules {
   return { paths, at, locate: (from, qualified) => locate(app, from, qualified) }
 }
 
-/** Lists the modules in a folder and those below it. */
+/** Lists the modules in a folder and its subfolders. */
 function pathsBelow(app: SourceTree, folder: string, levels: number): string[] {
   const names = app.list(folder).map((name) => (folder === '.' ? name : `${folder}/${name}`))
   const below = levels === 0 ? [] : names.filter((name) => !name.endsWith('.py') && !name.startsWith('.'))
@@ -160,7 +163,7 @@ function locate(app: SourceTree, from: string, qualified: string): ReturnType<Mo
   return undefined
 }
 
-/** The folder of a file, with a slash at the end; empty for the top. */
+/** Returns the folder of a file with a trailing slash; empty for the top. */
 export const folderOf = (file: string): string => file.slice(0, file.lastIndexOf('/') + 1)
 
 function above(folder: string, levels: number): string | undefined {
@@ -173,8 +176,8 @@ function above(folder: string, levels: number): string | undefined {
 }
 
 /**
- * The name by which a server imports a file, and the folder that has to be on the module path for it. A file in a folder
- * is a module of a package where the folder is one, or where its imports count from above it.
+ * Returns the name by which a server imports a file, and the folder that must be on the module path. A file in a folder
+ * is a module of a package if the folder is a package, or if its imports start above the folder.
  */
 export function importNameOf(modules: Modules, file: string): { readonly module: string; readonly folder: string } {
   const steps = file.replace(/(?:\/__init__)?\.py$/, '').split('/')
@@ -184,7 +187,7 @@ export function importNameOf(modules: Modules, file: string): { readonly module:
   return { module: steps.slice(folders).join('.'), folder: steps.slice(0, folders).join('/') }
 }
 
-/** Counts the folders above a file that belong to the name of its module. */
+/** Counts the parent folders of a file that are part of its module name. */
 function packageDepth(modules: Modules, file: string): number {
   const isInit = file.endsWith('/__init__.py')
   const folders = folderOf(isInit ? folderOf(file).slice(0, -1) : file)

@@ -5,10 +5,9 @@ import { failed, type Result, unreadable } from '../../result.ts'
 import { readToml } from '../../toml.ts'
 import type { SourceTree } from '../../tree.ts'
 
-/** Files that name the packages of an app, besides `requirements` files. */
 const LISTS = ['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg']
 
-/** Lists in a `requirements` folder, the one for production first. */
+/** Lists in a `requirements` folder, the production list first. */
 const REQUIREMENTS = [
   'requirements.txt',
   'requirements/production.txt',
@@ -17,8 +16,8 @@ const REQUIREMENTS = [
 ]
 
 /**
- * Returns the names of the packages that an app asks for, normalised by PEP 503, each once plain and once with every
- * extra: `fastapi`, `fastapi[standard]`. Reads what people write by hand: what only a lock names is not found.
+ * Returns the names of the required packages, normalised by PEP 503, each once plain and once with every extra:
+ * `fastapi`, `fastapi[standard]`. Reads only hand-written files, not packages that only a lock file names.
  */
 export function packagesOf(app: SourceTree): ReadonlySet<string> {
   const found = new Set<string>()
@@ -51,7 +50,7 @@ const isRequirements = (path: string): boolean =>
 
 const normal = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
-/** Returns the texts of the tables and lists of a pyproject.toml or Pipfile that name packages; none of a faulty one. */
+/** Returns the package entries of a pyproject.toml or Pipfile; empty for a faulty file. */
 function listedIn(file: string, toml: string): readonly string[] {
   const read = readToml(file, toml)
   const root = read.ok ? read.value : {}
@@ -71,21 +70,21 @@ function listedIn(file: string, toml: string): readonly string[] {
   ]
 }
 
-/** Printed lines reach the log at once, although it is no terminal. */
+/** Makes printed lines reach the log immediately, although the output is not a terminal. */
 export const env = { PYTHONUNBUFFERED: '1' }
 
-/** Lock files in the order in which they count, and the files that describe what they lock. */
+/** Lock files in order of precedence. */
 const LOCKS = ['uv.lock', 'poetry.lock', 'pdm.lock', 'Pipfile.lock']
 
-/** How the packages of an app are installed. */
+/** The installation of an app's packages. */
 export interface Installation {
-  /** For people: `uv.lock`; null where there is nothing to install. */
+  /** The file name for people, such as `uv.lock`; null when there is nothing to install. */
   readonly from: string | null
   readonly commands: readonly Command[]
   readonly notes: readonly string[]
 }
 
-/** Plans what is installed into the app's environment, by the first of the files that name packages. */
+/** Plans the installation into the app's environment from the first file that names packages. */
 export function planInstallation(app: SourceTree, pyproject: unknown): Result<Installation> {
   const lock = LOCKS.find((name) => app.has(name))
   const requirements = REQUIREMENTS.find((path) => app.has(path))
@@ -112,7 +111,7 @@ function installProject(pyproject: unknown): Result<Installation> {
   const isPoetry = fieldsOf(tool)['poetry'] !== undefined && listed === undefined
   if (isPoetry) return installation('pyproject.toml', [{ argv: [pythonLockName, 'pyproject.toml'], env: pipEnv }])
   if (buildSystem !== undefined) return installation('pyproject.toml', [pip('.')])
-  // No package, only a list of dependencies: pip would take the app's folders for packages.
+  // Install only the list of dependencies: pip would treat the app's folders as packages.
   const dependencies = Array.isArray(listed) ? listed.filter((entry) => typeof entry === 'string') : []
   if (dependencies.some((entry) => entry.includes('\0'))) {
     return failed('invalid_pyproject', 'pyproject.toml has a NUL character in "project.dependencies".')

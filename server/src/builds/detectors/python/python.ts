@@ -8,7 +8,7 @@ import { env, type Installation, pip, planInstallation } from './packages.ts'
 import { type PythonStart, planOwners, planStart } from './start.ts'
 import { type ChosenPython, choosePython, EXTRA_PYTHONS, UV } from './versions.ts'
 
-/** Any of these makes a Python app, besides a module that can be started. */
+/** Files that show a Python app. A module that can start also does. */
 const SIGNS = [
   'requirements.txt',
   'pyproject.toml',
@@ -22,7 +22,7 @@ const SIGNS = [
   'app.py',
 ]
 
-/** The modules below the top that may hold an application, or tell of one. */
+/** The modules below the top that may contain an application or refer to it. */
 const MODULES = [
   'app',
   'main',
@@ -63,11 +63,11 @@ const pythonTool = (program: string): Tool => ({
   },
   packages: `${program}-venv`,
   version: { args: ['--version'], pattern: /^Python (\d+\.\d+\.\d+)/m },
-  // Debian has a separate package for them.
+  // Debian packages these modules separately.
   whole: { args: ['-c', 'import ensurepip, venv'], part: 'venv' },
 })
 
-/** An app in Python, with a virtual environment in `.venv` of its folder. */
+/** Detects Python apps. The virtual environment is `.venv` in the app's folder. */
 export const python: Detector = {
   name: 'python',
   recognises: 'a Python app: Django, Flask, FastAPI and others, or a main.py',
@@ -96,7 +96,7 @@ export const python: Detector = {
     const detection: Detection = {
       start: start.command,
       ...(start.advice === undefined ? {} : { advice: start.advice }),
-      // A page that Node builds lies beside the app.
+      // The pages that Node builds are in the same folder.
       uses: ['node', 'python'],
       env,
       notes,
@@ -114,7 +114,7 @@ function install(
   start: PythonStart,
 ): { readonly command: Command }[] {
   const all = [...commands, ...(start.adds.length === 0 ? [] : [pip(...start.adds)])]
-  // Without pip the environment needs less time, and a smaller installation of Python.
+  // An environment without pip is faster to create, and needs a smaller Python installation.
   const withoutPip = all.length === 0 ? ['--without-pip'] : []
   const venv: readonly Command[] =
     brought === undefined
@@ -126,13 +126,16 @@ function install(
   return [...venv, ...all].map((command) => ({ command }))
 }
 
-/** Makes the environment with a Python that uv downloads, in the app's folder: it belongs to the release, like its packages. */
+/**
+ * Creates the environment with a Python that uv downloads into the app's folder: it belongs to the release, like
+ * packages.
+ */
 const bringPython = (version: string): Command =>
   shellLine(
     `UV_PYTHON_PREFERENCE=only-managed UV_PYTHON_INSTALL_DIR="$PWD/.python" exec uv venv --no-project --python ${version} .venv`,
   )
 
-/** Reads the files in TOML. Their errors end the plan, since an app without its packages would fail later. */
+/** Reads the TOML files. Errors end the plan, because an app without its packages would fail later. */
 function readTables(app: SourceTree): Result<{ readonly pyproject: unknown; readonly pipfile: unknown }> {
   const pyproject = readTable(app, 'pyproject.toml', 'invalid_pyproject')
   if (!pyproject.ok) return pyproject

@@ -11,25 +11,25 @@ import {
 import { importNameOf, type Modules, modulesOf } from './modules.ts'
 import { env, packagesOf } from './packages.ts'
 
-/** How an app in Python starts, and what that needs besides its packages. */
+/** How a Python app starts, and what the start needs besides the packages of the app. */
 export interface PythonStart {
-  /** Null when nothing says how it starts, which `advice` then explains. */
+  /** Null when no start is known; `advice` then explains what to do. */
   readonly command: Command | null
   readonly advice?: string
-  /** Words for pip. */
+  /** Requirements for pip. */
   readonly adds: readonly string[]
   readonly build: readonly Command[]
   readonly notes: readonly string[]
 }
 
-/** The files that run an app by convention, when no application is found that a server could serve. */
+/** Conventional start files, for apps without an application object that a server could serve. */
 const PROGRAMS = ['main.py', 'app.py', 'server.py', 'run.py', 'application.py', '__main__.py']
 
 const OVERRIDE = 'Another command goes into "start" of fairlead.json or a "web:" line of a Procfile.'
 
 const nothing = { command: null, adds: [], build: [], notes: [] } as const
 
-/** Decides how the app starts, from the text of its modules. Pure; never throws. */
+/** Decides how the app starts from the text of its modules. Pure; never throws. */
 export function planStart(app: SourceTree): PythonStart {
   const modules = modulesOf(app)
   const packages = packagesOf(app)
@@ -40,7 +40,7 @@ export function planStart(app: SourceTree): PythonStart {
 
   const { usual, others } = candidatesOf(modules.paths)
   const program = PROGRAMS.find((path) => modules.paths.includes(path))
-  // A program that reads PORT is a server of its own, unless it holds an application itself.
+  // A program that reads PORT is itself a server, unless it contains an application object.
   const isOwnServer = program !== undefined && /["']PORT["']/.test(modules.at(program)?.code ?? '')
   const near = isOwnServer ? usual.filter((path) => !path.includes('/')) : usual
   const found = flaskApp(app, modules, packages) ?? findApp(modules, near, packages)
@@ -53,7 +53,7 @@ export function planStart(app: SourceTree): PythonStart {
   return { ...nothing, advice: ADVICE }
 }
 
-/** The same where the owner says how the app starts: what Django needs besides. */
+/** Plans an app whose owner defines the start: only what Django needs in addition. */
 export function planOwners(app: SourceTree): PythonStart {
   const django = findDjango(modulesOf(app), packagesOf(app))
   if (django === null) return nothing
@@ -136,7 +136,7 @@ function started(serving: Serving, note: string): PythonStart {
   return { command: serving.start, adds: serving.adds, build: [], notes: [`${note} ${OVERRIDE}`, ...added] }
 }
 
-/** Runs a file that serves by itself, unless what it would start is a development server. */
+/** Runs a file that serves requests, unless it would start a development server. */
 function runProgram(modules: Modules, file: string): PythonStart {
   const code = modules.at(file)?.code ?? ''
   const development = /\b(?:debug|reload|use_reloader|use_debugger)[ \t]*=[ \t]*True\b/.exec(code)
@@ -145,20 +145,20 @@ function runProgram(modules: Modules, file: string): PythonStart {
     return { ...nothing, advice }
   }
   const notes = [`No application that a server could serve was found: python runs ${file}. ${OVERRIDE}`]
-  // The environment's `python`: its folder is on the PATH.
+  // This is the `python` of the environment, whose folder is on the PATH.
   return { ...nothing, command: { argv: ['python', file], env }, notes }
 }
 
 export interface Django {
-  /** The folder of `manage.py`, from the app's; empty for the app's own. */
+  /** The folder of `manage.py`, relative to the app's folder; empty for the app's folder. */
   readonly folder: string
-  /** How it is served; null when no module for that is named. */
+  /** How the project is served; null when the settings name no WSGI or ASGI module. */
   readonly served: Served | null
   readonly build: readonly Command[]
   readonly notes: readonly string[]
 }
 
-/** Finds the Django project of an app by its `manage.py`, at the top or one folder below. */
+/** Finds the Django project by its `manage.py`, at the top or one folder below. */
 function findDjango(modules: Modules, packages: ReadonlySet<string>): Django | null {
   const managers = modules.paths.filter((path) => /^(?:[\w-]+\/)?manage\.py$/.test(path)).sort(byDepth)
   for (const manager of managers) {
@@ -204,7 +204,7 @@ const manage = (folder: string, ...words: string[]): Command => ({
   env,
 })
 
-/** Returns the code of the settings, and of the modules of their package, which import each other. */
+/** Returns the code of the settings and of all modules in their package, because these modules import each other. */
 function settingsCode(modules: Modules, folder: string, settings: string): string {
   const path = `${folder}${settings.replaceAll('.', '/')}`
   const parent = path.slice(0, path.lastIndexOf('/'))
@@ -247,10 +247,12 @@ function notesOf(facts: {
 
 const byDepth = (a: string, b: string): number => a.split('/').length - b.split('/').length || (a < b ? -1 : 1)
 
-/** A package that serves applications in production, at the version that is installed where the repository has none. */
+/** A package that serves applications in production, with the version to install if the repository has none. */
 interface ServerPackage {
   readonly name: string
-  /** Words for pip: the newest release for the Pythons that are maintained, and the last one for older ones. */
+  /**
+   * Requirements for pip: the newest release for maintained Pythons, and the last supported release for older Pythons.
+   */
   readonly pinned: readonly string[]
 }
 
@@ -263,11 +265,11 @@ const uvicorn: ServerPackage = {
   pinned: ["uvicorn==0.54.0; python_version >= '3.10'", "uvicorn==0.33.0; python_version < '3.10'"],
 }
 
-/** The application as a server is told it. */
+/** The application in the notation of servers. */
 interface Served {
-  /** Such as `shop.main`. */
+  /** The module, such as `shop.main`. */
   readonly module: string
-  /** The folder that has to be on the module path; empty for the app's own. */
+  /** The folder that must be on the module path; empty for the app's folder. */
   readonly folder: string
   readonly name: string
   readonly isFactory: boolean
@@ -276,23 +278,24 @@ interface Served {
 
 interface Serving {
   readonly start: Command
-  /** The command in short, for people: `gunicorn app:app`. */
+  /** The short command for people: `gunicorn app:app`. */
   readonly shown: string
-  /** Words for pip: a server that the repository does not bring; empty when it does. */
+  /** Requirements for pip: the server, unless the repository already requires it. */
   readonly adds: readonly string[]
   readonly server: string
 }
 
-/** Packages that bring a server with them under this extra or name. */
+/** The package names and extras that include each server. */
 const BRINGS: Readonly<Record<string, readonly string[]>> = {
   uvicorn: ['uvicorn', 'fastapi[standard]', 'fastapi[all]', 'fastapi-cli', 'litestar[standard]', 'python-fasthtml'],
   gunicorn: ['gunicorn'],
 }
 
 /**
- * Returns the command that serves an application in production, and the package that it needs.
+ * Returns the command that serves an application in production, and the package for it.
  *
- * @param packages the names of the packages that the repository asks for, with their extras: `fastapi`, `fastapi[standard]`
+ * @param packages the names of the packages that the repository requires, with their extras: `fastapi`,
+ *   `fastapi[standard]`
  * @param hasSettings true when the repository has a `gunicorn.conf.py`
  */
 function serve(app: Served, packages: ReadonlySet<string>, hasSettings: boolean): Serving {
@@ -315,17 +318,18 @@ function serve(app: Served, packages: ReadonlySet<string>, hasSettings: boolean)
       server: 'uvicorn',
     }
   }
-  // Threads let one process answer several requests; more processes would not fit a small plan (WEB_CONCURRENCY adds them).
+  // Threads let one process answer several requests; more processes would not fit a small plan (WEB_CONCURRENCY adds
+  // them).
   const usual = hasSettings ? [] : ['--threads', '8']
   const workers = speaks === 'aiohttp' ? ['--worker-class', 'aiohttp.GunicornWebWorker'] : usual
   const folder = app.folder === '' ? [] : ['--pythonpath', app.folder]
-  // An aiohttp worker calls a function by itself.
+  // An aiohttp worker calls the factory itself.
   const call = app.isFactory && speaks !== 'aiohttp' ? '()' : ''
   const argv = ['gunicorn', ...workers, ...folder, `${target}${call}`] as const
   return { ...withAddress(argv, '--bind "127.0.0.1:$PORT"'), adds: missing(gunicorn, packages), server: 'gunicorn' }
 }
 
-/** Streamlit serves a script of its own kind. */
+/** Returns the start of a Streamlit script. */
 function serveStreamlit(file: string): Serving {
   const argv = ['streamlit', 'run', file, '--server.headless', 'true', '--browser.gatherUsageStats', 'false'] as const
   return { ...withAddress(argv, '--server.address 127.0.0.1 --server.port "$PORT"'), adds: [], server: 'streamlit' }
@@ -335,14 +339,14 @@ function missing({ name, pinned }: ServerPackage, packages: ReadonlySet<string>)
   return (BRINGS[name] ?? []).some((each) => packages.has(each)) ? [] : pinned
 }
 
-/** The options that name the address; constants, since a shell reads them for the variable PORT. */
+/** The options for the address. They must be constants, because a shell expands PORT in them. */
 type Address =
   | '--bind "127.0.0.1:$PORT"'
   | '--host 127.0.0.1 --port "$PORT"'
   | '-b 127.0.0.1 -p "$PORT"'
   | '--server.address 127.0.0.1 --server.port "$PORT"'
 
-/** The shell's line is a constant, and the words of the app are its arguments. */
+/** The shell line is a constant; the words of the app are its arguments. */
 function withAddress(
   argv: readonly [string, ...string[]],
   address: Address,
@@ -350,9 +354,9 @@ function withAddress(
 ): { readonly start: Command; readonly shown: string } {
   const env = {
     PYTHONUNBUFFERED: '1',
-    // Only the gateway reaches the app, and it says how the visitor came.
+    // Trust all proxies: only the gateway reaches the app, and it sets the forwarding headers.
     FORWARDED_ALLOW_IPS: '*',
-    // Flask then ignores an app.run() of the module, which would start its development server.
+    // Makes Flask ignore app.run() in the module, which would start the development server.
     FLASK_RUN_FROM_CLI: 'true',
     ...(folder === '' ? {} : { PYTHONPATH: folder }),
   }

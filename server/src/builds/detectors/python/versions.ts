@@ -3,36 +3,37 @@ import { failed, quote, type Result } from '../../result.ts'
 import type { SourceTree } from '../../tree.ts'
 import { toolVersion, versionIn } from '../../version-files.ts'
 
-/** A version that the repository asks for. */
+/** A version that the repository requests. */
 interface Asked {
   /** Such as `3.11.4`, or a range `>=3.10,<4`. */
   readonly text: string
   readonly from: string
-  /** Returns a version as it is written there. */
+  /** Returns a version in the notation of the file. */
   readonly spell: (version: string) => string
 }
 
 export interface ChosenPython {
-  /** Makes the virtual environment. */
+  /** The program that creates the virtual environment. */
   readonly program: string
-  /** The version that uv brings, where it makes the environment. */
+  /** The version that uv installs, if uv creates the environment. */
   readonly brought?: string
   readonly notes: readonly string[]
 }
 
-/** The programs of other versions than the machine's usual one. */
+/** The programs of versions other than the default Python of the machine. */
 export const EXTRA_PYTHONS: readonly string[] = Array.from({ length: 12 }, (_, at) => `python3.${at + 8}`)
 
-/** It downloads Pythons, see https://docs.astral.sh/uv/. */
+/** Downloads Pythons, see https://docs.astral.sh/uv/. */
 export const UV = 'uv'
 
 /**
- * Chooses the Python that the repository asks for, by the first of `.python-version`, `runtime.txt`, `.tool-versions`, the
- * Pipfile and `requires-python`: the machine's usual one where the range allows it, else the newest that it has. Where it has none,
- * `requires-python` alone decides, because the other files mostly name the Python of a developer's machine. Else uv brings one.
+ * Chooses the Python version that the repository requests, by the first of `.python-version`, `runtime.txt`,
+ * `.tool-versions`, the Pipfile and `requires-python`: the default Python of the machine if the range allows it, else
+ * the newest installed Python that the range allows. If none fits, only `requires-python` decides, because the other
+ * files mostly name the Python of a developer's machine. Otherwise uv installs a version.
  *
  * @param toml the parsed `pyproject.toml` and `Pipfile`
- * @param versions those of the machine's programs
+ * @param versions the versions of the machine's programs
  */
 export function choosePython(
   app: SourceTree,
@@ -80,9 +81,12 @@ function bestOf(there: readonly Installed[], allows: (release: Release) => boole
   return allowed.find(({ program }) => program === 'python3') ?? newest
 }
 
-/** Returns the version such as `3.12` that a range allows and that is nearest to the machine's: the next later one, else the last earlier one. */
+/**
+ * Returns the allowed version, such as `3.12`, that is nearest to the machine's: the next later, else the last earlier
+ * version.
+ */
 function nearest(allows: (release: Release) => boolean, [, minor]: Release): string | undefined {
-  // The last patch releases of a version are the likeliest to be allowed.
+  // A range most likely allows late patch releases.
   const minors = EXTRA_PYTHONS.map((_, at) => at + 8).filter((each) =>
     [0, 99].some((patch) => allows([3, each, patch])),
   )
@@ -95,7 +99,7 @@ function releaseOf(version: string | undefined): Release | undefined {
   return major === undefined ? undefined : [Number(major), Number(minor), Number(patch)]
 }
 
-/** Names what can be done on this server: no distribution has a package for every version. */
+/** Returns a failure with advice for this server: no distribution has a package for every version. */
 function refuse(
   { text, from, spell }: Asked,
   { releases, wanted }: { readonly releases: readonly Release[]; readonly wanted: string | undefined },
@@ -114,7 +118,7 @@ function refuse(
   )
 }
 
-/** Returns the version that a file names besides the range of the project. */
+/** Returns the version in a file other than the range of the project. */
 function pinnedVersion(app: SourceTree, pipfile: unknown): Asked | null {
   const requires = fieldsOf(fieldsOf(pipfile)['requires'])
   const isFull = requires['python_full_version'] !== undefined
@@ -154,13 +158,13 @@ function firstOf(found: readonly (readonly [string, unknown, Asked['spell']])[])
 /** The three numbers of a version. */
 type Release = readonly [number, number, number]
 
-/** No range that people write is as long. */
+/** Longer than any range that people write. */
 const longest = 200
 
 /**
- * Returns a function that tells whether a version of Python is allowed; null for a text that is no range. Reads version
- * specifiers (PEP 440), a plain version as in `.python-version` (`3.11`, `cpython-3.11.4`) and Poetry's ranges (`^3.10`,
- * `~3.10`, `>=3.8 || ^3.12`, `*`).
+ * Returns a function that tells whether a Python version is allowed; null for a text that is not a range. Reads version
+ * specifiers (PEP 440), a plain version as in `.python-version` (`3.11`, `cpython-3.11.4`) and Poetry's ranges
+ * (`^3.10`, `~3.10`, `>=3.8 || ^3.12`, `*`).
  */
 export function readRange(text: string): ((release: Release) => boolean) | null {
   if (text.length > longest) return null
@@ -186,7 +190,7 @@ function readClause(clause: string): ((release: Release) => boolean) | null {
   const matches = (release: Release) => given.every((part, index) => release[index] === part)
   switch (operator) {
     case '':
-      // The third number of a plain version is not insisted on: distributions carry one release of each version.
+      // Ignore the third number of a plain version: distributions have one patch release of each version.
       return (release) => given.slice(0, 2).every((part, index) => release[index] === part)
     case '==':
     case '===':
@@ -200,7 +204,7 @@ function readClause(clause: string): ((release: Release) => boolean) | null {
     case '<':
       return (release) => compare(release, base) < 0
     case '<=':
-      // All of 3.12 is meant by those who write <=3.12.
+      // People who write <=3.12 mean all patch releases of 3.12.
       return (release) => compare(release, base) <= 0 || matches(release)
     case '^':
       return (release) => compare(release, base) >= 0 && release[0] === base[0]
@@ -212,7 +216,7 @@ function readClause(clause: string): ((release: Release) => boolean) | null {
   }
 }
 
-/** Negative where `a` is the earlier version. */
+/** Negative if `a` is the earlier version. */
 function compare(a: Release, b: Release): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2]
 }

@@ -5,19 +5,19 @@ import { parseDocument, visit } from 'yaml'
 import { type ZodError, z } from 'zod'
 import { CommandError } from '../command-error.ts'
 
-/** The names that Compose looks for in a folder, in its order. */
+/** The file names that Compose looks for in a folder, in the order of Compose. */
 const fileNames = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml']
 
 /**
- * The most copies that anchors and merged keys may make of what they name: files of many services have hundreds, and a small
- * file that is made to grow without end has more.
+ * The most copies that YAML anchors and merged keys may make. Large real files have hundreds; a file that is built to
+ * expand without end has more.
  */
 const mostCopies = 10_000
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 const words = z.union([z.string(), z.array(z.string())])
 
-/** Values with variables are texts. */
+/** A value with variables is a string in YAML. */
 const count = z.union([
   z.int().nonnegative(),
   z
@@ -37,7 +37,7 @@ const mount = z.union([
   }),
 ])
 
-/** The keys of a service that are read; the others are listed by their names. */
+/** The keys of a service that the import reads. It lists other keys by name. */
 const service = z.looseObject({
   image: z.string().optional(),
   build: z
@@ -95,24 +95,25 @@ const composeFile = z.looseObject(
 
 export type Service = z.infer<typeof service>
 
-/** A compose file with its variables put in. */
+/** A compose file after interpolation. */
 export interface ComposeFile {
-  /** The folder of the file, which its paths are relative to. */
+  /** The folder of the file. Paths in the file are relative to it. */
   readonly folder: string
   readonly services: Readonly<Record<string, Service>>
-  /** The variables of each service, those of its `env_file` included. */
+  /** The variables of each service, including variables from `env_file`. */
   readonly environments: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** The keys at the top beside `services`. */
+  /** The top-level keys other than `services` and `volumes` that need a note. */
   readonly otherKeys: readonly string[]
-  /** The volumes of the file, by their names. */
   readonly volumes: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>
   /** The variables of the file that have neither a value nor a default. */
   readonly missing: readonly string[]
 }
 
 /**
- * Reads a compose file, or the one of a folder, with the variables of the environment and of the `.env` beside the file. Throws a
- * `CommandError` that says what is wrong.
+ * Reads a compose file, or finds and reads the compose file of a folder. Variables come from the environment and from
+ * the `.env` next to the file.
+ *
+ * @throws CommandError that says what is wrong
  */
 export async function readComposeFile(
   given: string,
@@ -131,7 +132,7 @@ export async function readComposeFile(
   const environments: Record<string, Record<string, string>> = {}
   for (const [name, each] of Object.entries(services)) {
     const own = fromEnvironment(each, variables)
-    // Values in these files may name variables of the environment, and the environment wins.
+    // Values in `env_file` may name variables of the environment, and the environment takes precedence.
     const ofFiles = await fromFiles(folder, each, { outer: { ...own, ...variables }, missing })
     environments[name] = { ...ofFiles, ...own }
   }
@@ -151,9 +152,9 @@ function findFile(given: string): string {
 function parseYaml(text: string, path: string): unknown {
   try {
     const document = parseDocument(text, { merge: true })
-    // A warning is of a tag, such as !reset, which changes another file that is read before.
+    // Warnings come from unknown tags, such as !reset, which changes values of a file that Compose has read before.
     for (const problem of [...document.errors, ...document.warnings]) throw problem
-    // As it is written: a number loses digits beyond 2⁵³, and zeros before and behind it.
+    // Keep numbers as written: a parsed number loses digits beyond 2⁵³, and leading and trailing zeros.
     visit(document, {
       Scalar(_, node) {
         if (typeof node.value === 'number' || typeof node.value === 'bigint')
@@ -166,7 +167,7 @@ function parseYaml(text: string, path: string): unknown {
   }
 }
 
-/** Values alone have variables, no keys: as Compose does it. */
+/** Interpolates values but not keys, as Compose does. */
 function interpolateAll(value: unknown, scope: Scope): unknown {
   if (typeof value === 'string') return interpolate(value, scope)
   if (typeof value !== 'object' || value === null) return value
@@ -213,7 +214,9 @@ async function fromFiles(
   return Object.fromEntries(variables)
 }
 
-/** A variable without a value has that of the environment, and none where that has none. */
+/**
+ * A variable without a value gets its value from the environment, and is absent when the environment does not set it.
+ */
 function fromEnvironment(
   { environment = [] }: Service,
   outer: Readonly<Record<string, string>>,
@@ -234,11 +237,11 @@ function fromEnvironment(
   )
 }
 
-/** Returns the names of the services that a service starts after. */
+/** Returns the names of the services that must start before this service. */
 export const dependenciesOf = ({ depends_on: services = [] }: Service): readonly string[] =>
   Array.isArray(services) ? services : Object.keys(services)
 
-/** Returns the names of the services that others wait for to end, such as migrations. */
+/** Returns the names of the services that must end before another service starts, such as migrations. */
 export const endingServices = (services: ComposeFile['services']): readonly string[] =>
   Object.values(services).flatMap(({ depends_on: needed = [] }) =>
     Array.isArray(needed)
@@ -249,7 +252,7 @@ export const endingServices = (services: ComposeFile['services']): readonly stri
 const definedOf = (variables: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(variables).filter((pair): pair is [string, string] => pair[1] !== undefined))
 
-/** The sources of a value's variables. */
+/** The variables for the interpolation of one value. */
 interface Scope {
   readonly variables: Readonly<Record<string, string>>
   /** The place of the value in the file, for messages. */
@@ -258,14 +261,15 @@ interface Scope {
   readonly missing: (name: string) => void
 }
 
-/** A use of a variable: all of a braced one but for what follows its name. */
+/** Matches the use of a variable. In braces, the match ends after the name and the operator. */
 const use = /\$(?:(?<escaped>\$)|(?<plain>[A-Za-z_]\w*)|\{(?:(?<name>[A-Za-z_]\w*)(?<operator>:?[-?+])?)?)/g
 
 /**
- * Puts variables into a value of a compose file, by the rules of the Compose specification: `$NAME`, `${NAME}`, `${NAME:-default}`,
- * `${NAME-default}`, `${NAME:?message}`, `${NAME?message}`, `${NAME:+other}`, `${NAME+other}`, and `$$` for one `$`, as is a `$`
- * before anything else. What follows the operator may have variables, too. A variable without a value and a default is empty.
- * Throws a `CommandError` for what the file calls required, and for any other `${`.
+ * Puts variables into a value of a compose file, by the rules of the Compose specification: `$NAME`, `${NAME}`,
+ * `${NAME:-default}`, `${NAME-default}`, `${NAME:?message}`, `${NAME?message}`, `${NAME:+other}`, `${NAME+other}`, and
+ * `$$` for one `$`, as is a `$` before anything else. What follows the operator may have variables, too. A variable
+ * without a value and a default is empty. Throws a `CommandError` for what the file calls required, and for any other
+ * `${`.
  */
 export function interpolate(text: string, scope: Scope): string {
   let result = ''
@@ -288,7 +292,7 @@ export function interpolate(text: string, scope: Scope): string {
   return result + text.slice(at)
 }
 
-/** Returns where the braces end that are open at a place of the text; null if nowhere. */
+/** Returns the position of the brace that closes an opened `${`; null when no brace closes it. */
 function endOfBraces(text: string, from: number): number | null {
   let open = 1
   for (let at = from; at < text.length; at++) {
@@ -314,9 +318,9 @@ function substituted(name: string, operator: string, word: string, scope: Scope)
 const misused = ({ place }: Scope): CommandError =>
   new CommandError(`${place} has $\{ without a name and its }: write $$ for the character $ itself.`)
 
-/** The variables that values in a file may name. A name without a value gets the value of `outer`. */
+/** The variables that values in a file may name. A name without a value gets the value from `outer`. */
 interface EnvFileScope {
-  /** Variables from outside the file. They win over variables that the file sets. */
+  /** Variables from outside the file. They take precedence over variables that the file sets. */
   readonly outer: Readonly<Record<string, string>>
   /** Is told each variable that has neither a value nor a default. */
   readonly missing: (name: string) => void
@@ -328,9 +332,10 @@ type Read = (text: string, variables: Map<string, string>, given: EnvFileScope &
 const formats: Readonly<Record<string, Read>> = { '': readCompose, raw: readRaw }
 
 /**
- * Reads an `.env` or `env_file` as Compose does, not as `fairlead env import` does: values without quotes or in double quotes have
- * variables, the last of two equal names counts, `NAME: value` is an assignment, and a name alone has the value of `outer`.
- * Text after a closing quote, which Compose reads as another assignment, is an error. No message quotes a value.
+ * Reads an `.env` or `env_file` as Compose does, not as `fairlead env import` does: values without quotes or in double
+ * quotes have variables, the last of two equal names counts, `NAME: value` is an assignment, and a name alone has the
+ * value of `outer`. Text after a closing quote, which Compose reads as another assignment, is an error. No message
+ * quotes a value.
  *
  * @param variables the variables of the files before this one; the function adds to them
  * @throws CommandError
@@ -348,7 +353,7 @@ export async function readEnvFile(
   read(text.replace(/^\uFEFF/, ''), variables, { ...scope, path })
 }
 
-/** White space but for the end of a line. */
+/** White space except line ends. */
 const space = '[^\\S\\n]'
 const statement = new RegExp(
   `(?<blank>${space}*(?:#.*)?(?:\\n|$))|${space}*(?:export${space}+)?(?<name>[\\p{L}\\p{N}_.\\[\\]-]+)${space}*(?:(?:[=:]${space}*(?<value>"(?:[^"\\\\]|\\\\[^])*"|'(?:[^'\\\\]|\\\\[^])*'|(?!["']).*))|(?=\\n|$))`,
@@ -389,7 +394,7 @@ function readCompose(
 function valueIn(written: string, interpolated: (text: string) => string): string {
   const [quote = ''] = written
   if (quote !== '"' && quote !== "'") return interpolated(written.replace(/ #.*$/, '').trimEnd())
-  // A backslash goes away before the quote alone.
+  // Only a backslash before the quote is an escape.
   const content = written
     .slice(1, -1)
     .replace(/\\([\s\S])/g, (pair, letter: string) => (letter === quote ? quote : pair))
@@ -407,7 +412,7 @@ const escapes: Readonly<Record<string, string>> = {
   $: '$$',
 }
 
-/** Returns what an escape stands for in double quotes: `\0` begins three octal digits. */
+/** Returns the characters of an escape in double quotes. `\0` begins three octal digits. */
 function unescaped(written: string): string {
   const rest = written.slice(1)
   if (!rest.startsWith('0')) return escapes[rest] ?? rest

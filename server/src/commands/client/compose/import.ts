@@ -72,8 +72,8 @@ function textOf({ databases, apps, notes }: ImportPlan): string {
 type Params = { readonly project_id: string }
 
 /**
- * Makes what a plan says in a project, and follows its deployments. What is there by its name stays as it is, but for an app whose
- * only deployments have failed: it is deployed again, with the variables that it has.
+ * Creates the databases and apps of a plan in a project, and follows the deployments. Databases and apps that already
+ * exist stay unchanged, except an app whose deployments have all failed: it is deployed again with its variables.
  */
 export async function carryOut(
   connection: Connection,
@@ -95,7 +95,7 @@ export async function carryOut(
   }
 }
 
-/** Lets the others go on when the server refuses an app, as for a plan that allows no more of them. */
+/** Continues with the other apps when the server refuses an app, for example because of a limit of the plan. */
 const leaveOut =
   ({ name }: AppToImport) =>
   (error: unknown): void => {
@@ -130,7 +130,10 @@ async function existingApps(client: Client, params: Params): Promise<Map<string,
   return found
 }
 
-/** Creates a database of the version that the file names, or of the newest where the server does not have it. */
+/**
+ * Creates a database with the version of the file, or with the newest version when the server does not have that
+ * version.
+ */
 async function createDatabase(client: Client, params: Params, { name, version }: DatabaseToImport): Promise<string> {
   const create = (given: { readonly version?: string }) => client.databases.create({ params, body: { name, ...given } })
   const created = await (version === null ? create({}) : create({ version })).catch((error: unknown) => {
@@ -143,7 +146,7 @@ async function createDatabase(client: Client, params: Params, { name, version }:
   return created.id
 }
 
-/** Longer than a server takes to install PostgreSQL and to begin a cluster. */
+/** Longer than a server needs to install PostgreSQL and create a cluster. */
 const databaseMs = 15 * 60_000
 
 async function untilAvailable(client: Client, params: Params & { readonly id: string }): Promise<void> {
@@ -193,7 +196,7 @@ async function deploy(
   if (instances > 1) await scale(connection.client, params, { name, instances })
 }
 
-/** Sets the instances of an app. A plan that does not allow as many stops nothing. */
+/** Sets the number of instances of an app. The import goes on when the plan does not allow this number. */
 async function scale(client: Client, params: Params, { name, instances }: Pick<AppToImport, 'name' | 'instances'>) {
   const app_id = (await existingApps(client, params)).get(name)?.id
   if (app_id === undefined) return
@@ -204,18 +207,22 @@ async function scale(client: Client, params: Params, { name, instances }: Pick<A
   })
 }
 
-/** The commit that the builds of a compose file are made of. */
+/** The commit that the builds of a compose file use. */
 export interface LocalSource {
   readonly local: LocalCommit
-  /** Returns the folder of a build, relative to the top of the repository. */
+  /** Returns the folder of a build context, relative to the top of the repository. */
   readonly rootOf: (context: string) => Promise<string>
 }
 
-/** Finds the commit that is checked out in the folder of a compose file; null when nothing of it is built. Throws a `CommandError`. */
+/**
+ * Finds the commit that is checked out in the folder of a compose file; null when no app has a build.
+ *
+ * @throws CommandError
+ */
 export async function sourceOf(apps: readonly AppToImport[], folder: string): Promise<LocalSource | null> {
   if (apps.every(({ source }) => 'image' in source)) return null
   const local = await readRepository(await folderOfRepository(folder))
-  // Git names the top without symbolic links.
+  // Git returns the top folder without symbolic links.
   const real = await realpath(folder)
   const rootOf = async (context: string) => {
     const path = resolve(real, context)
@@ -224,10 +231,12 @@ export async function sourceOf(apps: readonly AppToImport[], folder: string): Pr
   return { local, rootOf }
 }
 
-/** Keys of `fairlead.json` that make another app of a folder. */
+/** Keys of `fairlead.json` that change how a folder is built or run. */
 const decisiveKeys = ['builder', 'dockerfile', 'build', 'start', 'processes', 'volumes', 'cron']
 
-/** Says what `fairlead.json` needs for a build, or is for another one, and returns false, when it is not yet that of an app. */
+/**
+ * Returns true when the `fairlead.json` of the repository suits an app; otherwise prints the problem and returns false.
+ */
 async function isSettled(local: LocalCommit, root: string, { name, settings }: AppToImport): Promise<boolean> {
   const found = parsed(await readFileOfCommit(local, 'fairlead.json'))
   const rootOfFound = typeof found['root'] === 'string' ? normalize(found['root']).replace(/\/$/, '') : '.'
@@ -244,7 +253,7 @@ async function isSettled(local: LocalCommit, root: string, { name, settings }: A
   return false
 }
 
-/** Returns the keys of a `fairlead.json`: none where there is no such file, or one that the deployment will refuse. */
+/** Returns the keys of a `fairlead.json`; empty without a file, and for a file that the deployment will refuse. */
 function parsed(text: string | null): Readonly<Record<string, unknown>> {
   try {
     return Object(JSON.parse(text ?? '{}')) as Record<string, unknown>

@@ -5,18 +5,17 @@ import { freeVariableName, reservedVariables } from '../../../contract/variables
 import { isVolumeName, volumeProblem } from '../../../contract/volume-rules.ts'
 import { type ComposeFile, dependenciesOf, endingServices, type Service } from './file.ts'
 
-/** A service that becomes an app. */
 export interface AppToImport {
   readonly name: string
-  /** An image, or the folder of a build relative to the compose file. */
+  /** An image, or the build folder relative to the compose file. */
   readonly source: { readonly image: string } | { readonly folder: string }
   readonly variables: Readonly<Record<string, string>>
-  /** The services that become its databases, by the variable of the connection string. */
+  /** The services that become databases of the app, by the variable that gets the connection string. */
   readonly databases: Readonly<Record<string, string>>
-  /** Those of an image; a build has them in its `fairlead.json`. */
+  /** The volumes of an image; a build names its volumes in `fairlead.json`. */
   readonly volumes: Volumes
   readonly instances: number
-  /** Keys that `fairlead.json` must have for a build, beside the folder of the app; null for none. */
+  /** Keys that `fairlead.json` must have for a build, besides the folder of the app; null if it needs none. */
   readonly settings: Readonly<Record<string, unknown>> | null
 }
 
@@ -31,18 +30,18 @@ type NamedService = readonly [name: string, service: Service]
 /** The parts of a project that a compose file becomes. */
 export interface ImportPlan {
   readonly databases: readonly DatabaseToImport[]
-  /** Each after those that it depends on. */
+  /** Apps in the order of their dependencies: an app follows the apps that it depends on. */
   readonly apps: readonly AppToImport[]
-  /** One sentence for each thing that is not carried over, or changed. */
+  /** One sentence for each setting that the import drops or changes. */
   readonly notes: readonly string[]
 }
 
-/** These need no word: they are carried over, or Fairlead does what they ask for. */
+/** Keys that need no note: the import carries them over, or Fairlead does the same by default. */
 const silentKeys = [
   ...['image', 'build', 'environment', 'env_file', 'command', 'entrypoint', 'volumes', 'depends_on', 'profiles'],
   ...['extends', 'scale', 'deploy', 'ports', 'expose', 'restart', 'init', 'pull_policy'],
 ]
-/** These need no word for a database, which is no container here. */
+/** Keys that need no note for a database, because Fairlead runs databases without containers. */
 const silentDatabaseKeys = [
   ...['container_name', 'hostname', 'networks', 'healthcheck', 'user', 'shm_size', 'stop_grace_period', 'logging'],
 ]
@@ -76,8 +75,8 @@ export function planImport(file: ComposeFile): ImportPlan {
 }
 
 /**
- * Leaves out services that start another command of what another one is made of, such as workers: as an app, each would be that
- * other one a second time.
+ * Removes services that run another command of the same image or build, such as workers: as apps, they would start the
+ * same program as the first service.
  */
 function withoutSeconds(services: readonly NamedService[], notes: string[]): NamedService[] {
   const groups = Map.groupBy(services, ([, { image, build }]) => image ?? JSON.stringify(builtOf(build)))
@@ -100,10 +99,10 @@ function withoutSeconds(services: readonly NamedService[], notes: string[]): Nam
 
 const builtOf = (build: Service['build'] = '.') => (typeof build === 'string' ? { context: build } : build)
 
-/** Returns the words that a service starts with in place of its image's own; none where it has none. */
+/** Returns the words that replace the command of the image; empty when the service sets no command. */
 const commandOf = ({ entrypoint, command }: Service): string[] => [entrypoint, command].flatMap(wordsOf)
 
-/** Returns the words of a command. One that has quotes or variables is a shell's to read. */
+/** Returns the words of a command. A command with quotes or variables goes to a shell. */
 function wordsOf(command: Service['command']): readonly string[] {
   if (typeof command !== 'string') return command ?? []
   const text = command.trim()
@@ -113,13 +112,13 @@ function wordsOf(command: Service['command']): readonly string[] {
 
 const instancesOf = ({ scale, deploy }: Service): number => scale ?? deploy?.replicas ?? 1
 
-/** True for a service whose ports other machines reach. */
+/** True for a service that other machines can reach at a port. */
 const isPublic = ({ ports = [] }: Service = {}): boolean =>
   ports.some(
     (port) => !/^(127\.|\[?::1|localhost:)/.test(typeof port === 'object' ? (port.host_ip ?? '') : String(port)),
   )
 
-/** Notes what is different of the volumes of a file. */
+/** Notes how the volumes of a file change. */
 function noteVolumes(file: ComposeFile, services: ComposeFile['services'], notes: string[]): void {
   const users = Map.groupBy(
     Object.entries(services).flatMap(([name, service]) => volumesNamedBy(service).map((volume) => ({ name, volume }))),
@@ -135,7 +134,7 @@ function noteVolumes(file: ComposeFile, services: ComposeFile['services'], notes
   }
 }
 
-/** The images of well-known programs that do not speak HTTP, by the last part of their names. */
+/** Images of well-known programs that do not speak HTTP, by the last part of the name. */
 const notHttp = new Set([
   ...['redis', 'valkey', 'keydb', 'dragonfly', 'memcached', 'mysql', 'mysql-server', 'mariadb', 'percona', 'mongo'],
   ...['mongodb', 'cassandra', 'rabbitmq', 'kafka', 'cp-kafka', 'nats', 'mosquitto'],
@@ -234,7 +233,7 @@ function appOf(
   ]
 }
 
-/** Notes the keys of a service that say nothing here. */
+/** Notes the keys of a service that have no effect in Fairlead. */
 function noteKeys(service: Service, silent: readonly string[], note: (text: string) => void): void {
   const keys = Object.keys(service).filter((key) => ![...silentKeys, ...silent].includes(key) && !key.startsWith('x-'))
   const deploy = Object.keys(service.deploy ?? {}).filter((key) => key !== 'replicas' && !silent.includes('deploy'))
@@ -261,7 +260,7 @@ function noteCommand(service: Service, note: (text: string) => void): void {
   )
 }
 
-/** Returns what `fairlead.json` must say so that the build is that of Compose, and has its volumes. */
+/** Returns the settings that `fairlead.json` needs for the same build and volumes as in Compose. */
 function settingsOf(
   {
     dockerfile = 'Dockerfile',
@@ -280,11 +279,11 @@ function settingsOf(
   return Object.keys(settings).length === 0 ? null : settings
 }
 
-/** True when the `fairlead.json` of a repository says what an app needs. */
+/** True when the `fairlead.json` of a repository has all settings that an app needs. */
 export const saysAll = (found: Readonly<Record<string, unknown>>, needed: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(needed).every(([key, value]) => isDeepStrictEqual(found[key], value))
 
-/** Sorts apps by what they depend on; those that depend on each other stay as they are written. */
+/** Sorts apps by their dependencies. Apps that depend on each other keep the order of the file. */
 function inOrder(apps: readonly AppToImport[], services: ComposeFile['services']): AppToImport[] {
   const sorted = new Set<AppToImport>()
   const visit = (app: AppToImport, path: readonly AppToImport[]): void => {
@@ -300,24 +299,24 @@ function inOrder(apps: readonly AppToImport[], services: ComposeFile['services']
   return [...sorted]
 }
 
-/** The names of services, by which the others reach them. */
+/** The names by which services reach each other. */
 interface Addresses {
   readonly databases: readonly string[]
   readonly apps: readonly string[]
-  /** The service that each host name of the file leads to. */
+  /** The service of each host name in the file. */
   readonly hosts: ReadonlyMap<string, string>
 }
 
-/** A value that is the address of a database, such as `postgresql+asyncpg://user:password@db:5432/shop`. */
+/** Matches the address of a database, such as `postgresql+asyncpg://user:password@db:5432/shop`. */
 const databaseUrl = /^(postgres(?:ql)?(?:\+\w+)?):\/\/(?:[^/@]*@)?([\w.-]+)(?::\d+)?(?:\/[^?]*)?(\?.*)?$/is
-/** Hosts that are certain in any value: those of addresses, before a port, and as `host=name`. */
+/** Matches host names that are certain in any value: in a URL, before a port, and in `host=name`. */
 const certainHost =
   /(?<=:\/\/(?:[^/@\s]*@)?)[\w.-]+(?=[:/?,;\s"']|$)|(?<![\w.:/@-])[\w-]+(?=:\d{2,5}(?![\w.-]))|(?<=\b(?:host|server)=)[\w.-]+/gi
-/** Variables whose value is a host, or several. */
+/** Matches the names of variables whose value is one host or a list of hosts. */
 const hostVariable = /(HOSTS?|HOST_?NAMES?|SERVERS?|ADDR|ADDRESS(ES)?|ENDPOINTS?|BROKERS?|SEEDS?|GATEWAY)$/i
 const listedHost = /(?<![^,;\s])[\w.-]+(?![^,;\s])/g
 
-/** Returns the names by which the services of a file reach each other. That of a service goes before the other ones. */
+/** Returns the service of each host name. The name of a service takes precedence over aliases of other services. */
 function hostsOf(services: Readonly<Record<string, Service>>): Map<string, string> {
   const hosts = new Map<string, string>()
   for (const [name, { container_name, hostname, networks }] of Object.entries(services)) {
@@ -329,10 +328,10 @@ function hostsOf(services: Readonly<Record<string, Service>>): Map<string, strin
 }
 
 /**
- * Returns the variables of an app, and the services that are its databases by the variables that have their addresses. Apps find
- * each other as `<app>.internal`, in place of the bare names of services.
+ * Returns the variables of an app, and its databases by the variables that hold their addresses. Apps reach each other
+ * as `<app>.internal` instead of the bare service name.
  *
- * @param given.needs the services that this one depends on
+ * @param given.needs the services that this service depends on
  */
 function variablesOf(
   environment: Readonly<Record<string, string>>,
@@ -406,10 +405,9 @@ const moved = (name: string, value: string, { hosts, apps }: Addresses): string 
     value,
   )
 
-/** The path of each volume in the app, by its name. */
 type Volumes = Readonly<Record<string, string>>
 
-/** Returns the volumes of a service under names that Fairlead allows. Notes what is mounted besides, and cannot be. */
+/** Returns the volumes of a service, with names that Fairlead allows. Notes mounts that Fairlead does not support. */
 function volumesOf(mounts: NonNullable<Service['volumes']>, note: (text: string) => void): Volumes {
   const volumes: Record<string, string> = {}
   for (const each of mounts) {
@@ -431,14 +429,13 @@ function volumesOf(mounts: NonNullable<Service['volumes']>, note: (text: string)
   return volumes
 }
 
-/** Returns the names of the volumes that a service mounts. */
 const volumesNamedBy = ({ volumes = [] }: Service): string[] =>
   volumes.flatMap((each) => {
     const { type, source } = typeof each === 'string' ? parsed(each) : { type: 'volume', ...each }
     return type === 'volume' && source !== undefined ? [source] : []
   })
 
-/** Reads `[source:]target[:options]`. A source that is a path is a folder of the machine. */
+/** Reads `[source:]target[:options]`. A path as the source means a folder of the machine. */
 function parsed(text: string): {
   readonly type: string
   readonly source: string | undefined

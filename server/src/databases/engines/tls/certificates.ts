@@ -6,11 +6,11 @@ import { readOptional } from '../../../platform/files.ts'
 import type { OsUser } from '../../../platform/users.ts'
 import { issueCertificate, makeAuthority, makeKey } from './issue.ts'
 
-/** The certificate of the clusters of users' databases, signed by an authority of this data directory's own. */
+/** The certificate of the clusters of users' databases, signed by an authority that belongs to this data directory. */
 export interface Certificates {
-  /** Makes the files that are missing, and a new certificate before the old one expires. Returns true for a new one. */
+  /** Creates missing files, and a new certificate before the old one expires. Returns true for a new certificate. */
   ensure(): Promise<boolean>
-  /** Returns the authority's certificate as PEM, by which clients verify that they reach this server. */
+  /** Returns the authority's certificate as PEM, with which clients verify that they reach this server. */
   authority(): Promise<string>
   /** The absolute paths of the server's certificate and key, which the clusters' user can read. */
   readonly certificateFile: string
@@ -18,16 +18,19 @@ export interface Certificates {
 }
 
 export interface CertificatesOptions {
-  /** An absolute path; made when it is needed. */
+  /** An absolute path; the folder is created when needed. */
   readonly directory: string
-  /** The user that the clusters run as when the server is root, otherwise `null`. */
+  /** The user that the clusters run as if the server is root; otherwise `null`. */
   readonly user: OsUser | null
   /** The DNS names and addresses under which clients reach the clusters. */
   readonly names: readonly string[]
   readonly now?: () => Date
 }
 
-/** PostgreSQL takes the new certificate at once, so that this only has to outlast a server that is not running. */
+/**
+ * PostgreSQL uses a new certificate at once, so this time only needs to exceed the time for which a server may be
+ * stopped.
+ */
 const renewedDaysBefore = 60
 const dayMs = 24 * 60 * 60_000
 
@@ -73,7 +76,7 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   }
 }
 
-/** True for a certificate that has all of these names and is valid for long enough. */
+/** True for a certificate that has all these names and is valid for long enough. */
 function isGood(pem: string, names: readonly string[], now: Date): boolean {
   const certificate = new X509Certificate(pem)
   const hasName = (name: string) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name))
@@ -82,14 +85,14 @@ function isGood(pem: string, names: readonly string[], now: Date): boolean {
 }
 
 /**
- * Makes the authority and the server's key in a folder that is renamed once it is complete: of several processes that do
- * this at once, one makes what all of them use.
+ * Creates the authority and the server's key in a folder that is renamed once it is complete. If several processes do
+ * this at once, all of them use the folder that is renamed first.
  */
 async function makeFolder({ directory, user }: CertificatesOptions, now: Date): Promise<void> {
   const temporary = `${directory}.${randomUUID()}`
   await mkdir(dirname(directory), { recursive: true })
   try {
-    // The clusters' user passes through it, and cannot list it.
+    // The clusters' user can pass through the folder but cannot list it.
     await mkdir(temporary, { mode: user === null ? 0o700 : 0o711 })
     await chmod(temporary, user === null ? 0o700 : 0o711)
     const { certificate, key } = await makeAuthority(now)
@@ -103,7 +106,7 @@ async function makeFolder({ directory, user }: CertificatesOptions, now: Date): 
   }
 }
 
-/** PostgreSQL accepts a key that only its own user can read. */
+/** PostgreSQL accepts only a key that no other user can read. */
 async function giveKey(path: string, user: OsUser | null): Promise<void> {
   if (user === null || (await stat(path)).uid === user.uid) return
   await chown(path, user.uid, user.gid)

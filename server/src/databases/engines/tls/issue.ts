@@ -14,10 +14,9 @@ const dayMs = 24 * 60 * 60_000
 /** Clients keep the authority's certificate for as long as they use the server. */
 const authorityDays = 20 * 365
 const serverDays = 365
-/** For clients whose clocks are late. */
+/** For clients whose clocks are behind. */
 const earlierDays = 1
 
-/** Makes a new authority of its own. */
 export async function makeAuthority(now: Date): Promise<Issued> {
   const x509 = await library()
   const key = await makeKey()
@@ -28,7 +27,7 @@ export async function makeAuthority(now: Date): Promise<Issued> {
     keys,
     signingAlgorithm: signing,
     extensions: [
-      // It signs certificates of servers, and no further authorities.
+      // The authority signs certificates of servers, but no further authorities.
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
@@ -41,7 +40,7 @@ export async function makeAuthority(now: Date): Promise<Issued> {
  * Returns a server's certificate as PEM, signed by the authority.
  *
  * @param key of the server, as PEM
- * @param names under which clients reach it: DNS names and addresses
+ * @param names the DNS names and addresses that clients use
  */
 export async function issueCertificate(
   authority: Issued,
@@ -81,7 +80,7 @@ export async function makeKey(): Promise<string> {
 async function keyPair(pem: string): Promise<{ privateKey: webcrypto.CryptoKey; publicKey: webcrypto.CryptoKey }> {
   const { subtle } = webcrypto
   const key = createPrivateKey(pem).toCryptoKey(curve, true, ['sign'])
-  // The point of the curve is a part of the private key.
+  // The private key includes the point of the curve.
   const { kty, crv, x, y } = await subtle.exportKey('jwk', key)
   const point = Object.fromEntries(Object.entries({ kty, crv, x, y }).filter(([, value]) => value !== undefined))
   return { privateKey: key, publicKey: await subtle.importKey('jwk', point, curve, true, ['verify']) }
@@ -92,7 +91,7 @@ const validity = (now: Date, days: number) => ({
   notAfter: new Date(now.getTime() + days * dayMs),
 })
 
-/** It is large, and needed once a year. It asks for a polyfill that must be there first. */
+/** Loads the library late: it is large, and needed once a year. It needs a polyfill that is loaded first. */
 async function library(): Promise<typeof import('@peculiar/x509')> {
   await import('reflect-metadata')
   return import('@peculiar/x509')

@@ -14,32 +14,31 @@ import {
 } from '../../../platform/cgroups.ts'
 
 /*
- * The control groups of build daemons. The engine makes a group for each step of a build below one path, which is the same in
- * every hierarchy of version 1: so the group of the daemon has one path as well, and its limits hold for all of its steps
- * together.
+ * The control groups of build daemons. The engine makes a group for each build step below one path, which is the same
+ * in every hierarchy of version 1. So the group of the daemon has the same path in each, and its limits apply to all
+ * steps together.
  */
 
 export interface BuildGroups {
-  /** Makes the group of a daemon. */
   make(name: string, limits: GroupLimits): Promise<BuildGroup>
-  /** Ends what runs in the groups that an earlier server has left, and removes them. */
+  /** Ends the processes in groups of an earlier server, and removes the groups. */
   sweep(): Promise<void>
   close(): Promise<void>
 }
 
 export interface BuildGroup {
-  /** Files to which the daemon writes its pid to join it. */
+  /** The files to which the daemon writes its pid to join the group. */
   readonly join: readonly string[]
-  /** The path below which the engine makes the groups of steps. */
+  /** The parent path of the groups of steps, for the engine. */
   readonly parent: string
   processes(): Promise<number[]>
-  /** The limit that something in the group has run into. */
+  /** The limit that something in the group has exceeded. */
   exceeded(): Promise<Exceeded | null>
-  /** Ends every process of the group, and removes it with those below. */
+  /** Ends every process of the group, and removes the group with its subgroups. */
   remove(): Promise<void>
 }
 
-/** A mounted hierarchy of control groups. */
+/** A mounted control group hierarchy. */
 interface Mount {
   readonly point: string
   readonly version: 1 | 2
@@ -51,9 +50,9 @@ const needed = ['memory', 'cpu', 'pids'] as const satisfies readonly Controller[
 /**
  * Opens the groups where the machine can limit memory, CPU and processes by them; else returns null.
  *
- * @param hierarchy in which the server may make groups
- * @param name of the folder of all groups; the same for the same server after a restart
- * @param yielding the place of which the hierarchy is; null for groups that do not give way
+ * @param hierarchy the hierarchy in which the server may make groups
+ * @param name the name of the folder of all groups; the same after a restart of the server
+ * @param yielding the folder that contains the hierarchy; null for groups that do not yield
  */
 export async function openBuildGroups(
   hierarchy: Hierarchy | null,
@@ -69,7 +68,7 @@ export async function openBuildGroups(
   const removeEverywhere = async (group: string, path: string): Promise<void> => {
     if (cgroups.version === 2) await cgroups.kill(`${group}/${leaf}`)
     await cgroups.remove(group)
-    // The engine makes its groups in all hierarchies of version 1, also in those that limit nothing.
+    // The engine makes its groups in all hierarchies of version 1, also in hierarchies without limits.
     for (const { point } of mounts) await removeGroup(join(point, path)).catch(() => undefined)
   }
   const root = everywhere?.folders.pids ?? '/'
@@ -99,7 +98,8 @@ export async function openBuildGroups(
       for (const { point } of mounts) {
         const own = join(point, pathOf(join(root, name)))
         await removeGroup(own).catch(() => undefined)
-        // The engine has made it everywhere. It stays, as it should, where it has other groups.
+        // The engine has made the parent folder in every hierarchy. A folder with other groups must stay, and its
+        // removal fails.
         if (yielding !== null) await rmdir(dirname(own)).catch(() => undefined)
       }
     },
@@ -114,7 +114,7 @@ export async function canLimitBuilds(hierarchy: Hierarchy | null): Promise<boole
   return needed.every((each) => usable.includes(each))
 }
 
-/** In version 2, processes are in groups without groups below alone. */
+/** In version 2, only groups without subgroups can contain processes. */
 const leaf = 'daemon'
 
 async function makeLeaf(folder: string): Promise<string> {
@@ -124,8 +124,8 @@ async function makeLeaf(folder: string): Promise<string> {
 }
 
 /**
- * Returns a hierarchy in which all controllers of version 1 have the path that the one of processes has. A server may be deep
- * in one of them alone.
+ * Returns a hierarchy in which all controllers of version 1 have the path of the pids controller. A server may be deep
+ * in only one hierarchy.
  */
 function samePath(hierarchy: Hierarchy, mounts: readonly Mount[]): Hierarchy | null {
   const { pids } = hierarchy.folders
@@ -143,7 +143,7 @@ const mountOf = (mounts: readonly Mount[], folder: string): Mount | undefined =>
 
 const longestFirst = (one: Mount, other: Mount): number => other.point.length - one.point.length
 
-/** Reads the mounts of whole hierarchies from `/proc/self/mountinfo`. */
+/** Reads the mounts of complete hierarchies from `/proc/self/mountinfo`. */
 function parseMounts(mountinfo: string): Mount[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')
@@ -154,12 +154,13 @@ function parseMounts(mountinfo: string): Mount[] {
   })
 }
 
-/** The kernel takes memory for a group in pieces, and none that would not fit whole. */
+/** The kernel charges memory to a group in blocks, and refuses a block that does not fit completely. */
 const chargedAtOnce = 1_000_000
 
 /**
- * Version 1 counts what ends a process in the group of that process, which the engine has removed by then. So memory was
- * exceeded when the daemon's group has reached its limit and the kernel has ended some process of the machine meanwhile.
+ * Version 1 counts a kill in the group of the killed process, which the engine has removed by then. So memory was
+ * exceeded when the group of the daemon has reached its limit and the kernel has killed some process of the machine
+ * since the start of the build.
  */
 async function exceededInVersion1(
   files: readonly string[],
@@ -175,6 +176,6 @@ async function exceededInVersion1(
   return (await read('pids.peak')) >= limits.processes ? 'processes' : null
 }
 
-/** Returns how many processes the kernel has ended for want of memory since its start. */
+/** Returns how many processes the kernel has killed for lack of memory since boot. */
 const killsOfMachine = async (): Promise<number> =>
   counterIn(await readFile('/proc/vmstat', 'utf8').catch(() => ''), 'oom_kill')

@@ -8,29 +8,28 @@ import type { Engine } from '../client.ts'
 import { readJsonLines } from '../streams.ts'
 import { bytesField, numberField, readFields, textOf } from './protobuf.ts'
 
-/** A build of one Dockerfile. */
 export interface BuildRequest extends BuildAnswers {
   /** A tar archive. */
   readonly context: Readable
   /** The path of the Dockerfile in the archive. */
   readonly dockerfile: string
-  /** The stage to build; null for the last one. */
+  /** The stage to build; null for the last stage. */
   readonly target: string | null
   readonly tag: string
-  /** They take the place of those that the Dockerfile gives the same names. */
+  /** Labels for the image. They override labels of the same name in the Dockerfile. */
   readonly labels: Readonly<Record<string, string>>
-  /** Arguments that leave no trace in images: those for proxies, which every Dockerfile has. */
+  /** The predefined proxy arguments of every Dockerfile, which leave no trace in images. */
   readonly proxies: Readonly<Record<string, string>>
 }
 
-/** The end of a build. `message` is BuildKit's own. */
+/** The result of a build. `message` is from BuildKit. */
 export type BuildOutcome =
   | { readonly ok: true }
   | {
       readonly ok: false
       readonly message: string
       readonly code: number
-      /** The image of a registry that it could not look at; null for other failures. */
+      /** The registry image that BuildKit could not inspect; null for other failures. */
       readonly image: FailedImage | null
     }
 
@@ -41,9 +40,9 @@ interface Message {
 }
 
 /**
- * Builds an image with BuildKit. Steps have the network of the daemon.
+ * Builds an image with BuildKit. Steps use the network of the daemon.
  *
- * @param say receives what the build prints, whole lines as a rule
+ * @param say receives the output of the build, usually in whole lines
  * @throws EngineError when the daemon refuses the build or ends; the error of `credentialsFor`
  */
 export async function buildImage(
@@ -92,46 +91,50 @@ export async function buildImage(
   }
 }
 
-/** Returns the exit status of the step that failed, as BuildKit tells it at the end of its message; 1 without one. */
+/** Returns the exit status of the failed step, which BuildKit puts at the end of its message; 1 without a status. */
 function exitCodeIn(message: string): number {
   const code = Number(/exit code: (\d{1,3})$/.exec(message.trim())?.[1] ?? 1)
   return code === 0 ? 1 : code
 }
 
 /*
- * A session of BuildKit: a connection on which the daemon calls the client, by gRPC over HTTP/2. The daemon asks for the
- * secrets that a step mounts when the step begins, and for the credentials of a registry when that asks for some, so that they are
- * in no request, no layer and no history.
+ * A BuildKit session: a connection on which the daemon calls the client, by gRPC over HTTP/2. The daemon asks for the
+ * secrets of a step when the step begins, and for the credentials of a registry when the registry requires them. So
+ * they are in no request, no layer and no history.
  */
 
-/** The answers to the daemon's questions. */
 export interface BuildAnswers {
-  /** Mounted by steps that ask for them by name. */
+  /** Secrets by name. Steps mount the secrets that they name. */
   readonly secrets: Readonly<Record<string, string>>
-  /** Returns the credentials for a registry, which is named as references of images have it; null without. */
+  /** Returns the credentials for a registry, named as in image references; null without credentials. */
   readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
 }
 
 export interface BuildSession {
-  /** Names the session in the request that begins a build. */
+  /** Identifies the session in the request for a build. */
   readonly id: string
-  /** Aborts with the error of `credentialsFor`, which the daemon would tell as a failure of the Dockerfile. */
+  /** Aborts with the error of `credentialsFor`. The daemon would report it as a failure of the Dockerfile. */
   readonly failed: AbortSignal
   end(): void
 }
 
 const secretMethod = '/moby.buildkit.secrets.v1.Secrets/GetSecret'
-/** Newer daemons ask for a token first (`FetchToken` and the like of the same service), and for this when that is unknown. */
+/**
+ * Newer daemons first ask for a token (`FetchToken` and similar methods of the same service), and call this method when
+ * the client does not know the token method.
+ */
 const credentialsMethod = '/moby.filesync.v1.Auth/Credentials'
 const healthMethod = '/grpc.health.v1.Health/Check'
 /** Codes of gRPC. */
 const [ok, notFound, unimplemented] = [0, 5, 12]
 const prefixBytes = 5
 const mostRequestBytes = 64_000
-/** A front end of the Dockerfile's own may ask for many images at once, and each question for credentials reads the database. */
+/**
+ * A custom front end of a Dockerfile may ask for many images at once, and each question for credentials reads the
+ * database.
+ */
 const mostAnswersAtOnce = 8
 
-/** Opens a session that answers the daemon of a build. */
 export async function openSession(
   engine: Pick<Engine, 'upgrade'>,
   { secrets, credentialsFor: find }: BuildAnswers,
@@ -197,7 +200,7 @@ async function answer(
   reply(stream, bytesField(1, Buffer.from(value)))
 }
 
-/** Returns the answer for a host; an empty one makes the daemon ask the registry without credentials. */
+/** Returns the answer for a host. After an empty answer the daemon asks the registry without credentials. */
 async function credentialsMessage(host: string, credentialsFor: BuildAnswers['credentialsFor']): Promise<Buffer> {
   const registry = parseRegistry(host)
   const credentials = registry === null ? null : await credentialsFor(registry)
@@ -219,33 +222,33 @@ function refuse(stream: ServerHttp2Stream, code: number, message: string): void 
   stream.respond(head, { endStream: true })
 }
 
-/** Turns BuildKit's messages about the steps of a build into lines for its log. */
+/** Converts messages of BuildKit about build steps into lines for the log. */
 export interface Progress {
-  /** @param message a `StatusResponse` of BuildKit's control API */
+  /** @param message a `StatusResponse` of the control API of BuildKit */
   read(message: Buffer): string
-  /** Returns what steps have printed without an end of line. */
+  /** Returns the output of steps without an end of line. */
   rest(): string
-  /** Returns the first image of a registry that the build could not look at; null without one. */
+  /** Returns the first registry image that the build could not inspect; null without a failure. */
   failedImage(): FailedImage | null
 }
 
-/** An image that a Dockerfile begins with, copies from or is read by. */
+/** An image that a Dockerfile uses as a base, copies from, or uses as its front end. */
 interface FailedImage {
   readonly reference: ImageReference
-  /** Said by BuildKit, with the answer of the registry. */
+  /** The message of BuildKit, with the answer of the registry. */
   readonly reason: string
 }
 
-/** The numbers of fields in BuildKit's `control.proto`. */
+/** Field numbers from the `control.proto` of BuildKit. */
 const statusFields = { vertexes: 1, logs: 3 }
 const vertexFields = { digest: 1, name: 3, cached: 4, started: 5, error: 7 }
 const logFields = { vertex: 1, message: 4 }
-/** The steps that ask registries for images. */
+/** Matches the steps that ask registries for images. */
 const imageStep =
   /^(?:(?:\[[^\]]*\] )?(?:load metadata for|FROM)|resolve image config for) (?:docker-image:\/\/)?(\S+)$/
 
 export function createProgress(): Progress {
-  /** The output of each step since its last whole line. */
+  /** The output of each step after its last whole line. */
   const unfinished = new Map<string, string>()
   const decoders = new Map<string, StringDecoder>()
   const named = new Set<string>()
@@ -254,7 +257,7 @@ export function createProgress(): Progress {
   const vertexText = (message: Buffer): string => {
     const { digest, name, cached, started, error } = vertexOf(message)
     if (error !== '') failed ??= failedImageOf(name, error)
-    // Steps of BuildKit's own are the same in every build.
+    // Internal steps of BuildKit are the same in every build.
     if (!started || named.has(digest) || name.startsWith('[internal]')) return ''
     named.add(digest)
     return `${oneLine(name)}${cached ? ' (from the cache)' : ''}\n`
@@ -294,13 +297,13 @@ export function createProgress(): Progress {
 }
 
 function failedImageOf(name: string, reason: string): FailedImage | null {
-  // The first failure ends the steps that run beside it.
+  // The first failure cancels the concurrent steps.
   if (reason.includes('context canceled')) return null
   const reference = parseImageReference(imageStep.exec(name)?.[1] ?? '')
   return 'problem' in reference ? null : { reference, reason }
 }
 
-/** A step that prints no end of line does not fill the memory of the server. */
+/** Output without an end of line must not fill the memory of the server. */
 const mostUnfinished = 64_000
 
 function vertexOf(message: Buffer) {

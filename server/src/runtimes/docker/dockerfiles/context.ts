@@ -7,15 +7,15 @@ import { formatImageReference, longestReference, parseImageReference } from '../
 import { startProcess } from '../../../platform/processes.ts'
 import { type IgnoreRules, mostIgnoreCharacters, parseIgnoreFile } from './dockerignore.ts'
 
-/** The folder at which tar sees the sources. */
+/** The path at which tar sees the sources. */
 const inside = '/context'
 
 /**
- * Returns the files of a context as a tar archive, as `.dockerignore` says, and the Dockerfile whatever that says. Symbolic
- * links are archived as links and never followed. The owner of each file is root, as in every build context.
+ * Returns the files of a context as a tar archive, filtered by `.dockerignore`, but always with the Dockerfile. Links
+ * stay links and are never followed. The owner of each file is root, as in every build context.
  *
- * @param confine a command line after which tar sees the sources at `/context`, and nothing else but the system's programs: files that
- *   are exchanged for links while it reads lead nowhere
+ * @param confine a command prefix for tar. Tar then sees the sources at `/context`, and otherwise only the system
+ *   programs: a file that becomes a link during the read leads nowhere
  */
 export function contextArchive(
   { folder, dockerfile, rules }: BuildContext,
@@ -45,7 +45,7 @@ export function contextArchive(
     ([code]) => (code === 0 ? archive.end() : failed(new Error(`the build context cannot be read: ${said.trim()}`))),
     failed,
   )
-  // An archive may fail before anybody reads it, who finds the reason in `errored` then.
+  // An archive may fail before anybody reads it. The reader then finds the reason in `errored`.
   archive.on('error', () => undefined)
   return archive.once('close', () => void tar.kill('SIGKILL'))
 }
@@ -57,8 +57,8 @@ const tarArguments = [
 ]
 
 /**
- * Lists folders before what they hold, each path with a zero byte at its end. A character stands for one byte of a name, since
- * names need not be text.
+ * Lists folders before their content. A zero byte ends each path. Each character stands for one byte of a name, because
+ * names need not be valid text.
  */
 async function* listPaths(
   top: string,
@@ -75,7 +75,7 @@ async function* listPaths(
       signal.throwIfAborted()
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`
       const isIgnored = rules.isIgnored(Buffer.from(path, 'latin1').toString()) && !kept.has(path)
-      // A rule may take a long time, and a folder may have many files.
+      // Rules may be slow, and a folder may have many files.
       await nextTurn()
       if (entry.isDirectory() && (!isIgnored || rules.takesIn)) folders.push(path)
       if (isIgnored || !(entry.isDirectory() || entry.isFile() || entry.isSymbolicLink())) continue
@@ -84,29 +84,28 @@ async function* listPaths(
   }
 }
 
-/** BuildKit keeps the whole file in memory, several times. */
+/** BuildKit keeps several copies of the whole file in memory. */
 const mostDockerfileBytes = 1_000_000
 
-/** The files that a Dockerfile is built from. */
 export interface BuildContext {
-  /** The absolute path of their folder. */
+  /** The absolute path of the folder. */
   readonly folder: string
-  /** The path of the Dockerfile in there. */
+  /** The path of the Dockerfile in the folder. */
   readonly dockerfile: string
   readonly text: string
   readonly rules: IgnoreRules
 }
 
-/** A context, or the reason why there is none, in words for the owner of the sources. */
+/** A context, or the reason for its absence, in words for the owner of the sources. */
 export type FoundContext =
   | { readonly ok: true; readonly context: BuildContext }
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Finds a Dockerfile in the folder of its context. The way to both leads through no link, so that they are the commit's own.
+ * Finds a Dockerfile in its context folder. No path to either contains a link, so both belong to the commit.
  *
- * @param file.path of the Dockerfile, from the top of the sources
- * @param file.context the folder, from the top of the sources; `.` for all of them
+ * @param file.path the path of the Dockerfile, from the top of the sources
+ * @param file.context the folder, from the top of the sources; `.` for all sources
  */
 export async function findContext(
   source: string,
@@ -118,7 +117,7 @@ export async function findContext(
   const file = await readOwn(source, path, mostDockerfileBytes)
   if (typeof file === 'string') return refused('Dockerfile', path, file)
   const text = file.toString('utf8')
-  // BuildKit reads the first of them that there is.
+  // BuildKit reads the first existing file.
   for (const name of [`${dockerfile}.dockerignore`, '.dockerignore']) {
     const found = await readOwn(folder, name, mostIgnoreCharacters)
     if (found === absent) continue
@@ -135,7 +134,7 @@ const refused = (kind: string, path: string, why: string): FoundContext => ({
 
 const absent = 'does not exist in this commit'
 
-/** Returns the content of a file of the sources, or what is wrong with it. */
+/** Returns the content of a source file, or a description of the problem. */
 async function readOwn(source: string, path: string, mostBytes: number): Promise<Buffer | string> {
   const parts = path.split('/')
   if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('\0'))) {
@@ -152,13 +151,16 @@ async function readOwn(source: string, path: string, mostBytes: number): Promise
   return readFile(join(source, ...parts))
 }
 
-/** Returns what an image's name stands for, with nothing left out; null for what is no name. */
+/** Returns the full reference behind the name of an image; null for an invalid name. */
 export function fullName(image: string): string | null {
   const reference = parseImageReference(image)
   return 'problem' in reference ? null : formatImageReference(reference)
 }
 
-/** Returns the full names of the images that a Dockerfile begins with, copies from or is read by, and those of its stages. */
+/**
+ * Returns the full names of the images that a Dockerfile uses as a base, copies from, or uses as its front end. Stage
+ * names are included.
+ */
 export function imagesIn(dockerfile: string): ReadonlySet<string> {
   const values = new Map<string, string>()
   const names: string[] = []
@@ -187,7 +189,7 @@ const syntax = /^\s*#\s*syntax\s*=\s*(\S+)/i
 const source = /[-,=]from=([^\s,]+)/g
 const variable = /\$(?:(\w+)|\{(\w+)(?::-([^}]{0,128}))?\})/g
 
-/** Puts in the values of build arguments, which are those that the Dockerfile gives itself. */
+/** Substitutes build arguments. Their values come from the Dockerfile itself. */
 const expanded = (text: string, values: ReadonlyMap<string, string>): string =>
   text
     .slice(0, longestReference)

@@ -5,16 +5,16 @@ import { foldersIn } from '../../../platform/disk/folders.ts'
 import { bootId, isRunning, type ProcessIdentity } from '../../../platform/processes.ts'
 
 /*
- * The folders of build daemons in the data directory, one for each app that has built a Dockerfile. All that an app's builds
- * keep is in its own: no build reads what another app's has left.
+ * The folders of build daemons in the data directory, one for each app with a built Dockerfile. The folder contains
+ * everything that the builds of the app keep, so no build reads data of another app.
  */
 
 export interface DaemonHome {
   readonly folder: string
-  /** The daemon's own data: images, layers and the cache. */
+  /** The data of the daemon: images, layers and the cache. */
   readonly data: string
   readonly sockets: string
-  /** A file that is there while a build uses the data, and after one that did not come to its end. */
+  /** A file that exists while a build uses the data. It remains after an interrupted build. */
   readonly inUse: string
 }
 
@@ -31,14 +31,13 @@ export async function listHomes(builds: string): Promise<string[]> {
 
 const record = z.object({
   pid: z.int().positive(),
-  /** Of the process, as in /proc; together with the pid it identifies the process. */
+  /** The start time of the process in /proc. Together with the pid it identifies the process. */
   startTime: z.string(),
-  /** The start of the system that `startTime` counts from. */
+  /** The id of the boot that `startTime` counts from. */
   boot: z.string().nullable(),
   deploymentId: z.string(),
 })
 
-/** A build daemon that runs. */
 export interface RunningDaemon extends ProcessIdentity {
   readonly appId: string
   readonly deploymentId: string
@@ -54,7 +53,7 @@ export async function writeRecord(home: DaemonHome, { pid, startTime }: ProcessI
 
 export const removeRecord = (home: DaemonHome): Promise<void> => rm(fileOf(home), { force: true })
 
-/** Finds the daemons that run, with a server or without one. */
+/** Finds running daemons, with or without a running server. */
 export async function findRunningDaemons(builds: string): Promise<readonly RunningDaemon[]> {
   const found = await Promise.all(
     (await foldersIn(builds)).map(async (appId) => {
@@ -70,7 +69,7 @@ function parse(text: string, appId: string): RunningDaemon[] {
     const { pid, startTime, boot, deploymentId } = record.parse(JSON.parse(text))
     return boot === bootId() && isRunning({ pid, startTime }) ? [{ pid, startTime, appId, deploymentId }] : []
   } catch {
-    // There is none, or it was being written when the machine went down.
+    // The record is missing, or incomplete because the machine stopped during the write.
     return []
   }
 }

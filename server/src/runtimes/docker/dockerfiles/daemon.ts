@@ -16,15 +16,15 @@ import type { BuildGroup, BuildGroups } from './build-groups.ts'
 import { type DaemonHome, removeRecord, writeRecord } from './daemon-record.ts'
 import { socketFilter } from './socket-filter.ts'
 
-/** Networks of builds. They reach what builds may reach, and nothing else of this machine or its surroundings. */
+/** Networks of builds. They reach the permitted addresses, and nothing else on this machine or around it. */
 export interface BuildNetworks {
-  /** `enter` is the program that enters the network and becomes the next one, with its arguments. */
+  /** `enter` is a command prefix that enters the network and then executes the next program. */
   open(owner: BuildOwner): Promise<{ readonly enter: readonly string[]; readonly ready: Promise<void> }>
   remove(owner: BuildOwner): Promise<void>
 }
 
 interface BuildOwner {
-  /** Of the release. */
+  /** The id of the release. */
   readonly id: string
   readonly kind: 'build'
 }
@@ -34,9 +34,9 @@ export interface DaemonParts {
   readonly system: SystemFiles
   readonly groups: BuildGroups
   readonly networks: BuildNetworks
-  /** Variables of the daemon, such as those of proxies. */
+  /** Environment variables of the daemon, for example for proxies. */
   readonly environment: Readonly<Record<string, string>>
-  /** Called right before something is started or ended. Throws when another server leads. */
+  /** Called right before the start or end of a daemon. Throws when another server leads. */
   readonly fence: () => void
 }
 
@@ -44,39 +44,39 @@ export interface DaemonParts {
 export interface DaemonPrograms {
   readonly dockerd: string
   readonly bwrap: string
-  /** Of dockerd; versions before 24 set their own score for the end by want of memory. */
+  /** The major version of dockerd. Versions before 24 set their own out-of-memory score. */
   readonly majorVersion: number
-  /** Further arguments of dockerd. */
+  /** Additional arguments of dockerd. */
   readonly settings: readonly string[]
 }
 
-/** A Docker engine for one build, with its own network, control group, processes and files. */
+/** A Docker engine for one build, with a separate network, control group, processes and files. */
 export interface BuildDaemon {
   readonly engine: Engine
-  /** Aborts when it has ended, with an error that holds its last words. */
+  /** Aborts when the daemon has ended, with an error that contains its last words. */
   readonly ended: AbortSignal
   exceeded(): Promise<Exceeded | null>
   /**
-   * Lets it write what it keeps, and ends it with all of its processes: nothing of it is left but its data. Resolves with
-   * false when it did not come to an end in time.
+   * Lets the daemon write its data, and ends it with all its processes. Only the data remain. Resolves with false when
+   * the daemon did not finish in time.
    */
   end(): Promise<boolean>
 }
 
 const readyMs = 60_000
 const pollMs = 20
-/** How long it may write what it keeps; a canceled build is over within five seconds. */
+/** The time for the daemon to write its data: a canceled build must end within five seconds. */
 const graceMs = 2_000
-/** Its last line. It waits for containerd afterwards, for a second. */
+/** The last line of the daemon. Afterwards it still waits one second for containerd. */
 const lastWords = 'Daemon shutdown complete'
 const argumentsDescriptor = 3
 const filterDescriptor = 4
 const socketName = 'docker.sock'
 
 /**
- * Starts the daemon that builds a release, on the data that earlier builds of its app have left.
+ * Starts the daemon for a build of a release, on the data of earlier builds of the app.
  *
- * @throws Error when it does not start
+ * @throws Error when the daemon does not start
  */
 export async function startDaemon(
   parts: DaemonParts,
@@ -129,12 +129,14 @@ interface DaemonProcess {
   readonly pid: number
   readonly startTime: string
   readonly ended: AbortSignal
-  /** Resolves with true when it has nothing more to write, and with false when it does not come to an end in time. */
+  /** Resolves with true when the daemon has written everything, and with false when it does not finish in time. */
   stop(group: BuildGroup): Promise<boolean>
   kill(): Promise<void>
 }
 
-/** Starts bubblewrap, which waits for its arguments: it is in the control group before it makes the first process. */
+/**
+ * Starts bubblewrap, which waits for its arguments. So it is in the control group before it starts the first process.
+ */
 function spawnDaemon(
   parts: DaemonParts,
   enter: readonly string[],
@@ -193,7 +195,7 @@ function watchProcess(child: ChildProcess, pid: number): DaemonProcess {
       return said.includes(lastWords)
     },
     async kill() {
-      // The first process of the namespace ends with its parent, and takes all others along.
+      // The first process of the namespace ends with its parent and ends all others.
       if (!over.signal.aborted) child.kill('SIGKILL')
       await exited
     },
@@ -201,8 +203,8 @@ function watchProcess(child: ChildProcess, pid: number): DaemonProcess {
 }
 
 /**
- * Steps have the network of the daemon, which is for one build alone. So the daemon needs no networks of its own, and no rules of
- * iptables.
+ * Steps use the network of the daemon, which serves only one build. So the daemon needs no separate networks and no
+ * iptables rules.
  */
 function daemonArguments(groupParent: string, { majorVersion, settings }: DaemonPrograms): string[] {
   return [
@@ -212,7 +214,7 @@ function daemonArguments(groupParent: string, { majorVersion, settings }: Daemon
     ...['--cgroup-parent', groupParent, '--exec-opt', 'native.cgroupdriver=cgroupfs'],
     ...['--log-level', 'info'],
     ...settings,
-    // Later versions leave it as it was set.
+    // Later versions keep the inherited score.
     ...(majorVersion < 24 ? ['--oom-score-adjust', String(outOfMemoryScores.build)] : []),
   ]
 }
@@ -231,8 +233,8 @@ async function untilReady(engine: Engine, signal: AbortSignal): Promise<void> {
 }
 
 /*
- * The files of the machine that the build daemon sees: the system's programs, and folders of its own. The daemon runs as
- * root with all capabilities, since it makes namespaces and mounts; nothing of the machine that it has no use for is there.
+ * The files that the build daemon sees: system programs and the folders of the daemon. The daemon runs as root with all
+ * capabilities, because it makes namespaces and mounts, so it sees no file that it does not need.
  */
 
 /** A folder or file of the machine; `link` is the target of a symbolic link. */
@@ -241,20 +243,19 @@ interface SystemFile {
   readonly link: string | null
 }
 
-/** The parts of this machine that programs need; found once for all daemons. */
+/** The system files that programs need. The server finds them once for all daemons. */
 type SystemFiles = readonly SystemFile[]
 
 const folders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64']
 const etc = [
   ...['group', 'hosts', 'ld.so.cache', 'nsswitch.conf', 'passwd', 'protocols', 'resolv.conf', 'services'],
   ...['ca-certificates', 'crypto-policies', 'pki/ca-trust', 'pki/tls/certs', 'ssl/certs', 'ssl/openssl.cnf'],
-  // The certificates of the operator's registries.
+  // The certificates of the registries of the operator.
   'docker/certs.d',
 ].map((name) => `/etc/${name}`)
-/** Folders that `/etc/resolv.conf` is often a link into. */
+/** The usual targets of `/etc/resolv.conf` when it is a link. */
 const resolvers = ['/run/systemd/resolve', '/run/NetworkManager', '/run/resolvconf']
 
-/** Lists what this machine has of the files that programs need. */
 export async function findSystemFiles(): Promise<SystemFiles> {
   const found = await Promise.all(
     [...folders, ...etc, ...resolvers].map(async (path) => {
@@ -267,12 +268,12 @@ export async function findSystemFiles(): Promise<SystemFiles> {
 
 export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** The places of the daemon's own folders as it sees them. */
+/** The paths of the folders of the daemon as the daemon sees them. */
 const daemonPlaces = { data: '/var/lib/docker', sockets: '/run/fairlead' } as const
 
 /**
- * Returns bubblewrap's arguments for the daemon, which ends with the server and takes all of its processes along: they have a
- * namespace of pids. No process of it gains rights by running a program (`no_new_privs`).
+ * Returns the arguments of bubblewrap for the daemon. The daemon ends with the server and ends all its processes,
+ * because they share a pid namespace. No process gains rights when it executes a program (`no_new_privs`).
  */
 function daemonView(
   system: SystemFiles,
@@ -284,7 +285,7 @@ function daemonView(
     ...['--cap-add', 'ALL'],
     ...programs(system.filter(({ path }) => !path.startsWith('/run/'))),
     ...['--dev', '/dev', '--proc', '/proc'],
-    // The daemon makes control groups for the steps.
+    // The daemon makes control groups for steps.
     ...['--ro-bind', '/sys', '/sys', '--dev-bind', '/sys/fs/cgroup', '/sys/fs/cgroup'],
     ...['--tmpfs', '/run', '--symlink', '../run', '/var/run', '--tmpfs', '/tmp'],
     ...programs(system.filter(({ path }) => path.startsWith('/run/'))),
@@ -294,7 +295,7 @@ function daemonView(
   ]
 }
 
-/** Returns bubblewrap's arguments for a program that reads one folder, which is not to be found at any other path. */
+/** Returns the arguments of bubblewrap for a program that reads one folder. No other path shows the folder. */
 export function readerView(system: SystemFiles, folder: string, at: string): string[] {
   return [
     ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--die-with-parent'],
@@ -311,7 +312,7 @@ const programs = (files: SystemFiles): string[] =>
     ...(link === null ? ['--ro-bind-try', path, path] : ['--symlink', link, path]),
   ])
 
-/** The folders above a path are for everybody to enter: steps run as other users as well. */
+/** Everybody may enter the parent folders of a path, because steps also run as other users. */
 function foldersTo(path: string): string[] {
   const parent = dirname(path)
   return parent === '/' ? [] : [...foldersTo(parent), '--perms', '0755', '--dir', parent]

@@ -1,22 +1,22 @@
 /*
- * The file `.dockerignore`, with the rules that Docker documents for it: one pattern a line, the last one that matches a path
- * or a folder above it decides, and `!` takes a path back in.
+ * The file `.dockerignore`, by the rules in the Docker documentation: one pattern per line; the last match for a path
+ * or a parent folder decides; `!` includes a path again.
  */
 
-/** A longer file is not to be parsed: each of its characters may be compared with each character of every path. */
+/** The server refuses longer files: each character may be compared with each character of every path. */
 export const mostIgnoreCharacters = 20_000
 
 type Token =
   | { readonly kind: 'literal'; readonly text: string }
-  /** One character of a set, or outside of it. */
+  /** One character inside or outside of a set. */
   | { readonly kind: 'set'; readonly ranges: readonly (readonly [string, string])[]; readonly negated: boolean }
-  /** Any one character but the slash. */
+  /** Any single character except the slash. */
   | { readonly kind: 'one' }
-  /** Any characters but slashes, and none. */
+  /** Any number of characters except slashes. */
   | { readonly kind: 'many' }
-  /** Any characters, slashes included, and none. */
+  /** Any number of characters, slashes included. */
   | { readonly kind: 'deep' }
-  /** Any number of folders, each with its slash; `inside` follows it, and stands within the name of one. */
+  /** Any number of folders with their slashes. `inside` follows `folders`, and is the state within a folder name. */
   | { readonly kind: 'folders' | 'inside' }
 
 interface Pattern {
@@ -24,16 +24,15 @@ interface Pattern {
   readonly tokens: readonly Token[]
 }
 
-/** The rules of one file. */
 export interface IgnoreRules {
-  /** @param path from the top of the context, with slashes between its parts; bytes that are no UTF-8 are replaced as usual */
+  /** @param path from the top of the context, with slashes; invalid UTF-8 is replaced as usual */
   isIgnored(path: string): boolean
-  /** False where nothing in an ignored folder can be taken in again. */
+  /** False when no pattern can include files of an ignored folder again. */
   readonly takesIn: boolean
 }
 
 export function parseIgnoreFile(bytes: Buffer): IgnoreRules {
-  // Drops the mark of the byte order.
+  // `TextDecoder` removes the byte order mark.
   const patterns = new TextDecoder().decode(bytes).split('\n').flatMap(parseLine)
   return {
     isIgnored: (path) => patterns.findLast(({ tokens }) => matches(tokens, path))?.takesIn === false,
@@ -49,10 +48,10 @@ function parseLine(line: string): Pattern[] {
   return path === '' ? [] : [{ takesIn, tokens: tokensOf(path) }]
 }
 
-/** Takes off what is white space for Go, which Docker is written in. */
+/** Trims the white space characters of Go, the language of Docker. */
 const trim = (text: string): string => text.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '')
 
-/** Takes `.`, `..`, repeated slashes and those at both ends out of a pattern. */
+/** Removes `.`, `..`, repeated slashes, and leading and trailing slashes from a pattern. */
 function cleaned(pattern: string): string {
   const parts: string[] = []
   for (const part of pattern.split('/')) {
@@ -99,8 +98,8 @@ function tokenAt(pattern: string, at: number): { readonly token: Token; readonly
 const characterAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0)
 
 /**
- * True when the tokens match the path or a folder above it. All ways to match are followed side by side, so that no
- * pattern takes longer than its length times that of the path.
+ * True when the tokens match the path or a parent folder. The search follows all alternatives in parallel, so the time
+ * is at most the length of the pattern times the length of the path.
  */
 function matches(tokens: readonly Token[], path: string): boolean {
   let states = closure(tokens, [0])
@@ -117,7 +116,7 @@ function matches(tokens: readonly Token[], path: string): boolean {
   return states.has(tokens.length)
 }
 
-/** Adds the states that are reached without a character. */
+/** Adds the states that need no further character. */
 function closure(tokens: readonly Token[], from: readonly number[]): Set<number> {
   const states = new Set<number>()
   for (const first of from) {
@@ -126,10 +125,10 @@ function closure(tokens: readonly Token[], from: readonly number[]): Set<number>
   return states
 }
 
-/** How many tokens each kind leads on by without a character. */
+/** The number of tokens that each kind can skip without a character. */
 const skipped: Readonly<Partial<Record<Token['kind'], number>>> = { many: 1, deep: 1, folders: 2 }
 
-/** Returns the states that follow a token when it takes the character. */
+/** Returns the states after a token accepts the character. */
 function after(token: Token, state: number, character: string): number[] {
   const isSlash = character === '/'
   switch (token.kind) {

@@ -16,48 +16,53 @@ import { type BuildDaemon, type DaemonParts, readerView, startDaemon } from './d
 import { type DaemonHome, homeOf } from './daemon-record.ts'
 import { type FoundParts, proxiesIn } from './requirements.ts'
 
-/** Builds of tenants' Dockerfiles, each on a Docker engine of its own that ends with the build. */
+/** Builds of Dockerfiles of tenants, each on a separate Docker engine that ends with the build. */
 export interface ImageBuilds extends Pick<Images, 'canBuild' | 'build'> {
-  /** True while a build of the app is under way or waits. */
+  /** True while a build of the app runs or waits. */
   isBuilding(appId: string): boolean
-  /** Removes what the builds of an app keep. None may run any more. */
+  /** Removes the data that builds of an app keep. No build of the app may run. */
   removeApp(appId: string): Promise<void>
-  /** Returns the bytes on the disk of what the builds of an app keep; some number above `enough` as soon as there are more. */
+  /**
+   * Returns the disk use of the data that builds of an app keep, in bytes. May return any number above `enough` as soon
+   * as there are more.
+   */
   diskUsage(appId: string, enough?: number): Promise<number>
-  /** Removes the control groups of daemons that have ended. */
+  /** Removes the control groups of ended daemons. */
   close(): Promise<void>
 }
 
 export interface ImageBuildsOptions {
-  /** The folder of what builds keep, in the data directory. */
+  /** The folder of build data in the data directory. */
   readonly folder: string
-  /** The programs and capabilities of this machine that builds need, or the reason why there are none. */
+  /** The programs and capabilities of this machine for builds, or the reason for their absence. */
   readonly found: FoundParts
-  /** The engine that runs apps, which is given the images. */
+  /** The engine that runs apps. It receives the images. */
   readonly engine: Pick<Engine, 'open' | 'call'>
-  /** Names the image of a release, and the labels by which the server knows it. */
+  /** Returns the image name of a release, and the labels that identify it for the server. */
   readonly imageOf: (release: ReleaseRef) => {
     readonly name: string
     readonly labels: Readonly<Record<string, string>>
   }
-  /** Returns the absolute path of a release's sealed sources. */
+  /** Returns the absolute path of the sealed sources of a release. */
   readonly sourceOf: (release: ReleaseRef) => string
-  /** The operator's variables for builds. */
+  /** The variables of the operator for builds. */
   readonly environment: Readonly<Record<string, string>>
-  /** The names of images of the engine that Dockerfiles may begin with, besides those of registries. */
+  /** The names of engine images that Dockerfiles may use, in addition to registry images. */
   readonly bases: readonly string[]
-  /** The memory of each build, and the bytes on the disk that an app's builds may keep. */
+  /** The memory limit of each build, and the disk limit of the data that builds of an app keep, in bytes. */
   readonly limits: { readonly memoryBytes: number; readonly cacheBytes: number }
-  /** Locks what an app's builds keep while one of them runs. */
+  /** Locks the build data of an app while a build runs. */
   readonly caches: Pick<Caches, 'use' | 'isInUse'>
 }
 
-/** The daemon's own processes, besides those of the build: dockerd and containerd have some thirty threads and 150 MB. */
+/**
+ * The share of the daemon itself, in addition to the build: dockerd and containerd have some thirty threads and 150 MB.
+ */
 const ownProcesses = 128
 const ownMemoryBytes = 256_000_000
-/** All labels of the server begin with it. */
+/** The prefix of all labels of the server. */
 const labelPrefix = 'app.fairlead.'
-/** The engine counts other things than the disk does. */
+/** The engine counts sizes differently than the disk does. */
 const keptShare = 0.75
 
 type Parts = Omit<ImageBuildsOptions, 'found'> & { readonly daemon: DaemonParts }
@@ -105,7 +110,7 @@ async function build(parts: Parts, release: Release, file: File, options: Option
   } catch (error) {
     signal.throwIfAborted()
     const limit = await exceeded(parts, daemon)
-    // The daemon itself may be what the kernel has ended.
+    // The kernel may have killed the daemon itself.
     if (limit === null) throw error
     return failed(null, limit)
   } finally {
@@ -121,8 +126,8 @@ function startOn(parts: Parts, home: DaemonHome, release: Release, signal: Abort
 }
 
 /**
- * Starts the daemon on the data of earlier builds. One that was ended in the middle may have left data that contradict each
- * other. They are removed only when the daemon starts without them: anything else may be the reason why it does not start with them.
+ * Starts the daemon on the data of earlier builds. An interrupted daemon may have left inconsistent data. The function
+ * removes them only when the daemon starts without them: otherwise the failure may have any other reason.
  */
 export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
   home: DaemonHome,
@@ -135,7 +140,7 @@ export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
   const isUnsettled = await exists(home.inUse)
   await writeFile(home.inUse, '')
   if (!isUnsettled) return start()
-  // A server that was killed between the two steps below leaves them.
+  // A server killed between the two steps below leaves this folder.
   await removeFolder(aside)
   const daemon = await start().catch(() => null)
   if (daemon !== null && (await isSound(daemon))) return daemon
@@ -153,14 +158,14 @@ export async function startOnKept<Daemon extends { end(): Promise<unknown> }>(
   }
 }
 
-/** The engine looks at all layers to tell how much they take. */
+/** The engine reads all layers to compute their size, so this finds damaged data. */
 const isSound = (engine: Engine, signal: AbortSignal): Promise<boolean> =>
   engine.call({ method: 'GET', path: ['system', 'df'], signal }).then(
     () => true,
     () => false,
   )
 
-/** Removes what was used least recently until the rest is as much as may be kept. Resolves with false when that fails. */
+/** Removes the least recently used data down to the limit. Resolves with false when this fails. */
 async function prune({ limits }: Pick<Parts, 'limits'>, engine: Engine, signal: AbortSignal): Promise<boolean> {
   const query = { all: true, 'keep-storage': Math.floor(limits.cacheBytes * keptShare) }
   return engine.call({ method: 'POST', path: ['build', 'prune'], query, signal, timeoutMs: 0 }).then(
@@ -169,7 +174,6 @@ async function prune({ limits }: Pick<Parts, 'limits'>, engine: Engine, signal: 
   )
 }
 
-/** Builds the image and makes it the release. */
 async function make(
   parts: Parts,
   { engine, ended }: BuildDaemon,
@@ -205,12 +209,12 @@ async function make(
     return { ok: false, message, code: 1, image: null }
   }
   await copyImage(engine, parts.engine, name, signal)
-  // The next build finds its layers in the cache.
+  // The next build finds the layers in the cache.
   await engine.call({ method: 'DELETE', path: ['images', name], query: { force: true }, signal, timeoutMs: 0 })
   return outcome
 }
 
-/** Gives the daemon those of the operator's images that the Dockerfile names, unless it has them. */
+/** Copies the operator images that the Dockerfile names to the daemon, unless the daemon has them. */
 async function copyBases(
   { engine, bases }: Pick<Parts, 'engine' | 'bases'>,
   daemon: Engine,
@@ -224,7 +228,7 @@ async function copyBases(
   }
 }
 
-/** A Dockerfile can name a builder of its own (`# syntax=`), which need not heed the labels that it is given. */
+/** A Dockerfile can name its own front end (`# syntax=`), which may ignore the given labels. */
 async function forgedLabels(
   engine: Pick<Engine, 'call'>,
   name: string,
@@ -236,7 +240,7 @@ async function forgedLabels(
     .map(([label]) => label)
 }
 
-/** Throws the `RuntimeError` for an image that the build needs and that its registry does not give. */
+/** Throws the `RuntimeError` for an image that the build needs but cannot get from its registry. */
 async function assertImage(
   { image }: Extract<BuildOutcome, { readonly ok: false }>,
   { credentialsFor }: Pick<Options, 'credentialsFor'>,
@@ -275,9 +279,9 @@ const failed = (code: number | null, limit: ExceededLimit | null = null): Exit =
 })
 
 /**
- * Copies an image from one engine to another, with its name. Nothing is kept in between.
+ * Copies an image with its name from one engine to another, without a copy in between.
  *
- * @throws EngineError, or an Error when the other engine refuses the image
+ * @throws EngineError, or an Error when the target engine refuses the image
  */
 async function copyImage(
   from: Pick<Engine, 'open'>,

@@ -1,15 +1,17 @@
 /*
- * The encoding of protocol buffers, as far as BuildKit's messages need it: fields of numbers and of bytes
+ * The encoding of protocol buffers, limited to the needs of BuildKit messages: fields of numbers and of bytes
  * (https://protobuf.dev/programming-guides/encoding).
  */
 
-/** One field of a message: its number and its value. */
 export interface Field {
   readonly number: number
   readonly value: bigint | Buffer
 }
 
-/** Reads the fields of a message in their order; values of 32 and 64 bits are left out. Throws a `RangeError` for a cut message. */
+/**
+ * Reads the fields of a message in order, without 32-bit and 64-bit values. Throws a `RangeError` for a truncated
+ * message.
+ */
 export function* readFields(message: Buffer): Generator<Field> {
   for (let at = 0; at < message.length; ) {
     const key = readNumber(message, at)
@@ -52,7 +54,7 @@ function readNumber(message: Buffer, from: number): { readonly value: bigint; re
   throw new RangeError('a number does not end')
 }
 
-/** Returns the text of the first field with this number; empty without one. */
+/** Returns the text of the first field with this number; empty without such a field. */
 export function textOf(message: Buffer, number: number): string {
   for (const field of readFields(message)) {
     if (field.number === number && typeof field.value !== 'bigint') return field.value.toString('utf8')
@@ -60,12 +62,11 @@ export function textOf(message: Buffer, number: number): string {
   return ''
 }
 
-/** Encodes a field of bytes. */
 export function bytesField(number: number, value: Buffer): Buffer {
   return Buffer.concat([numberBytes((number << 3) | 2), numberBytes(value.length), value])
 }
 
-/** Encodes a field with a small number. */
+/** Encodes a field with a small number as its value. */
 export const numberField = (number: number, value: number): Buffer =>
   Buffer.concat([numberBytes(number << 3), numberBytes(value)])
 

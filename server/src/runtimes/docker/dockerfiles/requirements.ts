@@ -8,34 +8,34 @@ import { findProgram } from '../../../platform/machine/programs.ts'
 import { canLimitBuilds, openBuildGroups } from './build-groups.ts'
 import { type BuildNetworks, type DaemonParts, findSystemFiles, searchPath } from './daemon.ts'
 
-/** The programs and capabilities that builds of Dockerfiles need, or the reason why there are none, with what users can do. */
+/** The programs and capabilities for builds of Dockerfiles, or the reason for their absence with advice for users. */
 export type FoundParts =
   | { readonly ok: true; readonly parts: DaemonParts }
   | { readonly ok: false; readonly reason: string }
 
 export interface MachineParts {
   readonly isRoot: boolean
-  /** The networks of builds; null where the machine has none. */
+  /** The networks of builds; null without networks. */
   readonly networks: BuildNetworks | null
-  /** The place where the server may make control groups; null when nowhere. */
+  /** The hierarchy in which the server may make control groups; null without a usable hierarchy. */
   readonly hierarchy: Hierarchy | null
-  /** The folder in it with the control groups of daemons; null where none can be made. */
+  /** The subfolder for the control groups of daemons; null where the server can make none. */
   readonly yielding: Yielding | null
-  /** The operator's variables for builds. */
+  /** The variables of the operator for builds. */
   readonly environment: Readonly<Record<string, string>>
   readonly fence: () => void
 }
 
-/** The arguments that every Dockerfile has and that are in no history, and by which programs find a proxy. */
+/** The predefined arguments of every Dockerfile for proxies. They do not appear in the history. */
 const proxyNames: ReadonlySet<string> = new Set(
   ['HTTP_PROXY', 'HTTPS_PROXY', 'FTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]),
 )
 
-/** Returns those of the operator's variables that name a proxy. */
+/** Returns the variables of the operator that name a proxy. */
 export const proxiesIn = (environment: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => proxyNames.has(name)))
 
-/** Finds the programs and capabilities of this machine that builds of Dockerfiles need. Starts no daemon. */
+/** Finds the programs and capabilities of this machine for builds of Dockerfiles. Starts no daemon. */
 export async function findParts(machine: MachineParts): Promise<FoundParts> {
   const { isRoot, networks, hierarchy, yielding, fence, environment } = machine
   const reason = await missingForBuilds({ isRoot, hasNetworks: networks !== null, hierarchy })
@@ -57,12 +57,14 @@ export async function findParts(machine: MachineParts): Promise<FoundParts> {
 const find = async (program: string): Promise<string | undefined> =>
   (await findProgram(program, searchPath)) ?? undefined
 
-/** The name of the folder of the groups of all daemons. */
+/** The name of the folder with the groups of all daemons. */
 const daemonsFolder = 'dockerfiles'
 
 const noGroups = 'no control groups limit memory, CPU and processes here'
 
-/** Returns what this machine lacks to build Dockerfiles, as a clause; null when it lacks nothing. Changes nothing. */
+/**
+ * Returns what this machine lacks for builds of Dockerfiles, as a clause; null when it lacks nothing. Changes nothing.
+ */
 async function missingForBuilds(machine: {
   readonly isRoot: boolean
   readonly hasNetworks: boolean
@@ -76,7 +78,7 @@ async function missingForBuilds(machine: {
   return (await canLimitBuilds(machine.hierarchy)) ? null : noGroups
 }
 
-/** Tells an operator whether Dockerfiles can be built. */
+/** Tells the operator whether this machine can build Dockerfiles. */
 export async function dockerfileFinding(machine: Parameters<typeof missingForBuilds>[0]): Promise<Finding> {
   const subject = 'Dockerfiles'
   const missing = await missingForBuilds(machine)
@@ -90,7 +92,7 @@ const daemonSettings = z.object({
   'insecure-registries': z.array(z.string()).default([]),
 })
 
-/** Returns the arguments by which the daemon reaches registries as the engine of this machine is told to. */
+/** Returns the arguments that give the daemon the registry settings of the engine on this machine. */
 async function registrySettings(): Promise<string[]> {
   const text = await readFile('/etc/docker/daemon.json', 'utf8').catch(() => '{}')
   const settings = daemonSettings.safeParse(parseJson(text)).data
@@ -108,7 +110,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Reads `Docker version 20.10.24+dfsg1, build 5d6db84`; a version that cannot be read counts as a new one. */
+/** Parses `Docker version 20.10.24+dfsg1, build 5d6db84`; an unreadable version counts as new. */
 async function majorVersionOf(dockerd: string): Promise<number> {
   const asked = promisify(execFile)(dockerd, ['--version'], { env: {}, timeout: 10_000 })
   const { stdout } = await asked.catch(() => ({ stdout: '' }))

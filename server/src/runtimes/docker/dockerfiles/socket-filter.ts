@@ -1,21 +1,21 @@
 /*
- * The filter of system calls that holds for the build daemon and all steps: it denies two kinds of sockets that no firewall
- * sees. Packets of AF_PACKET pass none of the rules of the network that they are sent in, and AF_VSOCK leads from a virtual
- * machine to its host. The engine's own filter, which holds for steps besides, allows both.
+ * The system call filter for the build daemon and all steps: it denies two kinds of sockets that no firewall sees.
+ * AF_PACKET packets bypass the rules of their network, and AF_VSOCK leads from a virtual machine to its host. The
+ * filter of the engine, which also applies to steps, allows both.
  */
 
-/** A kind of machine code that a processor runs, with the numbers that its system calls have (linux/audit.h, unistd.h). */
+/** An instruction set of a processor, with its system call numbers (linux/audit.h, unistd.h). */
 interface Abi {
   readonly arch: number
-  /** The numbers of `socket`, whose first argument is the kind. */
+  /** The numbers of `socket`. Its first argument is the socket family. */
   readonly socket: readonly number[]
-  /** Numbers of calls that hide the kind of a socket from filters. */
+  /** The numbers of calls that hide the socket family from filters. */
   readonly denied: readonly number[]
 }
 
 const abis: Readonly<Record<string, readonly Abi[]>> = {
   x64: [
-    // The second number is that of x32.
+    // The second number is for x32.
     { arch: 0xc000003e, socket: [41, 0x40000029], denied: [] },
     { arch: 0x40000003, socket: [359], denied: [102] },
   ],
@@ -26,7 +26,7 @@ const abis: Readonly<Record<string, readonly Abi[]>> = {
 }
 
 const deniedKinds = [17, 40]
-/** Offsets in `struct seccomp_data`; the low half of the first argument comes first on these processors. */
+/** Offsets in `struct seccomp_data`. On these processors the low half of the first argument comes first. */
 const offsets = { number: 0, arch: 4, firstArgument: 16 }
 const allow = 0x7fff0000
 /** EPERM. */
@@ -39,11 +39,11 @@ const end = (value: number): Instruction => [0x06, 0, 0, value]
 /** Skips `over` instructions unless the loaded word has this value. */
 const unless = (value: number, over: number): Instruction => [0x15, 0, over, value >>> 0]
 
-/** Returns the filter as bubblewrap reads it; null for a processor that it does not know. */
+/** Returns the filter in the format of bubblewrap; null for an unknown processor. */
 export function socketFilter(processor: string): Buffer | null {
   const known = abis[processor]
   if (known === undefined) return null
-  // Machine code of other kinds has other numbers, and does not run.
+  // The filter denies all calls of other instruction sets, because their numbers differ.
   const program = [...known.flatMap(instructionsOf), end(deny)]
   return Buffer.concat(program.map(encode))
 }

@@ -11,42 +11,45 @@ import type { Reach } from '../../network/reach.ts'
 import { inputPath, runTool, type Tools } from '../../network/tools.ts'
 import { containerRules } from './inside-rules.ts'
 
-/** The part of containers' networks that this machine adds to the engine's: rules on the host, and inside of each. */
+/** The part of container networks that this machine adds to the engine: rules on the host and inside each network. */
 export interface HostNetwork {
-  /** Leads from a bridge to the services of the host's loopback, and restores the host's rules if something has removed them. */
+  /**
+   * Connects a bridge to the services on the loopback of the host, and restores the rules of the host if another
+   * program has removed them.
+   */
   prepare(bridge: string): Promise<void>
-  /** Removes a bridge of this server that the engine has left, as it does when it cannot complete a network. */
+  /** Removes a bridge of this server that the engine left behind after a failed creation of a network. */
   discard(bridge: string): Promise<void>
-  /** Sets the rules inside the network of a container; does nothing when it has ended. */
+  /** Sets the rules inside the network of a container; does nothing for an ended container. */
   complete(container: RunningContainer): Promise<void>
-  /** Lets containers reach the port of an app, which the gateway has opened on this machine. */
+  /** Lets containers reach the port of an app that the gateway has opened on this machine. */
   publish(port: number): Promise<void>
-  /** The path of the program that containers begin with, which waits until `complete` is done; null without one. */
+  /** The path of the first program in containers, which waits for `complete`; null without such a program. */
   readonly entry: string | null
-  /** Removes the host's rules. */
+  /** Removes the rules of the host. */
   remove(): Promise<void>
 }
 
-/** A container that runs in the network of a project. */
+/** A running container in the network of a project. */
 export interface RunningContainer {
   readonly id: string
-  /** Of its first process, as the host counts them. */
+  /** The pid of the first process on the host. */
   readonly pid: number
-  /** The address of the network's bridge. */
+  /** The address of the bridge of the network. */
   readonly gateway: string
 }
 
 export interface HostNetworkOptions {
   readonly tools: Pick<Tools, 'ip' | 'nft' | 'nsenter' | 'cp'>
-  /** Its absolute path. */
+  /** An absolute path. */
   readonly dataDirectory: string
-  /** The folder for the program that containers begin with, which the engine sees at the same path. */
+  /** The folder for the first program in containers. The engine sees it at the same path. */
   readonly programs: string
   readonly range: AddressRange
   readonly reach: Reach
 }
 
-/** Sets the rules of the host where this machine can have them, which is tried; else returns the reason why not. */
+/** Tries to set the rules of the host. Returns the network, or the reason why this machine cannot have the rules. */
 export async function tryHostNetwork(options: HostNetworkOptions): Promise<HostNetwork | string> {
   try {
     return await openHostNetwork(options)
@@ -55,16 +58,16 @@ export async function tryHostNetwork(options: HostNetworkOptions): Promise<HostN
   }
 }
 
-/** Removes the rules of the host for the containers of a data directory. */
+/** Removes the rules of the host for containers of a data directory. */
 export const removeHostNetwork = (tools: Pick<Tools, 'nft'>, dataDirectory: string): Promise<void> =>
   removeHostTable(tools, bridgeNamesOf(dataDirectory))
 
 async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork> {
   const { tools, dataDirectory } = options
   const names = bridgeNamesOf(dataDirectory)
-  // Containers do not build: they have no mirrors.
+  // Containers run no builds, so they have no mirrors.
   const policy = await policyOf({ ...options, reach: { ...options.reach, mirrors: [] } })
-  // A kernel without one of the expressions refuses the rules of every container.
+  // A kernel that lacks one of the expressions would refuse the rules of every container.
   await runTool(tools.nft, ['-c', '-f', '-'], containerRules('192.0.2.1', policy))
   const published = new Set<number>()
   await setHostTable(tools, names, policy, 'bridges')
@@ -89,7 +92,8 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
       try {
         if ((await readlink(pathOf(network))) === own) return
         await within(tools.nft, ['-f', '-'], containerRules(container.gateway, policy))
-        // Connections may be led to the container's loopback, and from there to the host. The first program waits for it.
+        // The rules redirect connections to the loopback of the container, and from there to the host. The first
+        // program waits for this setting.
         await within(tools.cp, [inputPath(0), '/proc/sys/net/ipv4/conf/all/route_localnet'], '', ['1'])
       } finally {
         await network.close()
@@ -106,8 +110,8 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
 }
 
 /**
- * Opens the network of a container; null when it has ended. Its pid may be another process's by now, so the group of the process
- * tells whose it is. What is opened stays the container's, whatever becomes of the pid.
+ * Opens the network of a container; null after its end. The pid may belong to another process by now, so the group of
+ * the process proves its container. The open network remains correct, even when the pid is reused.
  */
 export async function openNetwork({ id, pid }: Pick<RunningContainer, 'id' | 'pid'>): Promise<FileHandle | null> {
   const network = await open(`/proc/${pid}/ns/net`).catch(() => null)
@@ -117,15 +121,15 @@ export async function openNetwork({ id, pid }: Pick<RunningContainer, 'id' | 'pi
   return null
 }
 
-/** The path at which programs that this process starts find what it has opened. */
+/** The path of an open file for child processes of this process. */
 const pathOf = ({ fd }: FileHandle): string => `/proc/${process.pid}/fd/${fd}`
 
-/** The path of the program in containers. */
+/** The path of the first program inside containers. */
 export const entryInside = '/.fairlead-enter'
 
 /**
- * Copies the program that waits for a container's network and then becomes its command (`scripts/enter/enter.c`) to a folder.
- * Returns its path; null on a machine that it was not made for.
+ * Copies the program that waits for the network of a container and then executes the command (`scripts/enter/enter.c`)
+ * to a folder. Returns the path; null on an unsupported machine.
  */
 async function prepareEntry(folder: string): Promise<string | null> {
   const source = assetFile(`enter/${process.arch}`)
@@ -133,11 +137,11 @@ async function prepareEntry(folder: string): Promise<string | null> {
   const hash = createHash('sha256')
     .update(await readFile(source))
     .digest('hex')
-  // A file of its own for each version: containers hold theirs.
+  // A separate file for each version: containers keep their version open.
   const copyTo = join(folder, `container-entry-${hash.slice(0, 16)}`)
-  // A server knows processes of its containers by this file, so it must be no link to one that another server has as well.
+  // The file identifies processes of this server, so it must not be a hard link that another server shares.
   await copyOnce({ source, copyTo, mayLink: false })
-  // Packages do not keep the rights of files.
+  // Packages do not preserve file modes.
   await chmod(copyTo, 0o755)
   return copyTo
 }

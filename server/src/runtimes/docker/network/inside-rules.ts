@@ -1,14 +1,14 @@
 import { joined, loopbackPorts } from '../../network/reach.ts'
 import { onLoopback, type Policy, ports, rule } from '../../network/rules.ts'
 
-/** How many containers of its project one may have spoken with within a minute, besides the host. */
+/** The most neighbours that a container may contact within a minute, in addition to the host. */
 const neighboursEach = 64
 
 /**
- * Returns the rules inside the network of a container, which replace earlier ones. The gateway reaches a program that listens
- * on loopback alone, and the services of this machine at 127.0.0.1 answer there.
+ * Returns the rules inside the network of a container. They replace earlier rules. The gateway also reaches programs
+ * that listen only on loopback, and the services of this machine answer at 127.0.0.1 inside.
  *
- * @param gateway the address of the host's end
+ * @param gateway the address of the host end of the network
  */
 export function containerRules(gateway: string, { reach, services }: Pick<Policy, 'reach' | 'services'>): string {
   const forwarded = ports(joined([...onLoopback(reach), ...loopbackPorts(services)]))
@@ -20,7 +20,8 @@ export function containerRules(gateway: string, { reach, services }: Pick<Policy
     'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
     `ip saddr != ${gateway} accept`,
     'iifname "lo" accept',
-    // A program that listens where the connection arrives gets it, be it on this address alone or on all of them.
+    // A program that listens on the destination gets the connection, whether it listens on this address or on all
+    // addresses.
     'meta l4proto tcp socket wildcard { 0, 1 } accept',
     'meta l4proto tcp dnat ip to 127.0.0.1',
     '}',
@@ -30,7 +31,7 @@ export function containerRules(gateway: string, { reach, services }: Pick<Policy
     'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
     'oifname != "lo" ip saddr 127.0.0.0/8 masquerade',
     '}',
-    // All namespaces of a machine share one table of neighbours: made-up ones would fill it, and cut off everybody.
+    // All namespaces of a machine share one neighbour table: forged entries would fill it and disconnect everybody.
     'chain neighbours { type filter hook postrouting priority filter; policy accept;',
     'oifname "lo" accept',
     'meta nfproto ipv6 ct state new,invalid drop',

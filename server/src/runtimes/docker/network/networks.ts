@@ -13,45 +13,48 @@ import { entryInside, type HostNetwork, type RunningContainer } from './host-net
 import { createProjectNames, hostsInside, type Mount, noProjectNames, type ProjectNames } from './project-names.ts'
 import { bridgeCount, bridgeName, bridgeSubnet, isRouted, routedNetworks } from './subnets.ts'
 
-/** The networks of containers: a bridge of the engine for each project, which exists while containers are in it. */
+/** The networks of containers: one bridge of the engine per project, which exists while it has containers. */
 export interface ContainerNetworks {
-  /** True when the gateway reaches programs that listen on 127.0.0.1 alone. */
+  /** True when the gateway reaches programs that listen only on 127.0.0.1. */
   readonly leadsToLoopback: boolean
-  /** The path on this machine of the program that containers begin with; null where they begin with their own. */
+  /** The path on this machine of the first program in containers; null when containers begin with their command. */
   readonly entry: string | null
-  /** Calls `use` with the network of a project. It exists until that settles, and from then on while a container is in it. */
+  /**
+   * Calls `use` with the network of a project. The network exists until `use` settles, and afterwards while it has a
+   * container.
+   */
   join<T>(projectId: string, use: (network: ContainerNetwork) => Promise<T>): Promise<T>
   /**
-   * Completes the inside of the network of a project's container: after each of its starts, and again by each later server.
-   * Processes of the project reach it from then on, and it them.
+   * Completes the inside of the network of a container, after each of its starts and again in each later server. From
+   * then on, processes of the project and the container reach each other.
    */
   started(projectId: string, container: RunningContainer): Promise<void>
-  /** Removes the network of a project when no container is in it. */
+  /** Removes the network of a project when it has no container. */
   left(projectId: string): Promise<void>
-  /** Removes the networks of this server in which no container is. */
+  /** Removes the networks of this server that have no container. */
   sweep(): Promise<void>
-  /** Lets containers reach the port of an app, which the gateway has opened on this machine. */
+  /** Lets containers reach the port of an app that the gateway has opened on this machine. */
   publish(port: number): Promise<void>
-  /** Removes the networks in which no container is, and the rules of the host when none is left. */
+  /** Removes the networks without containers, and the rules of the host when no network remains. */
   close(): Promise<void>
 }
 
-/** A network, as the parts of the description of a new container that put it in. */
+/** A network, as the settings that put a new container into it. */
 export interface ContainerNetwork {
   readonly hostConfig: {
     readonly NetworkMode: string
     readonly Mounts: readonly Mount[]
   }
-  /** The beginning of the command: the program that waits until `started` is done. */
+  /** The first words of the command: the program that waits for `started`. */
   readonly entry: readonly string[]
-  /** @param app the name by which others of the project find it, as `<app>.internal`; null without */
+  /** @param app the name of the app for the other apps of the project, as `<app>.internal`; null without a name */
   endpoints(app: string | null): { readonly EndpointsConfig?: object }
 }
 
 /**
- * Returns the network of a container that runs, for another one beside it, which knows the same names.
+ * Returns the settings that put another container into the network of a running container. Both know the same names.
  *
- * @param mounts all those of the container that runs
+ * @param mounts all mounts of the running container
  */
 export function networkOfContainer(id: string, mounts: readonly Mount[]): ContainerNetwork {
   const names = mounts.filter(({ Target }) => Target === hostsInside)
@@ -60,25 +63,25 @@ export function networkOfContainer(id: string, mounts: readonly Mount[]): Contai
 
 export interface ContainerNetworksOptions {
   readonly engine: Pick<Engine, 'call'>
-  /** The id of this server's data directory, which labels everything of it. */
+  /** The id of the data directory of this server. It labels all objects of the server. */
   readonly server: string
   /** The absolute path of the data directory. */
   readonly dataDirectory: string
   readonly range: AddressRange
-  /** Null where this machine has no rules for containers. */
+  /** Null when this machine cannot have rules for containers. */
   readonly host: HostNetwork | null
-  /** The processes that reach the containers of their project, and that those reach; null where none do. */
+  /** The connection between processes and containers of a project; null where they do not reach each other. */
   readonly neighbours: Neighbours | null
-  /** Called right before something is made or removed; throws when another server leads. */
+  /** Called right before the server makes or removes an object; throws when another server leads. */
   readonly fence: () => void
 }
 
-/** The parts of the engine's description of a network that are used. */
+/** The parts of the network description of the engine that Fairlead uses. */
 interface EngineNetwork {
   readonly Id: string
   readonly Labels: Readonly<Record<string, string>> | null
   readonly Options: Readonly<Record<string, string>> | null
-  /** Those that run; only when one network is described. */
+  /** The running containers; only in the description of a single network. */
   readonly Containers?: Readonly<Record<string, unknown>> | null
 }
 
@@ -87,7 +90,7 @@ const bridgeOption = 'com.docker.network.bridge.name'
 export function createContainerNetworks(options: ContainerNetworksOptions): ContainerNetworks {
   const { host } = options
   const lock = createKeyedLock()
-  /** How many containers are about to start in the network of each project. */
+  /** The number of starting containers in the network of each project. */
   const joining = new Map<string, number>()
   const engine = engineNetworks(options)
   const names = openProjectNames(options, engine)
@@ -120,7 +123,7 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
         if (left > 0) joining.set(projectId, left)
         else {
           joining.delete(projectId)
-          // No container may have come of it. The next sweep finds a network that stays.
+          // Possibly no container was made. The next sweep removes a remaining network.
           await remove(projectId).catch(() => undefined)
         }
       }
@@ -142,7 +145,7 @@ export function createContainerNetworks(options: ContainerNetworksOptions): Cont
   }
 }
 
-/** Removes the network of a project and its names unless a container is in it; false when one is. */
+/** Removes the network of a project and its names; false when it has a container. */
 async function removeUnused(
   { fence }: Pick<ContainerNetworksOptions, 'fence'>,
   engine: Pick<EngineNetworks, 'ofProject' | 'removeEmpty'>,
@@ -156,7 +159,7 @@ async function removeUnused(
   return isRemoved
 }
 
-/** Opens the names by which the containers and the processes of projects find each other. */
+/** Sets up the names by which containers and processes of projects find each other. */
 function openProjectNames(
   { engine: { call }, host, neighbours, dataDirectory, fence }: ContainerNetworksOptions,
   engine: Pick<EngineNetworks, 'ofProject'>,
@@ -170,7 +173,7 @@ function openProjectNames(
   return createProjectNames({ neighbours, folder: join(dataDirectory, 'runtime', 'names'), containersOf, fence })
 }
 
-/** Removes the networks of a server that does not run, in which no container is. False when any is left. */
+/** Removes the networks of a stopped server that have no container. False when any network remains. */
 export async function sweepNetworks(options: Pick<ContainerNetworksOptions, 'engine' | 'server'>): Promise<boolean> {
   const engine = engineNetworks(options)
   return removeAll(await projectsOf(engine), async (projectId) => {
@@ -179,7 +182,7 @@ export async function sweepNetworks(options: Pick<ContainerNetworksOptions, 'eng
   })
 }
 
-/** The projects that have a network. */
+/** Returns the projects with a network. */
 const projectsOf = async ({ list }: Pick<EngineNetworks, 'list'>): Promise<ReadonlySet<string>> =>
   new Set((await list()).map(({ Labels }) => Labels?.[projectLabel] ?? ''))
 
@@ -203,7 +206,10 @@ const projectNetwork = (id: string, entry: string | null, names: Mount | null): 
   endpoints: (app) => ({ EndpointsConfig: { [id]: { Aliases: app === null ? [] : [`${app}${nameSuffix}`] } } }),
 })
 
-/** Makes the network of a project at the first addresses, counted from one by chance, that neither a route nor a network has. */
+/**
+ * Makes the network of a project at the first free addresses, from a random start: no route and no network may use
+ * them.
+ */
 async function makeNetwork(
   { dataDirectory, range, host, fence }: ContainerNetworksOptions,
   engine: EngineNetworks,
@@ -226,14 +232,14 @@ async function makeNetwork(
   throw new Error('no network is left for the containers of another project. Widen FAIRLEAD_CONTAINER_NETWORK.')
 }
 
-/** How often the engine is asked for a network, and the pauses between. */
+/** The number of attempts for a network, and the pause between them. */
 const tries = 10
 const pauseMs = 300
 
 /**
- * The engine fails while another program loads the machine's firewall, in which it keeps chains of its own.
+ * Retries: the engine fails while another program loads the firewall of the machine, where the engine has chains.
  *
- * @param discard removes what a failed call has left
+ * @param discard removes the leftovers of a failed call
  */
 async function patiently<T>(call: () => Promise<T>, discard: () => Promise<void>): Promise<T> {
   for (let tried = 1; ; tried += 1) {
@@ -248,7 +254,7 @@ async function patiently<T>(call: () => Promise<T>, discard: () => Promise<void>
   }
 }
 
-/** The engine refuses addresses and bridges of its other networks, whoever has made them. */
+/** The engine refuses addresses and bridges of its other networks, independent of their creator. */
 function unlessTaken(error: unknown): null {
   if (error instanceof EngineError && /overlap|conflicts with network/i.test(error.detail)) return null
   throw error
@@ -258,9 +264,9 @@ interface EngineNetworks {
   list(): Promise<EngineNetwork[]>
   ofProject(projectId: string): Promise<EngineNetwork | undefined>
   get(id: string): Promise<EngineNetwork>
-  /** Resolves with the id of a new network. */
+  /** Makes a network and resolves with its id. */
   create(wanted: { projectId: string; bridge: string; cidr: string; gateway: string }): Promise<string>
-  /** Removes a network unless a container is in it; false when one is. */
+  /** Removes a network; false when it has a container. */
   removeEmpty(id: string): Promise<boolean>
 }
 
@@ -301,15 +307,15 @@ function engineNetworks({ engine, server }: Pick<ContainerNetworksOptions, 'engi
   }
 }
 
-/** A container may have started in it meanwhile. */
+/** A container may have started in the network since the check. */
 function unlessInUse(error: unknown): false {
   if (error instanceof EngineError && error.status === 403) return false
   throw error
 }
 
-/** The parts of the engine's descriptions that are read here. */
+/** The parts of the descriptions of the engine that Fairlead uses. */
 interface Network {
-  /** Those that run, by their ids. */
+  /** The running containers, by id. */
   readonly Containers?: Readonly<Record<string, unknown>> | null
 }
 
@@ -319,17 +325,17 @@ interface Container {
 
 interface Endpoint {
   readonly NetworkID: string
-  /** Empty while the container does not run. */
+  /** Empty unless the container runs. */
   readonly IPAddress: string
   readonly Aliases?: readonly string[] | null
 }
 
-/** Returns the running containers of a network that have a name there; none of a network that does not exist. */
+/** Returns the running containers of a network with a name in it; empty for an unknown network. */
 async function namedIn({ call }: Pick<Engine, 'call'>, network: string): Promise<NamedAddress[]> {
   const found = await unlessMissing(call<Network>({ method: 'GET', path: ['networks', network] }), null)
   const named: NamedAddress[] = []
   for (const id of Object.keys(found?.Containers ?? {}).toSorted()) {
-    // It may have ended meanwhile.
+    // The container may have ended since the list.
     const container = await unlessMissing(call<Container>({ method: 'GET', path: ['containers', id, 'json'] }), null)
     for (const endpoint of Object.values(container?.NetworkSettings.Networks ?? {})) {
       if (endpoint.NetworkID === network && endpoint.IPAddress !== '') named.push(...namesOf(endpoint))

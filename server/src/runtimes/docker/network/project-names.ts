@@ -5,39 +5,39 @@ import { createKeyedLock } from '../../../platform/keyed-lock.ts'
 import { hostsLine, type NamedAddress, type Neighbours, type ProjectContainers } from '../../network/neighbours.ts'
 
 /**
- * Tells the containers and the processes of projects by which names they find each other. Callers change a project one at a time,
- * and its network of containers meanwhile stays as it is.
+ * Gives the containers and the processes of projects the names of each other. Callers change a project in one call at a
+ * time, and keep its container network during the call.
  */
 export interface ProjectNames {
   /**
-   * Lets a project's containers and processes reach each other, as those are now. Resolves with the mount by which its containers
-   * see the names of the processes; null where they reach none.
+   * Connects the current containers and processes of a project. Resolves with the mount that shows the names of the
+   * processes to containers; null when containers reach no processes.
    */
   open(projectId: string): Promise<Mount | null>
-  /** Tells a project's processes of its containers, as those are now. */
+  /** Gives the processes of a project the names of its current containers. */
   refresh(projectId: string): Promise<void>
-  /** Removes all that is kept of a project without a network of containers. */
+  /** Removes all data of a project that has no container network. */
   remove(projectId: string): Promise<void>
-  /** The projects of which something is kept. */
+  /** Returns the projects with data. */
   projects(): Promise<readonly string[]>
 }
 
-/** A folder or a file that a container sees, as the engine describes it. */
+/** A folder or file that a container sees, in the words of the engine. */
 export interface Mount {
   readonly Source: string
   readonly [other: string]: unknown
 }
 
-/** The file in which containers see the names. */
+/** The file with the names, as containers see it. */
 export const hostsInside = '/etc/hosts'
 
 export interface ProjectNamesOptions {
   readonly neighbours: Neighbours
-  /** The absolute path of a folder for the files that containers see. */
+  /** The absolute path of the folder for the files that containers see. */
   readonly folder: string
-  /** Resolves with null where a project has no network of containers. */
+  /** Resolves with null for a project without a container network. */
   readonly containersOf: (projectId: string) => Promise<ProjectContainers | null>
-  /** Called right before something is made or removed; throws when another server leads. */
+  /** Called right before the server makes or removes an object; throws when another server leads. */
   readonly fence: () => void
 }
 
@@ -49,7 +49,7 @@ export function createProjectNames({ neighbours, folder, containersOf, fence }: 
     await neighbours.set(projectId, containers)
     await files.refresh(projectId)
   }
-  // The next sweep writes again what could not be written.
+  // The next sweep retries a failed write.
   neighbours.onProcesses((projectId) => void files.refresh(projectId).catch(() => undefined))
 
   return {
@@ -69,7 +69,7 @@ export function createProjectNames({ neighbours, folder, containersOf, fence }: 
   }
 }
 
-/** Names where the processes and the containers of projects do not reach each other. */
+/** Used where the processes and the containers of projects do not reach each other. */
 export const noProjectNames: ProjectNames = {
   open: async () => null,
   refresh: async () => undefined,
@@ -77,23 +77,23 @@ export const noProjectNames: ProjectNames = {
   projects: async () => [],
 }
 
-/** Files with the names of the processes of each project, which its containers see as `/etc/hosts`. */
+/** Files with the names of the processes of each project. Containers see them as `/etc/hosts`. */
 export interface HostsFiles {
-  /** Makes the file of a project unless it is there. Resolves with its path. */
+  /** Makes the file of a project unless it exists. Resolves with its path. */
   make(projectId: string): Promise<string>
-  /** Writes the names as they are now; does nothing without the file. */
+  /** Writes the current names; does nothing without the file. */
   refresh(projectId: string): Promise<void>
   remove(projectId: string): Promise<void>
-  /** The projects that have a file. */
+  /** Returns the projects with a file. */
   projects(): Promise<string[]>
 }
 
-/** A container has no IPv6, so `localhost` leads to IPv4 alone. */
+/** Containers have no IPv6, so `localhost` is only IPv4. */
 const common = '127.0.0.1 localhost\n::1 ip6-localhost ip6-loopback'
 
 /**
  * @param folder an absolute path; made when it is needed
- * @param processesOf returns the processes of a project that have a name
+ * @param processesOf returns the processes of a project with a name
  */
 export function createHostsFiles(
   folder: string,
@@ -104,7 +104,7 @@ export function createHostsFiles(
   const write = (projectId: string, flags: number): Promise<void> =>
     lock(projectId, async () => {
       await using file = await open(pathOf(projectId), flags)
-      // Users of containers read it, whatever the server's files are by default.
+      // The users of containers read the file, so the umask of the server must not matter.
       await file.chmod(0o644)
       await overwrite(file, [common, ...processesOf(projectId).map(hostsLine), ''].join('\n'))
     })
@@ -122,8 +122,8 @@ export function createHostsFiles(
 }
 
 /**
- * Replaces the text of a file in place, because containers that run see this file and not a later one of its name. Until the file
- * is cut, the rest of the former text is empty lines, so that no name of it is left.
+ * Replaces the text of a file in place, because running containers see this file and not a replacement. Until the
+ * truncation, empty lines overwrite the rest of the former text, so no former name remains.
  */
 async function overwrite(file: FileHandle, text: string): Promise<void> {
   const { size } = await file.stat()

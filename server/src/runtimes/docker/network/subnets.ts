@@ -1,15 +1,15 @@
 import type { AddressRange } from '../../../platform/config.ts'
 import { type BridgeNames, dotted } from '../../network/addresses.ts'
 
-/** The addresses of the network of a project: 253 for containers, and one for the host's end, the bridge. */
+/** The addresses of a project network: 253 for containers, and one for the bridge, the host end. */
 export interface BridgeSubnet {
-  /** Counted from the first of the range. */
+  /** Counted from the start of the range. */
   readonly index: number
   readonly gateway: string
   readonly cidr: string
 }
 
-/** The length of the prefix of each network. */
+/** The prefix length of each network. */
 const prefix = 24
 const size = 2 ** (32 - prefix)
 
@@ -22,17 +22,17 @@ export function bridgeSubnet({ first }: AddressRange, index: number): BridgeSubn
 /** At most 65,536: the range has a prefix of at least 8 bits. */
 export const bridgeCount = ({ bits }: Pick<AddressRange, 'bits'>): number => 2 ** (prefix - bits)
 
-/** Returns the name of a bridge: at most 15 characters, the kernel's limit. */
+/** Returns the name of a bridge: at most 15 characters, the limit of the kernel. */
 export const bridgeName = ({ interfaces }: Pick<BridgeNames, 'interfaces'>, index: number): string =>
   `${interfaces}${index.toString(16).padStart(4, '0')}`
 
-/** A network that a route of this machine leads to, from its first to its last address. */
+/** The target network of a route of this machine, from its first to its last address. */
 export interface Routed {
   readonly from: number
   readonly to: number
 }
 
-/** Reads /proc/net/route, in which addresses are hexadecimal numbers, the last byte first. The default route is left out. */
+/** Parses /proc/net/route, where addresses are hexadecimal with the last byte first. Skips the default route. */
 export function routedNetworks(table: string): Routed[] {
   return table
     .split('\n')
@@ -45,7 +45,7 @@ export function routedNetworks(table: string): Routed[] {
     })
 }
 
-/** True when a route of this machine leads to addresses of the network. */
+/** True when a route of this machine leads to an address in the network. */
 export function isRouted({ first }: AddressRange, index: number, routed: readonly Routed[]): boolean {
   const base = first + index * size
   return routed.some(({ from, to }) => from < base + size && to >= base)

@@ -12,27 +12,26 @@ import { type Networks, type NetworksAhead, type NetworksOptions, openAhead, try
 import { type PastaNetworksOptions, type PastaTools, tryPastaNetworks } from '../network/pasta-networks.ts'
 import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } from './groups.ts'
 
-/** The features of this machine that confine builds and apps; `null` for those that it lacks. */
+/** The confinement features of this machine; `null` for missing features. */
 export interface HostCapabilities {
-  /** Of apps, and of builds that an older version has started. */
+  /** The groups of apps, and of builds that an older version started. */
   readonly cgroups: Cgroups | null
-  /** Of builds. */
+  /** The groups of builds. */
   readonly builds: Cgroups | null
-  /** The place for groups that give way to apps and to the server, in which the groups of builds are. */
+  /** The folder of groups that yield to apps and to the server. It contains the groups of builds. */
   readonly yielding: Yielding | null
-  /** util-linux's program. */
+  /** The path of the program from util-linux. */
   readonly prlimit: string | null
   /** Bubblewrap; `null` where it cannot be used. */
   readonly sandbox: Sandbox | null
-  /** Networks of their own for apps and builds. */
+  /** Separate networks for apps and builds. */
   readonly networks: NetworksAhead | null
-  /** Folders that sandboxed programs may read besides the system's. */
+  /** Folders that sandboxed programs may read in addition to the system folders. */
   readonly programs: readonly string[]
-  /** Hidden from sandboxed programs, except for their own folders. */
+  /** Sandboxed programs see none of it but their own folders. */
   readonly dataDirectory: string
 }
 
-/** A machine that can confine nothing. */
 export const noCapabilities: HostCapabilities = {
   cgroups: null,
   builds: null,
@@ -45,22 +44,21 @@ export const noCapabilities: HostCapabilities = {
 }
 
 export interface NetworkSettings extends Pick<NetworksOptions, 'range' | 'reach'> {
-  /** The ports of this machine's loopback that lead to apps of a server that is not root. */
+  /** Ports on the loopback of this machine. They lead to apps when the server is not root. */
   readonly ports: PortRange
 }
 
-/** Finds out what this machine can confine builds and apps with, and makes the server's control group. */
+/** Finds the confinement features of this machine, and makes the control group of the server. */
 export async function detectCapabilities(options: {
   readonly cgroups: Config['cgroups']
-  /** The server's own PATH. */
   readonly path: string
-  /** The data directory, which tells the servers of a machine apart. */
+  /** The data directory. It distinguishes the servers of one machine. */
   readonly directory: string
   readonly isRoot: boolean
   readonly programs: readonly string[]
-  /** `null` to let apps and builds share the machine's network. */
+  /** `null` when apps and builds share the network of the machine. */
   readonly network: NetworkSettings | null
-  /** True while builds are to leave a core to everything else. */
+  /** True while builds must leave one core free. */
   readonly leavesCore: () => boolean
   readonly logger: Pick<Logger, 'warn' | 'error'>
 }): Promise<HostCapabilities> {
@@ -81,7 +79,7 @@ export async function detectCapabilities(options: {
   }
 }
 
-/** Deletes the control groups in which nothing runs. */
+/** Deletes the empty control groups. */
 export async function closeGroups({
   cgroups,
   builds,
@@ -108,7 +106,7 @@ async function rootNetworks(options: Omit<NetworksOptions, 'tools'>): Promise<Ne
   return tools === null ? null : tryNetworks({ ...options, tools })
 }
 
-/** Returns `null` where a program is missing. Without a sandbox, apps could enter the networks of others. */
+/** Returns `null` where a program is missing. Without a sandbox, apps could enter the networks of other apps. */
 async function pastaNetworks(
   options: Omit<PastaNetworksOptions, 'tools'>,
   sandbox: Sandbox | null,
@@ -118,24 +116,24 @@ async function pastaNetworks(
   return tryPastaNetworks({ ...options, tools }, [sandbox.program, ...trialArguments(true, false)])
 }
 
-// Administrators' programs are not on everybody's PATH.
+// The PATH of ordinary users often lacks the folders of administration programs.
 const programFolders = [...SYSTEM_FOLDERS, '/usr/sbin', '/sbin'].join(':')
 const find = (name: string) => findProgram(name, programFolders)
 
-/** Finds the programs that make networks for a server that is root. Returns `null` when one is missing. */
+/** Finds the programs that a root server needs for networks. Returns `null` when one is missing. */
 export async function findNetworkTools(): Promise<Tools | null> {
   const [ip, nft, nsenter, cp] = await Promise.all(['ip', 'nft', 'nsenter', 'cp'].map(find))
   return ip && nft && nsenter && cp ? { ip, nft, nsenter, cp } : null
 }
 
-/** Finds the programs that make networks for a server that is not root. Returns `null` when one is missing. */
+/** Finds the programs that a server without root needs for networks. Returns `null` when one is missing. */
 export async function findPastaTools(): Promise<PastaTools | null> {
   const names = ['pasta', 'nft', 'nsenter', 'setpriv', 'sleep', 'sh']
   const [pasta, nft, nsenter, setpriv, sleep, sh] = await Promise.all(names.map(find))
   return pasta && nft && nsenter && setpriv && sleep && sh ? { pasta, nft, nsenter, setpriv, sleep, sh } : null
 }
 
-/** Returns the capabilities in words for the server's log. */
+/** Describes the capabilities for the log of the server. */
 export function describeCapabilities({
   cgroups,
   prlimit,

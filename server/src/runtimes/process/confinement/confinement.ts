@@ -15,63 +15,65 @@ import { unitOfGroup } from './groups.ts'
 import { exceededLimit, groupLimits, type Kind, kinds, prlimitArguments } from './limits.ts'
 import { createMemoryWatch, type MemoryWatch } from './memory-watch.ts'
 
-/** Says how a command is started: it enters a network, joins groups and a sandbox, and gives up the server's rights. */
+/** The way to start a command: it enters a network, joins groups and a sandbox, and drops the rights of the server. */
 export interface Entry {
-  /** A program that enters a network and becomes the next one, with its arguments; it runs with the server's rights. */
+  /**
+   * A command prefix that enters a network and then executes the next program. It runs with the rights of the server.
+   */
   readonly network: readonly string[]
-  /** Resolves when the command may run in the network. Rejects when that never comes. */
+  /** Resolves when the network is ready for the command. Rejects when the network cannot be made. */
   readonly networkReady: Promise<void>
-  /** Programs that become the next one, each with its arguments, and set limits. */
+  /** Command prefixes that set limits and then execute the next program. */
   readonly prefix: readonly string[]
-  /** Bubblewrap and what is seen inside; `null` on a machine without it. */
+  /** Bubblewrap and the files that it shows; `null` on a machine without bubblewrap. */
   readonly sandbox: { readonly sandbox: Sandbox; readonly view: SandboxView } | null
-  /** Files that the process writes its pid to before anything else; none on a machine without control groups. */
+  /** Files to which the process writes its pid first; empty on a machine without control groups. */
   readonly groups: readonly string[]
-  /** All that the command and those beside it may use together. */
+  /** The memory limit of the command together with the processes beside it. */
   readonly memoryBytes: number
   /** See `startProcess`. */
   readonly outOfMemoryScore: number
-  /** The address at which this machine reaches the release; `null` for its own loopback. */
+  /** The address of the release for this machine; `null` for the loopback of this machine. */
   readonly address: string | null
-  /** The ports of this machine's loopback that lead to the release; `null` where it has none set aside. */
+  /** Ports on the loopback of this machine that lead to the release; `null` without such ports. */
   readonly forward: Forward | null
 }
 
 /**
- * Enforces the limits of builds and apps, and separates them from everything else on the machine. One of several instances of
- * a release has its own name here in place of the release's id.
+ * Enforces the limits of builds and apps, and separates them from everything else on the machine. When a release has
+ * several instances, `releaseId` may also be the name of one instance.
  */
 export interface Confinement {
-  /** Tells what builds and apps can do here that they should not; null when they are isolated. */
+  /** Tells what builds and apps can do here but should not; null when they are isolated. */
   readonly warning: string | null
-  /** True where commands see other folders than the machine has, and links between them. */
+  /** True where commands see other folders than the machine has, and links between folders. */
   readonly showsFolders: boolean
-  /** Called right before something is started, ended or removed. Throws when another server does that by now. */
+  /** Called right before the server starts, ends or removes something. Throws when another server has taken over. */
   readonly fence: () => void
-  /** Prepares the start of a build or an app of the release; ends the processes of an earlier one of this kind. */
+  /** Prepares the start of a build or an app of the release. Ends the processes of an earlier start of this kind. */
   open(release: LocalRelease, kind: Kind): Promise<Entry>
-  /** Begins what an `open` of this kind takes the longest for. */
+  /** Begins the slowest part of the next `open` of this kind. */
   prepare(releaseId: string, kind: Kind): void
-  /** Prepares the start of a further command beside the running app, of which `leader` is a process. */
+  /** Prepares the start of another command beside the running app. `leader` is a process of the app. */
   join(release: LocalRelease, leader: ProcessIdentity): Entry
-  /** Leads connections for a port of the network that a process holds to another port. */
+  /** Redirects connections from one port to another in the network that `holder` holds. */
   redirect(holder: ProcessIdentity, ports: { readonly from: number; readonly to: number }): Promise<void>
-  /** Enforces the memory limit on a started process until the returned function is called. */
+  /** Enforces the memory limit on a started process. The returned function ends the watch. */
   watch(release: Pick<Release, 'id' | 'limits'>, part: Part, leader: ProcessIdentity): () => void
   /**
    * Returns the limit that ended the last build or app of the release, or `null`.
    *
-   * @param planBytes the memory that the plan of the project allows an app
+   * @param planBytes the memory limit of an app in the plan of the project
    */
   exceeded(releaseId: string, kind: Kind, planBytes: number): Promise<ExceededLimit | null>
-  /** Returns what the control group of the app counts. */
+  /** Returns the counters of the control group of the app. */
   usageOf(releaseId: string): Promise<GroupUsage>
-  /** The names of the instances of a release that have groups, and that of the release itself. */
+  /** Returns the name of the release and the names of its instances with control groups. */
   unitsOf(releaseId: string): Promise<string[]>
   processesOf(releaseId: string, kind?: Kind): Promise<number[]>
   kill(releaseId: string, kind?: Kind): Promise<void>
   remove(releaseId: string): Promise<void>
-  /** Lists the releases that have processes. */
+  /** Lists the releases with processes. */
   occupied(): Promise<string[]>
 }
 
@@ -81,7 +83,7 @@ export type Part = Kind | 'command'
 const codes: Readonly<Record<Exceeded, LimitCode>> = { memory: 'out_of_memory', processes: 'too_many_processes' }
 
 export interface ConfinementOptions {
-  /** The memory of each build. */
+  /** The memory limit of each build. */
   readonly buildMemoryBytes: number
   readonly fence: () => void
 }
@@ -119,7 +121,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       const { memoryBytes } = limitsOf(release, 'app')
       const entry = entryOf(host, release, { kind: 'app', groups, network, memoryBytes })
       const { sandbox } = entry
-      // Nobody reads its output when the server is gone.
+      // Nobody reads the output of the command after the server ends.
       return sandbox === null
         ? entry
         : { ...entry, sandbox: { ...sandbox, view: { ...sandbox.view, endsWithServer: true } } }
@@ -175,7 +177,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
   }
 }
 
-/** Returns the limit that ended the processes of a group, of `allowed` bytes. */
+/** Returns the limit that ended the processes of a group. `allowed` is in bytes. */
 async function exceededBy(
   memory: Pick<MemoryWatch, 'exceeded'>,
   cgroups: Cgroups | null,
@@ -189,7 +191,7 @@ async function exceededBy(
   return exceededLimit(codes[exceeded], { allowed, used: await peakMemory(cgroups.folders, cgroups.version, group) })
 }
 
-/** The machine's own, which nothing has to be done to enter. */
+/** The network of the machine: a command needs nothing to enter it. */
 const sharedNetwork: Network = { address: null, forward: null, enter: [], ready: Promise.resolve() }
 
 function entryOf(
@@ -199,7 +201,7 @@ function entryOf(
 ): Entry {
   const { kind, groups, memoryBytes } = joined
   const { enter, address, forward, ready } = joined.network
-  // The start of the command waits for it, and fails with its reason.
+  // The start of the command awaits `ready` and reports the failure.
   ready.catch(() => undefined)
   const outOfMemoryScore = outOfMemoryScores[kind]
   const [prefix, sandbox] = [prefixOf(host, release), sandboxOf(host, release, kind)]
@@ -234,7 +236,7 @@ function watchMemory(
   memory: MemoryWatch,
   host: HostCapabilities,
   target: {
-    /** Of the release. */
+    /** The id of the release. */
     readonly id: string
     readonly part: Part
     readonly leader: ProcessIdentity
@@ -246,7 +248,7 @@ function watchMemory(
   const groups = groupsFor(host, kind)
   if (groups?.controllers.has('memory') === true) return () => undefined
   const [group, memoryBytes] = [groupOf(id, kind), target.memoryOf(kind)]
-  // The group of the app lists a one-off command with the app; without groups the command is measured by itself.
+  // The group of the app lists a one-off command, too. Without groups, the command is measured separately.
   const name = part === 'command' ? `${group}.${leader.pid}` : group
   const listed = () => (part === 'command' ? [] : (groups?.processesOf(group) ?? []))
   const stop = memory.watch(name, { leader, memoryBytes, listed })
@@ -256,7 +258,7 @@ function watchMemory(
   }
 }
 
-/** Returns the isolation that is missing, in words for the operator and for everybody who deploys. */
+/** Describes the missing isolation for the operator and for everybody who deploys. */
 export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot: boolean): string | null {
   if (sandbox !== null) return null
   return isRoot
@@ -265,23 +267,22 @@ export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot
 }
 
 /*
- * The control groups of releases: those of apps, and those of builds, which give way to them. Older versions made the groups of builds
- * among those of apps, so what ends and lists builds looks there, too.
+ * The control groups of releases: groups of apps, and groups of builds, which yield to apps. Older versions made the
+ * groups of builds among the groups of apps, so the code that ends and lists builds looks there, too.
  */
 
 type Host = Pick<HostCapabilities, 'cgroups' | 'builds'>
 
-/** Returns the name of the group of a release or of an instance. */
 const groupOf = (unit: string, kind: Kind): string => `${unit}.${kind}`
 
-/** Returns the groups among which a new one of this kind is made. */
+/** Returns the parent of new groups of this kind. */
 const groupsFor = ({ cgroups, builds }: Host, kind: Kind): Cgroups | null => (kind === 'build' ? builds : cgroups)
 
-/** Returns all groups among which there may be one of this kind. */
+/** Returns all possible parents of groups of this kind. */
 const groupsWith = ({ cgroups, builds }: Host, kind: Kind): readonly Cgroups[] =>
   (kind === 'build' ? [builds, cgroups] : [cgroups]).filter((each) => each !== null)
 
-/** Returns the files to which a process writes its pid to join the group of an app that is there. */
+/** Returns the files to which a process writes its pid to join the existing group of an app. */
 function filesToJoin({ cgroups }: Host, unit: string): string[] {
   const folders = new Set(Object.values(cgroups?.folders ?? {}))
   return [...folders].map((folder) => join(folder, groupOf(unit, 'app'), 'cgroup.procs'))
@@ -294,7 +295,7 @@ async function processesIn(host: Host, unit: string, only: Kind | undefined): Pr
   return (await Promise.all(listed)).flat()
 }
 
-/** Lists the releases and instances that have groups. */
+/** Lists the releases and instances with groups. */
 async function unitsIn(host: Host): Promise<string[]> {
   return (await allGroups(host)).map(({ name }) => unitOfGroup(name))
 }
@@ -313,17 +314,20 @@ async function allGroups({ cgroups, builds }: Host): Promise<{ readonly groups: 
   return (await Promise.all(all.map(async (groups) => (await groups.names()).map((name) => ({ groups, name }))))).flat()
 }
 
-/** Programs look for the limits of their control group here (cgroups(7)). */
+/** The place where programs look for the limits of their control group (cgroups(7)). */
 const groupsFolder = '/sys/fs/cgroup'
 
-/** The folder with the names of the other apps of the project: a file of its own would go on as it was when it is replaced. */
+/**
+ * The folder with the file that names the other apps of the project. A mounted file would keep its old content after a
+ * replacement, so sandboxes mount the folder.
+ */
 const hostsFolder = '/.project'
 
 /**
- * Returns what a command of a release sees: its own folders, and the programs that it runs with. None of the server's other
- * files exists in there. The limits of its own control group are readable, because Java, Go and Node adapt to them.
+ * Returns the files that a command of a release sees: its own folders, and its programs. It sees no other file of the
+ * server. Commands can read the limits of their control group, because Java, Go and Node adapt to the limits.
  *
- * @param group the name of its control group
+ * @param group the name of the control group
  */
 export function viewOf(
   release: Pick<LocalRelease, 'paths' | 'user' | 'origins' | 'volumes' | 'projectId'>,
@@ -359,7 +363,7 @@ export function viewOf(
       ...(hosts === null ? [] : [{ from: hosts, at: hostsFolder }]),
     ],
     links: [
-      // The files of a build may name the folder that it was made in.
+      // Build output may contain the path of the folder in which it was built.
       ...origins.map((at) => ({ at, to: paths.source })),
       ...(hosts === null ? [] : [{ at: '/etc/hosts', to: join(hostsFolder, 'hosts') }]),
     ],
@@ -367,14 +371,14 @@ export function viewOf(
   }
 }
 
-/** Measures of a control group; `null` where the kernel does not count them. */
+/** Counters of a control group; `null` where the kernel does not count. */
 interface GroupUsage {
   readonly memoryBytes: number | null
-  /** Since the group was made. */
+  /** Seconds since the group was made. */
   readonly cpuSeconds: number | null
 }
 
-/** Reads how much memory and CPU a group uses (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). */
+/** Reads the memory and CPU use of a group (the kernel's admin-guide/cgroup-v1 and cgroup-v2.rst). */
 export async function groupUsage(folders: GroupFolders, version: 1 | 2, name: string): Promise<GroupUsage> {
   const { memory, cpu } = folders
   return {
@@ -383,14 +387,14 @@ export async function groupUsage(folders: GroupFolders, version: 1 | 2, name: st
   }
 }
 
-/** Returns the most memory that a group has used, with cached files; `null` where the kernel does not say. */
+/** Returns the peak memory of a group, cached files included; `null` where the kernel does not report it. */
 export async function peakMemory({ memory }: GroupFolders, version: 1 | 2, name: string): Promise<number | null> {
   const file = version === 1 ? 'memory.max_usage_in_bytes' : 'memory.peak'
   const peak = memory === undefined ? null : await read(join(memory, name), file)
   return peak === null ? null : Number(peak)
 }
 
-/** Leaves out the pages of files that the kernel may drop at any time. */
+/** Returns the memory of a group without cached files, which the kernel may drop at any time. */
 async function memoryBytes(folder: string, version: 1 | 2): Promise<number | null> {
   const used = await read(folder, version === 1 ? 'memory.usage_in_bytes' : 'memory.current')
   const counters = await read(folder, 'memory.stat')
@@ -403,7 +407,7 @@ async function cpuSeconds(folder: string, version: 1 | 2): Promise<number | null
     const counters = await read(folder, 'cpu.stat')
     return counters === null ? null : counterIn(counters, 'usage_usec') / 1e6
   }
-  // Counted by a controller of its own, which on most systems is mounted together with that of the CPU.
+  // A separate controller counts CPU time. On most systems it is mounted together with the CPU controller.
   const nanoseconds = await read(folder, 'cpuacct.usage')
   return nanoseconds === null ? null : Number(nanoseconds) / 1e9
 }

@@ -16,20 +16,23 @@ import type { Finding } from '../../../platform/machine/finding.ts'
 import { hasSystemd, hasUserManager, propertiesOf } from '../../../platform/service-manager/systemctl.ts'
 import { buildsUnitName } from '../../../platform/service-manager/units.ts'
 
-/** Returns the name of the control group of the server with this data directory, with the groups of its apps. */
+/** Returns the name of the control group that contains the groups of apps. The data directory identifies the server. */
 export function groupName(directory: string): string {
   return `fairlead-${createHash('sha256').update(directory).digest('hex').slice(0, 16)}`
 }
 
-/** Returns the name of the folder, beside that of the apps, whose groups give way: of builds, build daemons and git. */
+/**
+ * Returns the name of the folder whose groups yield to apps: groups of builds, build daemons and git. It is beside the
+ * folder of apps.
+ */
 export const yieldingName = (directory: string): string => `${groupName(directory)}-yielding`
 
-/** The folder in it with the groups of builds. */
+/** The subfolder with the groups of builds. */
 export const buildsFolder = 'builds'
 
 /**
- * Returns the name of the release or instance that a process belongs to by the paths of its control groups (cgroups(7)); `null` when
- * they are not those of this data directory. Older versions had builds beside apps.
+ * Returns the name of the release or instance of a process, by the paths of its control groups (cgroups(7)). Returns
+ * `null` for groups outside this data directory. Older versions put builds beside apps.
  */
 export function unitOfGroups(paths: readonly string[], directory: string): string | null {
   const [apps, yielding] = [groupName(directory), yieldingName(directory)]
@@ -40,10 +43,12 @@ export function unitOfGroups(paths: readonly string[], directory: string): strin
   return own === undefined ? null : unitOfGroup(basename(own))
 }
 
-/** Returns the name of the release or instance in that of a group. */
+/** Returns the release or instance in the name of a group. */
 export const unitOfGroup = (group: string): string => group.replace(/\.(build|app)$/, '')
 
-/** Returns where the server may make groups; `null` when nowhere, as on systems without control groups. */
+/**
+ * Returns the hierarchy in which the server may make groups; `null` without one, as on systems without control groups.
+ */
 export async function readHierarchy(place: Config['cgroups']): Promise<Hierarchy | null> {
   if (place === 'none') return null
   try {
@@ -59,8 +64,9 @@ export async function readHierarchy(place: Config['cgroups']): Promise<Hierarchy
 }
 
 /**
- * Returns where the groups of builds are made, so that they give way: in the unit of builds where the groups of apps are in a unit of
- * their own, and otherwise beside those of apps, as where an older version has installed the units.
+ * Returns the hierarchy for the groups of builds, so that builds yield to apps. When the groups of apps are in a
+ * separate unit, builds have their own unit. Otherwise, for example after an older version installed the units, builds
+ * are beside apps.
  */
 export async function placeOfBuilds(place: Config['cgroups']): Promise<YieldingPlace | null> {
   if (place?.endsWith('.service') === true) {
@@ -74,9 +80,10 @@ export async function placeOfBuilds(place: Config['cgroups']): Promise<YieldingP
 const isUsable = async (hierarchy: Hierarchy): Promise<boolean> => (await usableControllers(hierarchy)).length > 0
 
 /**
- * Chooses the top where groups can be made there, and otherwise the group that this process is in, if that is a scope that
- * systemd has handed over. That its files can be written is not enough: a user's manager owns the groups of all units of
- * that user. A service is not enough either: systemd starts it again in its group, which fails while apps run below it.
+ * Chooses the top of the hierarchy where this process can make groups there. Otherwise it chooses the group of this
+ * process, but only a scope that systemd has delegated. Write access alone is not enough: the manager of a user owns
+ * the groups of all units of the user. A service is not enough either: systemd restarts the service in its group, which
+ * fails while apps run below the group.
  */
 export async function findHierarchy(
   cgroup: string,
@@ -104,7 +111,9 @@ const losses: Readonly<Record<Controller, string>> = {
   freezer: 'apps that fork quickly take longer to end',
 }
 
-/** Says which limits the kernel enforces for builds and apps of a server that is started as this program was. */
+/**
+ * Tells which limits the kernel enforces for builds and apps when the server starts in the same way as this program.
+ */
 export async function controlGroups({ cgroups }: Pick<Config, 'cgroups'>, isRoot: boolean): Promise<Finding> {
   const subject = 'control groups'
   const hierarchy = await readHierarchy(cgroups)
@@ -123,7 +132,7 @@ export async function controlGroups({ cgroups }: Pick<Config, 'cgroups'>, isRoot
   return { subject, state: 'missing', found, cost }
 }
 
-/** Returns what `fairlead doctor` prints behind "ok" or "missing": a part that is missing comes first. */
+/** Returns the text that `fairlead doctor` prints after "ok" or "missing". Missing parts come first. */
 export function foundIn(
   version: Hierarchy['version'] | null,
   there: readonly Controller[],
@@ -134,14 +143,14 @@ export function foundIn(
   return `${lost.join(', ')}; version ${version} is there with ${there.join(', ')}`
 }
 
-/** Returns the one thing to do for control groups, or for those controllers that are missing. */
+/** Tells the operator how to get control groups, or the missing controllers. */
 export function remedyFor(machine: {
   readonly place: Config['cgroups']
-  /** Of the groups that can be used; `null` for none. */
+  /** The version of the usable groups; `null` without any. */
   readonly version: Hierarchy['version'] | null
   readonly isRoot: boolean
   readonly hasSystemd: boolean
-  /** True when the user has a systemd of its own. */
+  /** True when the user has a systemd user manager. */
   readonly hasUserManager: boolean
 }): string {
   const { place, version, isRoot } = machine
@@ -157,13 +166,13 @@ export function remedyFor(machine: {
   return 'Start the server in a group of its own: systemd-run --user --scope -p Delegate=yes fairlead serve (or npm start).'
 }
 
-/** Less must be left for the server, its database and apps. */
+/** The rest of the memory is for the server, its database and apps. */
 const mostShareOfBuilds = 0.8
 
 /**
- * Compares the memory of all builds that run at once with that of the machine.
+ * Compares the memory limit of all concurrent builds with the memory of the machine.
  *
- * @param machine its bytes
+ * @param machine the memory of the machine in bytes
  */
 export function buildMemory({ deploys }: Pick<Config, 'deploys'>, machine: number): Finding {
   const { builds, buildMemoryBytes } = deploys

@@ -8,14 +8,15 @@ import {
   mostProcesses,
 } from '../../limits.ts'
 
-/** The two parts of a release that run. Each has a resource group of its own. */
+/** The two parts of a release. Each runs in its own control group. */
 export const kinds = ['build', 'app'] as const
 export type Kind = (typeof kinds)[number]
 
 /**
- * Returns the limits of all processes of a build, or of an app, together.
+ * Returns the limits of a whole build or a whole app.
  *
- * @param buildBytes the memory of each build: its tools need what they need, whatever the plan allows the app
+ * @param buildBytes the memory limit of each build: it is the same for all plans, because build tools need the same
+ *   memory
  */
 export function groupLimits(limits: Limits, kind: Kind, buildBytes: number): GroupLimits {
   if (kind === 'app') return { ...limits, processes: mostProcesses }
@@ -24,9 +25,9 @@ export function groupLimits(limits: Limits, kind: Kind, buildBytes: number): Gro
 }
 
 /**
- * Returns a limit that was exceeded with its value.
+ * Returns an exceeded limit with its value.
  *
- * @param memory the bytes that were allowed, and those that were used if that is known
+ * @param memory the allowed bytes, and the used bytes if known
  */
 export function exceededLimit(
   code: LimitCode,
@@ -36,14 +37,14 @@ export function exceededLimit(
 }
 
 /**
- * Returns the arguments of util-linux's `prlimit` that limit each process by itself; with `ownUser` and without groups
- * they also limit the processes of the user. They do not limit memory: `RLIMIT_DATA` and `RLIMIT_AS` count addresses that are
- * only reserved, some 540 MB for each thread of Node 24.
+ * Returns the arguments for the `prlimit` program of util-linux, which limit each process separately. With `ownUser`
+ * and without groups they also limit the processes of the user. They do not limit memory: `RLIMIT_DATA` and `RLIMIT_AS`
+ * also count reserved addresses, some 540 MB for each thread of Node 24.
  */
 export function prlimitArguments(options: {
   readonly groupsProcesses: boolean
   readonly ownUser: boolean
-  /** The most descriptors that this process may allow another (its hard limit). */
+  /** The hard limit of this process for descriptors: it cannot allow another process more. */
   readonly descriptors: number
 }): string[] {
   return [

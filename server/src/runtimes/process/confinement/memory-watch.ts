@@ -14,11 +14,11 @@ import {
 /** Enforces memory limits on groups of processes where the kernel does not. */
 export interface MemoryWatch {
   /**
-   * Measures the processes until the leader has ended or the returned function is called, and ends them all when
-   * together they exceed their limit. Replaces an earlier watch of the same name.
+   * Measures the processes until the leader ends or the caller calls the returned function. Ends all of them when
+   * together they exceed their limit. Replaces an earlier watch with the same name.
    */
   watch(name: string, target: WatchedProcesses): () => void
-  /** Returns the bytes that the processes had when the watch of this name ended them; `null` when it has not. */
+  /** Returns the bytes in use when the watch of this name ended the processes; `null` when it ended none. */
   exceeded(name: string): number | null
   forget(name: string): void
 }
@@ -26,29 +26,34 @@ export interface MemoryWatch {
 export interface WatchedProcesses {
   readonly leader: ProcessIdentity
   readonly memoryBytes: number
-  /** Lists all processes by their control group, also those that do not descend from the leader; none without a group. */
+  /**
+   * Lists all processes of the control group, also processes that do not descend from the leader; empty without a
+   * group.
+   */
   readonly listed: () => Promise<number[]> | number[]
 }
 
 export interface MemoryWatchOptions {
-  /** Returns the memory of the machine; `null` when the system does not say. */
+  /** Returns the memory of the machine; `null` when the system does not report it. */
   readonly machine: () => MachineMemory | null
-  /** Returns the bytes that these processes use; some number above `enough` as soon as there are more. */
+  /** Returns the bytes that these processes use. May return any number above `enough` as soon as they use more. */
   readonly bytesOf: (pids: Iterable<number>, enough: number) => Promise<number> | number
 }
 
-/** A process is found and ended within twice this time, in which it can fill some hundred megabytes. */
+/** The watch finds and ends a process within twice this time. The process can fill some hundred megabytes in it. */
 const intervalMs = 100
 /**
- * Processes are measured at least this often. In between, they can have reached their limit only if the memory in use on the
- * whole machine has grown by what they had left, which one look tells for all of them.
+ * The longest time between two measurements of the same processes. In between, they can reach their limit only if the
+ * memory use of the whole machine grows by the rest of the limit. One look at the machine checks this for all of them.
  */
 const longestMs = 30_000
-/** The longest pause while little memory is available: others that freed theirs may have hidden what one of them took. */
+/**
+ * The longest time between two measurements while memory is scarce: memory that other processes free may hide growth.
+ */
 const longestInNeedMs = 2_000
-/** Less of the machine's memory than this share is little. */
+/** Memory is scarce when less than this share is available. */
 const shareInNeed = 0.1
-/** Others may free memory at the same time, which hides growth: so the processes are measured when it is half of that. */
+/** Other processes may free memory at the same time, which hides growth. So a measurement comes at half of the rest. */
 const shareOfRest = 0.5
 
 interface Watched {
@@ -57,9 +62,9 @@ interface Watched {
   isBusy: boolean
   /** By the clock of `performance.now()`. */
   measuredAt: number
-  /** The least that the machine has used since then. */
+  /** The lowest memory use of the machine since then. */
   floorBytes: number
-  /** The processes are measured again when the machine uses this much more than that. */
+  /** The growth above `floorBytes` that triggers a new measurement. */
   restBytes: number
 }
 
@@ -86,14 +91,14 @@ export function createMemoryWatch(
   const look = (): void => {
     const { used, isInNeed } = stateOf(machine())
     const now = performance.now()
-    // Spread over the time, so that no look takes long.
+    // Spreads the regular measurements, so that no single look takes long.
     let mostOld = isInNeed ? watched.size : Math.ceil((watched.size * intervalMs) / longestMs)
     for (const [name, own] of watched) {
       own.floorBytes = Math.min(own.floorBytes, used)
       const isOld = now - own.measuredAt >= (isInNeed ? longestInNeedMs : longestMs)
       if (own.isBusy || !(mayHaveReached(own, used) || (isOld && mostOld-- > 0))) continue
       own.isBusy = true
-      // A process that cannot be ended now is tried again at the next interval.
+      // The next interval tries again when a process could not be ended.
       void measure(name, own, used)
         .catch(() => undefined)
         .finally(() => {
@@ -123,18 +128,18 @@ export function createMemoryWatch(
   }
 }
 
-/** The processes are measured each time on a system that does not say what it uses. */
+/** On a system that does not report its memory use, every look measures the processes. */
 function stateOf(memory: MachineMemory | null): { readonly used: number; readonly isInNeed: boolean } {
   if (memory === null) return { used: Number.POSITIVE_INFINITY, isInNeed: false }
   return { used: memory.used, isInNeed: memory.available < memory.total * shareInNeed }
 }
 
-/** True when the machine's memory has grown enough for the processes to be near their limit. */
+/** True when the memory use of the machine has grown enough for the processes to be near their limit. */
 function mayHaveReached({ floorBytes, restBytes }: Watched, used: number): boolean {
   return used === Number.POSITIVE_INFINITY || used - floorBytes >= restBytes
 }
 
-/** Returns the bytes of memory that processes have for themselves alone. */
+/** Returns the bytes of memory that the processes do not share with other processes. */
 export function memoryOf(pids: Iterable<number>): number {
   return [...pids].reduce((sum, pid) => sum + unsharedMemoryOf(pid), 0)
 }
@@ -149,7 +154,7 @@ async function kill(pids: Iterable<number>): Promise<void> {
     const startTime = startTimeOf(pid)
     return startTime === null ? [] : [{ pid, startTime }]
   })
-  // The search for all that belongs to them takes a while, in which they would go on.
+  // The leaders get SIGKILL first: they would continue during the slow search for related processes.
   for (const { pid } of leaders) sendSignal(pid, 'SIGKILL')
   await killAll({ leaders }, { graceMs: 0 })
 }

@@ -12,31 +12,30 @@ import {
 import { removeHostTable } from '../../network/host-table.ts'
 import { inputPath, runTool, ToolError, type Tools } from '../../network/tools.ts'
 
-/** The folder in which `ip netns` keeps its names. */
+/** The folder in which `ip netns` keeps the names of namespaces. */
 const folder = '/run/netns'
 
-/** A namespace with its addresses. */
 export interface Namespace {
   readonly name: string
-  /** The host's interface that leads there, and the one inside. */
+  /** The name of two interfaces: the interface of the host that leads into the namespace, and the interface inside. */
   readonly link: string
   readonly subnet: Subnet
 }
 
-/** A namespace of this server as its name tells it. */
+/** The content of the name of a namespace of this server. */
 export interface NamedNamespace {
   readonly name: string
-  /** Of its subnet. */
+  /** The index of the subnet. */
   readonly index: number
-  /** Of the release that it belongs to. */
+  /** The id of the release that owns the namespace. */
   readonly id: string
   readonly kind: NetworkKind
 }
 
 /**
- * Makes a namespace and joins it with the host by a pair of interfaces. Resolves with a function that completes its inside,
- * with these nftables rules, for which a program may enter it already. Rejects with a `ToolError` that says "File exists" when
- * the addresses are taken; it then has to be removed.
+ * Makes a namespace and connects it with the host by a pair of interfaces. Resolves with a function that completes the
+ * inside with these nftables rules; a program may already enter the namespace before the call. Rejects with a
+ * `ToolError` that says "File exists" when the addresses are taken; the caller then removes the namespace.
  */
 export async function makeNamespace(
   { ip, nft, cp }: Tools,
@@ -50,7 +49,7 @@ export async function makeNamespace(
     `addr add ${host}/30 dev ${link} noprefixroute`,
     ...(hasIpv6 ? [`addr add ${ipv6Of(host)}/126 dev ${link} nodad`] : []),
     `link set ${link} up`,
-    // The kernel accepts a route of one host only once, and so hands out the addresses among all servers of a machine.
+    // The kernel accepts only one route to one host. This reserves addresses among all servers of a machine.
     `route add ${cidr} dev ${link} src ${host}`,
   ]
   await runTool(ip, ['-batch', '-'], lines(outer))
@@ -60,10 +59,10 @@ export async function makeNamespace(
     ...(hasIpv6 ? [`addr add ${ipv6Of(inside)}/126 dev ${link} nodad`] : []),
     `link set ${link} up`,
     `route add default via ${host}`,
-    // Without this route the kernel takes no connection for ::1 that came through an interface.
+    // Without this route the kernel refuses connections for ::1 that arrive through an interface.
     ...(hasIpv6 ? [`route add local ::1/128 dev ${link} table local`] : []),
   ]
-  // One process of the server's starts the others: starting one is dear for a large process, and builds wait for it.
+  // One child process starts the other programs: forking the large server process is slow, and builds wait for it.
   const within = [
     `${ip} -batch ${inputPath(0)}`,
     `${cp} ${inputPath(1)} /proc/sys/net/ipv4/conf/all/route_localnet`,
@@ -77,14 +76,13 @@ export async function makeNamespace(
   }
 }
 
-/** Returns the program that enters a namespace and becomes the next one, with its arguments; it needs the rights of root. */
+/** Returns a command prefix that enters a namespace and then executes the next program. It needs root. */
 export const enterNamespace = ({ nsenter }: Pick<Tools, 'nsenter'>, name: string): string[] => [
   nsenter,
   `--net=${folder}/${name}`,
   '--',
 ]
 
-/** Lists the namespaces of this server. */
 export async function ownNamespaces(names: Names): Promise<NamedNamespace[]> {
   const all = await readdir(folder).catch(unlessShort([]))
   return all.flatMap((name) => {
@@ -93,14 +91,14 @@ export async function ownNamespaces(names: Names): Promise<NamedNamespace[]> {
   })
 }
 
-/** Removes a namespace by its name. Processes in it keep it, but are cut off. */
+/** Removes a namespace by its name. Processes in the namespace stay there without a connection. */
 export async function removeNamespace(tools: Pick<Tools, 'ip'>, names: Names, named: NamedNamespace): Promise<void> {
-  // The kernel takes a namespace away some time after its last process; its interface goes at once.
+  // The kernel removes a namespace some time after its last process ends, but removes the interface immediately.
   const both = [`link delete ${interfaceName(names, named.kind, named.index)}`, `netns delete ${named.name}`]
   await runTool(tools.ip, ['-force', '-batch', '-'], lines(both)).catch(ignoreAllMissing)
 }
 
-/** Removes the namespaces of this server in which nothing runs. Returns those that are left. */
+/** Removes the namespaces of this server in which nothing runs. Returns the remaining namespaces. */
 export async function sweepNamespaces(tools: Pick<Tools, 'ip'>, names: Names): Promise<NamedNamespace[]> {
   const own = await ownNamespaces(names)
   if (own.length === 0) return []
@@ -108,15 +106,15 @@ export async function sweepNamespaces(tools: Pick<Tools, 'ip'>, names: Names): P
   const left: NamedNamespace[] = []
   for (const named of own) {
     if (used.has(interfaceName(names, named.kind, named.index))) left.push(named)
-    // Its number may be another one's since.
+    // A newer namespace may have the same number by now.
     else if (await exists(`${folder}/${named.name}`)) await removeNamespace(tools, names, named)
   }
   return left
 }
 
 /**
- * Removes the networks of a server's data directory in which nothing runs, and its rules when no network is left. Returns the
- * namespaces that are left.
+ * Removes the networks of a data directory in which nothing runs, and the rules of the server when no network is left.
+ * Returns the remaining namespaces.
  */
 export async function removeNetworks(
   tools: Pick<Tools, 'ip' | 'nft'>,
@@ -129,15 +127,15 @@ export async function removeNetworks(
 }
 
 /**
- * Returns the names of this server's interfaces in the namespaces of all processes. The names in /run/netns do not tell:
- * to a service of systemd, those of its earlier run are empty files.
+ * Returns the names of the interfaces of this server in the namespaces of all processes. The names in /run/netns are no
+ * proof: for a systemd service, the names from its earlier run are empty files.
  */
 async function linksInUse({ interfaces }: Names): Promise<Set<string>> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const seen = new Map<string, string>()
   for (const pid of pids) {
     const namespace = await readlink(`/proc/${pid}/ns/net`).catch(() => '')
-    // Of a process that has ended, or that even root may not look into.
+    // The process has ended, or even root may not inspect it.
     if (namespace === '') continue
     if (!seen.has(namespace)) seen.set(namespace, await readFile(`/proc/${pid}/net/dev`, 'utf8').catch(unlessShort('')))
   }
@@ -146,7 +144,7 @@ async function linksInUse({ interfaces }: Names): Promise<Set<string>> {
   return new Set(names.map((name) => name.trim()).filter((name) => name.startsWith(interfaces)))
 }
 
-/** A batch says on a line of its own which of its commands failed, for each of them. */
+/** `ip` prints one line for each failed command of a batch. */
 function ignoreAllMissing(error: unknown): void {
   const said = error instanceof ToolError ? error.message.split('\n') : ['']
   if (!said.every((line) => missing.test(line) || /^Command failed /.test(line))) throw error

@@ -1,26 +1,25 @@
 import type { ProcessIdentity } from '../../../platform/processes.ts'
 
-/** The network of an app or a build. */
 export interface Network {
-  /** The IPv4 address at which the host reaches it; `null` where it does by ports of its own. */
+  /** The IPv4 address of the network for the host; `null` when the host uses forwarded ports. */
   readonly address: string | null
-  /** The ports of the host's loopback that lead to it; `null` without. */
+  /** Ports on the loopback of the host that lead to the network; `null` without such ports. */
   readonly forward: Forward | null
-  /** The program that enters the network and becomes the next one, with its arguments; it needs the rights of the server. */
+  /** A command prefix that enters the network and then executes the next program. It needs the rights of the server. */
   readonly enter: readonly string[]
-  /** Resolves when it is whole; nothing of the owner may run in it before. Rejects when that fails. */
+  /** Resolves when the network is complete: nothing of the owner may run in it before. Rejects when this fails. */
   readonly ready: Promise<void>
 }
 
-/** The ports of this machine's loopback that lead to an app; `ipv6` is `null` where pasta has no IPv6. */
+/** Ports on the loopback of this machine that lead to an app; `ipv6` is `null` where pasta has no IPv6. */
 export interface ForwardedPorts {
-  /** At 127.0.0.1, and the app's own. */
+  /** The port on 127.0.0.1. The app itself has the same port. */
   readonly ipv4: number
-  /** At ::1: pasta takes no port twice. */
+  /** The port on ::1. It differs, because pasta accepts each port once. */
   readonly ipv6: number | null
 }
 
-/** Ports of the host's loopback that are the app's for as long as a process of the server's user exists. */
+/** Ports on the loopback of the host. They belong to the app while the `holder` process exists. */
 export interface Forward extends ForwardedPorts {
   readonly holder: ProcessIdentity
 }

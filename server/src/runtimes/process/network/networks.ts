@@ -26,36 +26,36 @@ import {
 import type { Network } from './network.ts'
 import { type Member, openProjects, type Projects } from './projects.ts'
 
-/** The owner of a network: an app or a build of a release. */
+/** The app or build of a release that owns a network. */
 export interface Owner {
-  /** Of the release. */
+  /** The id of the release. */
   readonly id: string
   readonly kind: NetworkKind
 }
 
-/** Networks of apps and builds: namespaces of the kernel, which outlive the server with the processes in them. */
+/** Networks of apps and builds: kernel namespaces, which outlive the server together with their processes. */
 export interface Networks {
-  /** Makes a network, in place of an earlier one of the same owner. */
+  /** Makes a network. Replaces an earlier network of the same owner. */
   open(owner: Owner): Promise<Network>
   /**
-   * Lets the app of a network and the others of its project reach each other, where networks have addresses. Returns the network,
-   * which is ready when that is done.
+   * Connects the app of a network with the other apps of its project, where networks have addresses. Returns the
+   * network; its `ready` then includes the connection.
    */
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
-  /** Returns the folder with the file `hosts` that the apps of a project see; null where they do not reach each other. */
+  /** Returns the folder with the file `hosts` for the apps of a project; null where apps cannot reach each other. */
   hostsOf(projectId: string): string | null
-  /** Sets which containers apps reach; null where networks have no addresses. */
+  /** Sets which containers the apps reach; null where networks have no addresses. */
   readonly neighbours: Neighbours | null
-  /** Returns the program that enters the network of a running process, with its arguments. */
+  /** Returns a command prefix that enters the network of a running process. */
   enterThatOf(pid: number): string[]
   /**
-   * Leads connections that `holder`'s network has for the port `from` to its port `to`, in place of an earlier one. Networks
-   * with an address take connections at every port, and need no such thing.
+   * Redirects connections for port `from` in the network of `holder` to port `to`. Replaces an earlier redirection.
+   * Networks with an address take connections on every port and need no redirection.
    */
   redirect(holder: ProcessIdentity, ports: { readonly from: number; readonly to: number }): Promise<void>
-  /** Begins to remove the network of an owner: its processes are cut off soon. */
+  /** Begins to remove the network of an owner. Its processes soon lose their connections. */
   remove(owner: Owner): Promise<void>
-  /** Lets apps reach the port of an app, which the gateway has opened on this machine. */
+  /** Lets apps reach the port of an app that the gateway has opened on this machine. */
   publish(port: number): Promise<void>
   /** Removes the networks of this server in which nothing runs. */
   sweep(): Promise<void>
@@ -70,7 +70,7 @@ export interface NetworksOptions {
   readonly reach: Reach
 }
 
-/** Opens the networks where this machine can have them, which is tried; else returns the reason why not. */
+/** Tries whether this machine can have networks. Returns them, or the reason why it cannot. */
 export async function tryNetworks(options: NetworksOptions): Promise<Networks | string> {
   const trial: Owner = { id: 'trial', kind: 'app' }
   try {
@@ -84,7 +84,10 @@ export async function tryNetworks(options: NetworksOptions): Promise<Networks | 
   }
 }
 
-/** Sets the host's rules and returns the networks. Rejects with a `ToolError` on a machine that cannot have them. */
+/**
+ * Sets the rules of the host and returns the networks. Rejects with a `ToolError` on a machine that cannot have
+ * networks.
+ */
 async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const { tools, range, dataDirectory } = options
   const names = namesOf(dataDirectory)
@@ -93,7 +96,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
   const restore = () => setHostTable(tools, names, policy, 'links', { members: projects.members() })
   const projects = await openProjects({ ...options, names, namespaces: await ownNamespaces(names), restore })
   await restore()
-  // All are used in turn, so that a late packet for an app that has ended reaches no other one.
+  // Networks take all numbers in turn, so a late packet for an ended app reaches no other app.
   let next = randomInt(count)
   const numbers: Numbers = {
     take() {
@@ -103,7 +106,9 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
     making: new Set(),
   }
 
-  /** Resolvers change, and mirrors move. An app, which starts in a hurry, needs no names looked up. */
+  /**
+   * Resolvers and mirrors change. A start of an app must be fast and needs no mirrors, so only builds look names up.
+   */
   const refresh = async (kind: NetworkKind): Promise<void> => {
     if (kind === 'app') {
       policy = { ...policy, resolvers: await readResolvers() }
@@ -145,7 +150,7 @@ async function openNetworks(options: NetworksOptions): Promise<Networks> {
   }
 }
 
-/** Removes networks in the background: the kernel takes its time, and the next network has another number. */
+/** Removes networks in the background: the kernel is slow, and the next network has another number. */
 function createRemoval(
   tools: Tools,
   names: Names,
@@ -158,7 +163,7 @@ function createRemoval(
         if (named.id !== id || named.kind !== kind || removing.has(named.name)) continue
         const removal = Promise.all([projects.leave(named), removeNamespace(tools, names, named)])
           .then(() => undefined)
-          // The next start of the server removes it, and its number is not taken until then.
+          // The next start of the server removes it. Its number stays taken until then.
           .catch(() => undefined)
           .finally(() => removing.delete(named.name))
         removing.set(named.name, removal)
@@ -169,13 +174,15 @@ function createRemoval(
 }
 
 interface Numbers {
-  /** Returns the number of another network of the range. */
+  /** Returns another number of the range. */
   take(): number
-  /** The numbers of networks that are being made. */
+  /** The numbers of networks that the server is making. */
   readonly making: Set<number>
 }
 
-/** A network that fails is removed by its number, so that nobody else may make one of that number meanwhile. */
+/**
+ * The number of a failed network stays reserved until its removal, so that nobody else makes a network of this number.
+ */
 async function makeNetwork(
   { tools, names, range, policy }: Pick<NetworksOptions, 'tools' | 'range'> & { names: Names; policy: Policy },
   owner: Owner,
@@ -191,7 +198,7 @@ async function makeNetwork(
     const link = interfaceName(names, owner.kind, index)
     making.add(index)
     try {
-      // Another one may have been made since.
+      // Another process may have made a network with this number since then.
       if ((await takenNumbers()).has(index)) continue
       const ready = await makeNamespace(tools, { name, link, subnet }, insideRules(link, subnet, policy))
       return { address: subnet.inside, forward: null, enter: enterNamespace(tools, name), ready: ready() }
@@ -205,18 +212,18 @@ async function makeNetwork(
   throw new Error('no network is left for another app. Widen FAIRLEAD_APP_NETWORK.')
 }
 
-/** Networks that can be opened before they are needed: it takes several programs. */
+/** Networks that can be prepared: opening one takes several programs. */
 export interface NetworksAhead extends Networks {
-  /** Begins to open a network, which the next `open` of this owner returns, if that comes soon. */
+  /** Begins to open a network. The next `open` of this owner returns it, if the call comes soon. */
   prepare(owner: Owner): void
 }
 
-/** The network of one that was opened earlier may lead to resolvers or mirrors that have changed. */
+/** An older prepared network may lead to resolvers or mirrors that have changed. */
 const freshMs = 60_000
 
 export function openAhead(networks: Networks, now: () => number = () => performance.now()): NetworksAhead {
   const prepared = new Map<string, { readonly opened: Promise<Network | null>; readonly since: number }>()
-  /** One is made at a time, since what they are for is also starting. */
+  /** One at a time: the build or app that needs the network is starting, too. */
   let last: Promise<unknown> = Promise.resolve()
   const keyOf = ({ id, kind }: Owner) => `${id}.${kind}`
   const take = async (owner: Owner): Promise<Network | null> => {
@@ -231,7 +238,7 @@ export function openAhead(networks: Networks, now: () => number = () => performa
 
     prepare(owner) {
       if (prepared.has(keyOf(owner))) return
-      // Without it, `open` tries again, and says why it fails.
+      // After a failure, `open` tries again and reports the reason.
       const opened = last
         .then(() => networks.open(owner))
         .then(async (network) => {

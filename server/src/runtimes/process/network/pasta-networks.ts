@@ -29,16 +29,16 @@ const variable = 'FAIRLEAD_NETWORK'
 
 export interface PastaNetworksOptions extends Pick<NetworksOptions, 'dataDirectory' | 'range' | 'reach'> {
   readonly tools: PastaTools
-  /** The ports of this machine's loopback that lead to apps. */
+  /** Ports on the loopback of this machine that lead to apps. */
   readonly ports: PortRange
 }
 
 /**
- * Opens networks for a server that is not root where this machine can have them, which is tried; else returns the reason why
- * not. Pasta joins each with the machine: without privileges, it makes the connections of its network as ordinary ones of
- * the server's user.
+ * Tries whether this machine can have networks for a server without root. Returns them, or the reason why it cannot.
+ * Pasta connects each network with the machine: without privileges, it makes the connections of the network as ordinary
+ * connections of the user of the server.
  *
- * @param check a program that has to run in such a network, with its arguments
+ * @param check a command line that must succeed in such a network
  */
 export async function tryPastaNetworks(
   options: PastaNetworksOptions,
@@ -69,7 +69,7 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
     try {
       return await begin(true)
     } catch (error) {
-      // Pasta has IPv6 only where the machine has a route for it.
+      // Pasta has IPv6 only where the machine has an IPv6 route.
       if (!(error instanceof ToolError)) throw error
       const network = await begin(false)
       hasIpv6 = false
@@ -84,7 +84,7 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
       await remove(owner)
       return start(owner)
     },
-    // The apps of all networks would be the same user's of this machine.
+    // The connections of all apps belong to the same user of this machine, so no rule could separate projects.
     introduce: async (network) => network,
     hostsOf: () => null,
     neighbours: null,
@@ -94,7 +94,7 @@ function openPastaNetworks(options: PastaNetworksOptions): Networks {
       await runTool(first, [...rest, tools.nft, '-f', '-'], redirectRules(ports))
     },
     remove,
-    // The rules inside name the whole range: nobody can change them any more.
+    // The rules inside a network cannot change later, so they name the whole range.
     publish: async () => undefined,
     sweep,
     close: sweep,
@@ -117,7 +117,7 @@ async function startNetwork(
   try {
     const forwarded: ForwardedPorts | null =
       owner.kind === 'build' ? null : { ipv4: await reserve(), ipv6: hasIpv6 ? await reserve() : null }
-    // An app, which starts in a hurry, needs no mirrors looked up.
+    // The start of an app must be fast and needs no mirrors.
     const policy = await policyOf({ range, reach: owner.kind === 'build' ? reach : { ...reach, mirrors: [] } })
     const rules = pastaRules({ kind: owner.kind, subnet, own: [...new Set(machine)] }, policy)
     const mark = { name: variable, value }
@@ -129,7 +129,7 @@ async function startNetwork(
       ready: Promise.resolve(),
     }
   } finally {
-    // Pasta has bound them by now, and holds them for as long as the network exists.
+    // Pasta has bound the ports by now, and keeps them while the network exists.
     for (const port of reserved) ports.release(port)
   }
 }
@@ -157,13 +157,12 @@ export async function removePastaNetworks(dataDirectory: string): Promise<void> 
   await end(unused)
 }
 
-/** Ends holders of networks, and pasta with them. */
+/** Ends holders of networks together with pasta. */
 async function end(holders: readonly number[]): Promise<void> {
   const leaders = holders.flatMap((pid) => [pid, readStat(pid)?.parent ?? pid]).flatMap(identityOf)
   if (leaders.length > 0) await killAll({ leaders }, { graceMs: 0 })
 }
 
-/** Ends the holder of a network, and with it the network. */
 export function endNetwork(holder: ProcessIdentity): void {
   if (isRunning(holder)) sendSignal(holder.pid, 'SIGKILL')
 }
@@ -173,7 +172,10 @@ function identityOf(pid: number): ProcessIdentity[] {
   return startTime === null ? [] : [{ pid, startTime }]
 }
 
-/** Absolute paths of passt's `pasta`, nftables' `nft`, util-linux's `nsenter` and `setpriv`, and coreutils' `sleep`. */
+/**
+ * The absolute paths of `pasta` (passt), `nft` (nftables), `nsenter` and `setpriv` (util-linux), `sleep` (coreutils)
+ * and `sh`.
+ */
 export interface PastaTools {
   readonly pasta: string
   readonly nft: string
@@ -187,18 +189,18 @@ export interface PastaOptions {
   readonly tools: PastaTools
   readonly subnet: Subnet
   readonly rules: string
-  /** False for a network in which nothing but IPv4 exists, so that `localhost` is 127.0.0.1 there. */
+  /** False for an IPv4-only network, so that `localhost` is 127.0.0.1 there. */
   readonly hasIpv6: boolean
-  /** `null` for a network that nothing connects to. */
+  /** `null` for a network without incoming connections. */
   readonly forwarded: ForwardedPorts | null
-  /** The variable by which the holder is found again. */
+  /** The variable that identifies the holder later. */
   readonly mark: { readonly name: string; readonly value: string }
 }
 
-/** Pasta says that it is ready after some milliseconds; a machine that takes this long cannot start apps either. */
+/** Pasta is ready after some milliseconds. A slower machine cannot start apps either. */
 const timeoutMs = 20_000
 
-/** Sets the rules, tells that the network is there, and then does nothing. Its arguments are its only input. */
+/** Sets the rules, reports that the network exists, and then sleeps. Its arguments are its only input. */
 const holder = `"$1" -f - || exit
 echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet || exit
 if [ "$2" = ipv4 ]; then echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; fi
@@ -206,9 +208,9 @@ echo ready
 exec "$3" --pdeathsig KILL "$4" infinity >/dev/null 2>&1`
 
 /**
- * Starts pasta with a network of its own and returns the process that holds it: who enters that one's namespaces of users
- * and networks has all rights over the network. Both processes outlive the server, and neither outlives the other. Rejects
- * with a `ToolError` where this machine allows no such network.
+ * Starts pasta with a new network and returns the process that holds the network. A program in the user and network
+ * namespaces of the holder has all rights over the network. Pasta and the holder outlive the server, and each ends with
+ * the other. Rejects with a `ToolError` where this machine allows no such network.
  */
 export async function startPasta(options: PastaOptions): Promise<ProcessIdentity> {
   const { tools, rules, hasIpv6, mark } = options
@@ -249,7 +251,7 @@ function untilReady(child: ChildProcess, program: string, rules: string): Promis
       fail('is not ready')
     }, timeoutMs)
     child.on('error', (error) => fail(error.message))
-    // Its child waits for ever, with its output open, where pasta itself could not go on.
+    // The child waits for ever with its output open when pasta itself fails.
     child.on('exit', end)
     child.on('close', (code) => fail(`ended with ${code ?? 'a signal'}`))
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -259,7 +261,7 @@ function untilReady(child: ChildProcess, program: string, rules: string): Promis
       told += text
       if (told !== 'ready\n') return
       clearTimeout(timer)
-      // Once it has ended, its number may be another's.
+      // After the end of the process, its pid may belong to another process.
       child.off('exit', end)
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       resolve()
@@ -268,7 +270,6 @@ function untilReady(child: ChildProcess, program: string, rules: string): Promis
   })
 }
 
-/** Finds the only child of a process. */
 async function childOf(parent: number): Promise<ProcessIdentity | undefined> {
   for (const pid of await familyOf(parent)) {
     const startTime = startTimeOf(pid)

@@ -17,16 +17,16 @@ import {
 
 export interface PastaRules {
   readonly kind: NetworkKind
-  /** Pasta answers at `host`, and passes on what goes there to the machine's loopback. */
+  /** Pasta answers at `host`, and forwards these connections to the loopback of the machine. */
   readonly subnet: Subnet
   /** The IPv4 addresses of this machine that are not loopback. */
   readonly own: readonly string[]
 }
 
 /**
- * Returns the rules inside a network that pasta joins with the machine. Pasta connects to whatever it is asked for, so all
- * decisions are made here, before the rights to change them are given up. The ports of apps are the whole range therefore. Connections to the app need no rule: pasta makes
- * them inside, on loopback.
+ * Returns the rules inside a network that pasta connects with the machine. Pasta makes every requested connection, so
+ * these rules decide everything, and they are set before the network loses the right to change them. That is why they
+ * allow the whole port range of apps. Connections to the app need no rule: pasta makes them inside, on loopback.
  */
 export function pastaRules({ kind, subnet: { host, inside, cidr }, own }: PastaRules, policy: Policy): string {
   const { reach, resolvers, services } = policy
@@ -45,7 +45,7 @@ export function pastaRules({ kind, subnet: { host, inside, cidr }, own }: PastaR
       .filter((each) => isLoopback(each.named))
       .map((each) => `ip daddr ${each.named} ${dns} dnat ip to ${isLoopback(each.address) ? host : each.address}`),
     '}',
-    // The interface is still the one before the address was exchanged, so these rules look at addresses alone.
+    // The packet still has the interface from before the address translation, so these rules compare only addresses.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr { 127.0.0.0/8, ${inside} } accept`,
     'ip6 daddr ::1 accept',
@@ -71,7 +71,7 @@ export function pastaRules({ kind, subnet: { host, inside, cidr }, own }: PastaR
       ),
       `ip daddr ${machine} reject`,
     ]),
-    // The machine may have networks of its own in this range, which other servers made.
+    // Other servers on the machine may have networks in this range.
     `ip daddr ${cidrOf(policy.range)} reject`,
     ...allow.map((entry) => `ip daddr ${entry} accept`),
     `ip daddr ${linkLocal} reject`,
@@ -86,8 +86,8 @@ export function pastaRules({ kind, subnet: { host, inside, cidr }, own }: PastaR
 }
 
 /**
- * Returns the commands that lead connections for the app's port to another one, as `nft -f` takes them; they replace earlier
- * ones. Pasta makes its connections inside, on loopback, so that they count as leaving.
+ * Returns commands for `nft -f` that redirect connections from the port of the app to another port. They replace
+ * earlier redirections. Pasta makes its connections inside, on loopback, so they count as outgoing.
  */
 export function redirectRules({ from, to }: { readonly from: number; readonly to: number }): string {
   const rules =

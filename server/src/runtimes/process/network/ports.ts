@@ -8,7 +8,7 @@ export interface Ports {
 }
 
 export function createPorts(range: { readonly from: number; readonly to: number }): Ports {
-  // An app takes a while to listen on its port; until then only this set knows that the port is taken.
+  // An app takes a while to listen on its port. Until then only this set marks the port as taken.
   const reserved = new Set<number>()
   return {
     reserve: async () => {
@@ -33,7 +33,7 @@ function canBind(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => {
-      // A machine without IPv6 has nothing there that could hold the port.
+      // Without IPv6 nothing can occupy the port there.
       resolve(host === '::' && (error.code === 'EAFNOSUPPORT' || error.code === 'EADDRNOTAVAIL'))
     })
     server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)))

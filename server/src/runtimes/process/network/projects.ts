@@ -11,17 +11,20 @@ import { runTool, ToolError, type Tools } from '../../network/tools.ts'
 import type { NamedNamespace } from './namespaces.ts'
 import type { Network } from './network.ts'
 
-/** The networks that belong to projects, whose apps reach each other by names. */
+/** The networks of projects. The apps of a project reach each other by name. */
 export interface Projects {
-  /** Adds a network to a project; without an address it is left as it is. Returns it, ready when that is done. */
+  /**
+   * Adds a network to a project; ignores a network without an address. Returns the network; its `ready` then includes
+   * the project.
+   */
   introduce(network: Network, project: Pick<Member, 'projectId' | 'name'>): Promise<Network>
-  /** Returns the folder with the file `hosts` that the apps of a project see. */
+  /** Returns the folder with the file `hosts` for the apps of a project. */
   hostsOf(projectId: string): string
-  /** The networks for the host's table. */
+  /** The networks in the table of the host. */
   members(): ProjectMember[]
-  /** Takes the network of a namespace out of its project. */
+  /** Removes the network of a namespace from its project. */
   leave(namespace: Pick<NamedNamespace, 'index'>): Promise<void>
-  /** Takes out the networks of all namespaces but these. */
+  /** Removes the networks of all other namespaces from their projects. */
   keep(namespaces: readonly Pick<NamedNamespace, 'index'>[]): Promise<void>
   readonly neighbours: Neighbours
 }
@@ -31,9 +34,9 @@ export interface ProjectsOptions {
   readonly names: Names
   readonly range: AddressRange
   readonly dataDirectory: string
-  /** The namespaces that are there. */
+  /** The existing namespaces. */
   readonly namespaces: readonly Pick<NamedNamespace, 'index'>[]
-  /** Writes the host's table anew: a firewall that is loaded again removes it. */
+  /** Writes the table of the host again: reloading a firewall removes it. */
   readonly restore: () => Promise<void>
 }
 
@@ -50,7 +53,7 @@ export async function openProjects(options: ProjectsOptions): Promise<Projects> 
   const files = await openProjectFiles(join(options.dataDirectory, 'runtime', 'projects'), (address) =>
     there.has(indexOf({ address })),
   )
-  /** The files and the rules of a project change in the order of its members. */
+  /** Keeps the order of changes the same in the files and the rules of a project. */
   const lock = createKeyedLock()
   const listeners: ((projectId: string) => void)[] = []
   const changed = (projectId: string): void => {
@@ -96,14 +99,14 @@ export async function openProjects(options: ProjectsOptions): Promise<Projects> 
   }
 }
 
-/** The rules of projects in the host's table. Callers change those of a project one at a time. */
+/** The rules of projects in the table of the host. Callers change each project in one call at a time. */
 interface ProjectRules {
   admit(member: ProjectMember): Promise<void>
-  /** @param isLast true for the last one of its project */
+  /** @param isLast true for the last member of its project */
   remove(member: ProjectMember, isLast: boolean): Promise<void>
-  /** Takes out the bridge of a project that has a member. */
+  /** Removes the bridge of a project that has a member. */
   removeBridge(bridge: string): Promise<void>
-  /** Writes the table where it is missing. */
+  /** Writes the table if it is missing. */
   restore(): Promise<void>
 }
 
@@ -113,7 +116,7 @@ function openProjectRules({
   restore,
 }: Pick<ProjectsOptions, 'tools' | 'names' | 'restore'>): ProjectRules {
   const lock = createKeyedLock()
-  /** @param mend writes the table anew, with the members that there are when its turn has come */
+  /** @param mend writes the table again, with the members at the time of its turn */
   const change = (rules: string, mend: () => Promise<void>): Promise<void> =>
     lock(names.table, async () => {
       try {
@@ -124,7 +127,7 @@ function openProjectRules({
       }
     })
   const isThere = async () => (await publishedPorts(tools, names)) !== null
-  // Without the table there is nothing to take out.
+  // Without the table there is nothing to remove.
   const restoreIfThere = async () => ((await isThere()) ? restore() : undefined)
   const removeBridge = (bridge: string) => change(formerBridgeRules(names, bridge), restoreIfThere)
 
@@ -141,16 +144,15 @@ function openProjectRules({
 
 interface NeighboursParts {
   readonly files: Pick<ProjectFiles, 'members' | 'containers' | 'setContainers'>
-  /** Held while the files and the rules of a project change. */
+  /** Locked while the files and the rules of a project change. */
   readonly lock: KeyedLock
   readonly rules: Pick<ProjectRules, 'removeBridge' | 'restore'>
-  /** Sets the rules of a project anew, by one of its members. */
+  /** Sets the rules of a project again, with one of its members. */
   readonly admit: (member: Member) => Promise<void>
   /** Called after each change of the processes of a project. */
   readonly listeners: ((projectId: string) => void)[]
 }
 
-/** Sets the containers of projects in their files and rules. */
 function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursParts): Neighbours {
   const setContainers = (projectId: string, containers: ProjectContainers | null): Promise<void> =>
     lock(projectId, async () => {
@@ -162,13 +164,13 @@ function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursPa
       if (before !== null) await rules.removeBridge(before.bridge)
       await admit(member)
     })
-  /** A bridge belongs to one project at a time. */
+  /** Held across projects, because a bridge belongs to one project at a time. */
   const settingLock = createKeyedLock()
 
   return {
     set: (projectId, containers) =>
       settingLock('', async () => {
-        // The networks of containers come and go: no other project may reach the bridge that had it before.
+        // Networks of containers come and go: no other project may reach the bridge of its former containers.
         for (const [other, { bridge }] of [...files.containers()]) {
           if (other !== projectId && bridge === containers?.bridge) await setContainers(other, null)
         }
@@ -186,43 +188,46 @@ function createNeighbours({ files, lock, rules, admit, listeners }: NeighboursPa
   }
 }
 
-/** An app's network among those of its project. */
+/** The network of an app in a project. */
 export interface Member {
   readonly projectId: string
-  /** The name by which the other apps of the project find it, as `<name>.internal`; null without. */
+  /** The name of the app for the other apps of the project, as `<name>.internal`; null without a name. */
   readonly name: string | null
   /** The IPv4 address inside. */
   readonly address: string
 }
 
 /**
- * Remembers which networks belong to one project, in files that its apps see as `/etc/hosts`: so later servers know it, too.
- * Callers change a project's files one at a time.
+ * Stores the networks of each project in files that its apps see as `/etc/hosts`. Later servers read them. Callers
+ * change the files of a project in one call at a time.
  */
 interface ProjectFiles {
-  /** The members of all projects. */
+  /** Returns the members of all projects. */
   members(): readonly Member[]
   add(member: Member): Promise<void>
-  /** Forgets a network. Returns what it was, and whether it was the last one of its project; null for a network of no project. */
+  /**
+   * Removes a network. Returns the member, and whether it was the last of its project; null for a network without a
+   * project.
+   */
   remove(address: string): Promise<(Member & { readonly isLast: boolean }) | null>
-  /** The folder with the file `hosts`, which exists while the project has a member. */
+  /** Returns the folder with the file `hosts`, which exists while the project has a member. */
   folderOf(projectId: string): string
-  /** The containers of each project that has any. */
+  /** Returns the containers of each project with containers. */
   containers(): ReadonlyMap<string, ProjectContainers>
-  /** Sets the containers of a project, in place of those from before; null for none. */
+  /** Sets the containers of a project, in place of its former containers; null for none. */
   setContainers(projectId: string, containers: ProjectContainers | null): Promise<void>
 }
 
 const marker = '# Apps of this project'
 const containersMarker = '# Containers of this project, at '
-/** A network that has no name is a comment. */
+/** A network without a name is a comment. */
 const memberLine = /^(# )?(\d+\.\d+\.\d+\.\d+)(?: (\S+)\.internal)?$/
 
 /**
  * Reads the files that an earlier server has left.
  *
  * @param folder an absolute path; made when it is needed
- * @param exists tells whether the network with an address is still there; those that are not are forgotten
+ * @param exists tells whether the network with an address still exists; other networks are forgotten
  */
 async function openProjectFiles(folder: string, exists: (address: string) => boolean): Promise<ProjectFiles> {
   const projects = new Map<string, readonly Member[]>()
@@ -243,7 +248,7 @@ async function openProjectFiles(folder: string, exists: (address: string) => boo
     await mkdir(folderOf(projectId), { recursive: true })
     await chmod(folderOf(projectId), 0o755)
     const system = await readFile('/etc/hosts', 'utf8').catch(() => '')
-    // Apps that run see the file under its name: all of it at once.
+    // A rename replaces the file, so that running apps see all of it or nothing of it.
     const text = hostsFile(system, members, containers.get(projectId) ?? null)
     await writeFile(`${path}.new`, text, { mode: 0o644 })
     await chmod(`${path}.new`, 0o644)
@@ -284,7 +289,7 @@ async function openProjectFiles(folder: string, exists: (address: string) => boo
   }
 }
 
-/** Returns the file with the machine's own names, those of the members, the oldest first, and those of containers. */
+/** Returns the hosts file: the lines of the machine, then members from oldest to newest, then containers. */
 function hostsFile(system: string, members: readonly Member[], containers: ProjectContainers | null): string {
   const lines = members.map(({ address, name }) => (name === null ? `# ${address}` : hostsLine({ address, name })))
   const others = (containers?.named ?? []).map(hostsLine)

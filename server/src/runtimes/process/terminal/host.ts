@@ -4,22 +4,24 @@ import { ReadStream } from 'node:tty'
 import { openPseudoterminal, resizePseudoterminal } from './native.ts'
 
 /*
- * The process of a terminal: its standard input and output are the other side of it. Its arguments are the columns and the
- * rows. It sends the name of the terminal's device, closes its own descriptor of that when it is told `opened`, and ends
- * with its input or when nobody has the device open any more.
+ * The process of a terminal: its standard input and output are the other side of the terminal. Its arguments are the
+ * columns and the rows. It sends the name of the terminal device, and closes its own descriptor of the device after the
+ * message `opened`. It ends with its input, or when nobody has the device open.
  */
 
-/** The time after which keys are tried again that the terminal did not take, because its command reads none. */
+/** The pause before the next attempt with keys that the terminal did not accept, because its command reads none. */
 const retryMs = 20
 
 const [columns, rows] = process.argv.slice(2).map(Number)
 const { master, slave } = openPseudoterminal(columns ?? 80, rows ?? 24)
 const side = new ReadStream(master)
-// The kernel reports the last end of the device as an error (EIO).
+// The kernel reports the last close of the device as an error (EIO).
 side.on('error', () => process.exit()).on('close', () => process.exit())
 side.pipe(process.stdout)
 
-/** Passes keys on. The stream above would try without a pause, and read nothing meanwhile, until the command reads. */
+/**
+ * Passes keys to the terminal. Until the command reads, the stream above would retry without a pause and read nothing.
+ */
 function press(keys: Buffer, pressed: (error?: Error | null) => void): void {
   write(master, keys, (error, count) => {
     if (error?.code === 'EAGAIN') setTimeout(() => press(keys, pressed), retryMs)
@@ -30,7 +32,7 @@ function press(keys: Buffer, pressed: (error?: Error | null) => void): void {
 
 const keyboard = new Writable({ write: (keys: Buffer, _encoding, pressed) => press(keys, pressed) })
 keyboard.on('error', () => process.exit())
-// At the pace of the command: what it does not read stays with its client, and not in this process.
+// Follows the pace of the command: unread input stays with the client, not in this process.
 process.stdin.on('end', () => process.exit()).pipe(keyboard)
 process.on('disconnect', () => process.exit())
 process.on('message', (message: { opened?: true; columns?: number; rows?: number }) => {

@@ -1,6 +1,9 @@
 import { createRequire } from 'node:module'
 
-/** The compiled part of node-pty. Its JavaScript is of no use here: it starts the process itself, outside of any sandbox. */
+/**
+ * The compiled part of node-pty. Its JavaScript part is useless here, because it starts the process itself, outside of
+ * any sandbox.
+ */
 interface Native {
   open(columns: number, rows: number): { readonly master: number; readonly slave: number }
   resize(descriptor: number, columns: number, rows: number): void
@@ -9,7 +12,7 @@ interface Native {
 const file = `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`
 const require = createRequire(import.meta.url)
 
-/** True when this machine has the part: it is made for Linux and macOS, and may be left out of an installation. */
+/** True when this machine has the compiled part, which exists for Linux and macOS. An installation may lack it. */
 export function hasPseudoterminals(): boolean {
   try {
     require.resolve(file)
@@ -22,8 +25,8 @@ export function hasPseudoterminals(): boolean {
 const native = (): Native => require(file) as Native
 
 /**
- * Opens both sides of a terminal. Neither is closed in the processes that are started meanwhile (they lack O_CLOEXEC): only a
- * process that starts no other one may call it.
+ * Opens both sides of a terminal. Child processes inherit both descriptors, which lack O_CLOEXEC: only a process that
+ * starts no other process may call this.
  */
 export const openPseudoterminal: Native['open'] = (columns, rows) => native().open(columns, rows)
 

@@ -6,27 +6,25 @@ import { programFile } from '../../../platform/machine/own-files.ts'
 import { startProcess } from '../../../platform/processes.ts'
 import { hasPseudoterminals } from './native.ts'
 
-/** A terminal for one command. */
 export interface Terminal {
-  /** The descriptor that the command gets three times; only that command inherits it. */
+  /** The descriptor for the three standard streams of the command. No other process inherits it. */
   readonly device: number
-  /** The other side. */
   readonly keyboard: Writable
   readonly screen: Readable
   resize(columns: number, rows: number): void
-  /** Closes this process's descriptor of the device, once the command has it. */
+  /** Closes the descriptor of this process after the command has the device. */
   release(): void
   /** Hangs up: the command gets SIGHUP. */
   close(): void
 }
 
-/** How long the process of a terminal may take to open it: a busy machine starts programs slowly. */
+/** The time limit for the terminal process to open a terminal: a busy machine starts programs slowly. */
 const startMs = 30_000
 
-/** util-linux's program, which makes its terminal that of a new session. */
+/** The program from util-linux that makes its terminal the terminal of a new session. */
 const setsid = '/usr/bin/setsid'
 
-/** The words by which a command takes its standard input for the terminal of its session. */
+/** Adds the arguments that make the standard input of a command the terminal of its session. */
 export const takingTerminal = (argv: readonly [string, ...string[]]): [string, ...string[]] => [
   setsid,
   '--ctty',
@@ -34,12 +32,11 @@ export const takingTerminal = (argv: readonly [string, ...string[]]): [string, .
   ...argv,
 ]
 
-/** True where commands can have terminals. */
 export const hasTerminals = (): boolean => process.platform === 'linux' && existsSync(setsid) && hasPseudoterminals()
 
 /**
- * Opens a terminal in a process of its own, which ends with this one. A terminal that was opened here would be open in
- * every process that is started meanwhile, those of other apps among them.
+ * Opens a terminal in a separate process, which ends with this process. Every process that starts at the same time
+ * would inherit a terminal of this process, also processes of other apps.
  */
 export async function openTerminal(size: { readonly columns: number; readonly rows: number }): Promise<Terminal> {
   const host = startProcess(process.execPath, [programFile('terminal'), String(size.columns), String(size.rows)], {
@@ -57,9 +54,9 @@ export async function openTerminal(size: { readonly columns: number; readonly ro
 }
 
 /**
- * Returns the name of the device that the process of a terminal sends.
+ * Returns the device name that the terminal process sends.
  *
- * @throws Error when it ends before that, or takes too long
+ * @throws Error when the process ends first, or takes too long
  */
 export async function nameFrom(host: ChildProcess, withinMs = startMs): Promise<string> {
   const over = new AbortController()
@@ -77,7 +74,7 @@ export async function nameFrom(host: ChildProcess, withinMs = startMs): Promise<
   }
 }
 
-/** Opens the device without making it the terminal of the server's own session. */
+/** Opens the device, but does not make it the terminal of the session of the server. */
 function openDevice(name: string): number {
   if (!/^\/dev\/pts\/\d+$/.test(name)) throw new Error(`${name} is no terminal`)
   return openSync(name, constants.O_RDWR | constants.O_NOCTTY)
@@ -86,7 +83,7 @@ function openDevice(name: string): number {
 function terminalOf(host: ChildProcess, device: number): Terminal {
   const { stdin: keyboard, stdout: screen } = host
   if (keyboard === null || screen === null) throw new Error('the process of the terminal has no streams')
-  // It may end before it has read everything.
+  // The terminal process may end before it has read everything.
   keyboard.on('error', () => undefined)
   let isOpen = true
   return {
@@ -102,7 +99,10 @@ function terminalOf(host: ChildProcess, device: number): Terminal {
   }
 }
 
-/** Sends sizes one after the other; of those that come meanwhile, the last: a client may send any number. */
+/**
+ * Sends one size at a time. Of the sizes that arrive during a send, it sends only the last: a client may send any
+ * number.
+ */
 function sizesTo(host: ChildProcess): Terminal['resize'] {
   let next: { readonly columns: number; readonly rows: number } | undefined
   let isSending = false
@@ -111,7 +111,7 @@ function sizesTo(host: ChildProcess): Terminal['resize'] {
     const size = next
     next = undefined
     isSending = true
-    // An error means that it has ended.
+    // An error means that the process has ended.
     host.send(size, () => {
       isSending = false
       sendNext()

@@ -8,29 +8,29 @@ import { folderRunnerName, phpServerName, pythonLockName, type ToolName } from '
 import type { OsUser } from '../../../platform/users.ts'
 import { CACHE_VARIABLE } from '../../environment.ts'
 
-/** The programs that builds and apps run with. All paths are absolute and readable for the users of apps. */
+/** The programs of builds and apps. All paths are absolute, and the users of apps can read them. */
 export interface Programs {
   readonly node: string
   /** The folder that comes first on PATH. */
   readonly bin: string
-  /** The program that becomes a command of an app; see `launch/enter.ts`. */
+  /** The program that executes a command of an app; see `process/enter.ts`. */
   readonly enter: string
-  /** The same programs, each by itself. */
+  /** The same programs, with their separate paths. */
   readonly own: OwnTools
-  /** The folder for tools that apps ask for in other versions. */
+  /** The folder for tools in other versions that apps ask for. */
   readonly tools: string
-  /** Those that all builds and apps run with: the first of PATH, Node and the package managers. */
+  /** The programs of all builds and apps: the first folder of PATH, Node and the package managers. */
   readonly shared: readonly string[]
-  /** All that they read besides the system's files. */
+  /** All files that the programs read in addition to the system files. */
   readonly paths: readonly string[]
 }
 
-/** The compiled `launch/enter.ts`, a single file without dependencies. */
+/** The compiled `process/enter.ts`, a single file without dependencies. */
 export const enterProgram = programFile('enter')
 
 /**
- * Prepares the server's own Node and the package managers that are installed with it. Copies them to `runtime` where `user`
- * could not read the installed ones.
+ * Prepares the Node of the server and the package managers of its installation. Copies them to `runtime` where `user`
+ * cannot read the installed files.
  */
 export async function preparePrograms(options: {
   readonly runtime: string
@@ -46,7 +46,7 @@ export async function preparePrograms(options: {
     const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
     return { path: await reachableCopy({ source: dirname(manifest), copyTo, user }), version }
   }
-  // A copy, so that it is a module by its name wherever it is seen.
+  // The name of the copy makes it a module in every folder.
   const enter = join(runtime, await nameByContent('enter', enterProgram))
   const [node, npm, pnpm, yarn, modernYarn] = await Promise.all([
     reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
@@ -70,7 +70,7 @@ export async function preparePrograms(options: {
     },
   }
   await prepareBin({ ...own, directory: bin })
-  // Sandboxes show the folder, so that it must exist before the first of them.
+  // Sandboxes show the folder, so it must exist before the first sandbox.
   await makePassableDirectory(tools)
   const packages = [npm, pnpm, yarn, modernYarn].map(({ path }) => path)
   const shared = [bin, node, ...packages]
@@ -84,34 +84,36 @@ async function nameByContent(name: string, file: string): Promise<string> {
   return `${name}-${hash.slice(0, 16)}.mjs`
 }
 
-/** The programs that the server has by itself. All paths are absolute. */
+/** The programs in the installation of the server. All paths are absolute. */
 export interface OwnTools {
   readonly node: string
-  /** npm's `bin/npm-cli.js`; npx is beside it. */
+  /** The `bin/npm-cli.js` of npm; npx is beside it. */
   readonly npmCli: string
-  /** pnpm's `bin/pnpm.cjs` */
+  /** The `bin/pnpm.cjs` of pnpm. */
   readonly pnpmCli: string
   /** The `bin/yarn.js` of Yarn 1. */
   readonly yarnCli: string
-  /** The same of a later Yarn, which takes over where `FAIRLEAD_YARN` is `modern`. */
+  /** The script of a newer Yarn, for builds with `FAIRLEAD_YARN=modern`. */
   readonly modernYarnCli: string
   readonly versions: Readonly<Partial<Record<ToolName, readonly string[]>>>
 }
 
 export interface PrepareBinOptions extends Omit<OwnTools, 'versions'> {
   readonly directory: string
-  /** The programs that run package managers, by their paths; null for one that is a program itself; `node` for others. */
+  /**
+   * The programs that run package managers, by the path of the package manager: null for a native program; a missing
+   * entry means `node`.
+   */
   readonly runners?: Readonly<Record<string, string | null>>
   readonly bun?: string
   readonly deno?: string
 }
 
 /**
- * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn`, Bun and Deno
- * for apps that need them, `fairlead-in`, which runs a command in a folder, `fairlead-php`, which serves an app in PHP,
- * and `fairlead-python-lock`, which installs the packages of a lock file.
- * Replaces existing files, so that a later server installs its own versions. All paths are absolute and must be readable
- * by the users that apps run as.
+ * Fills the folder that comes first on the PATH of builds and apps: `node`, `npm`, `npx`, `pnpm` and `yarn`; Bun and
+ * Deno for apps that need them; `fairlead-in`, which runs a command in a folder; `fairlead-php`, which serves an app in
+ * PHP; and `fairlead-python-lock`, which installs the packages of a lock file. Replaces existing files, so that a later
+ * server installs its own versions. All paths are absolute, and the users of apps must be able to read them.
  */
 export async function prepareBin(options: PrepareBinOptions): Promise<void> {
   const { directory, node } = options
@@ -130,10 +132,10 @@ export async function prepareBin(options: PrepareBinOptions): Promise<void> {
 const phpRouter = 'fairlead-php-router.php'
 const pythonLock = 'fairlead-python-lock.py'
 
-/** Programs for interpreters of the machine, beside the scripts that run them. */
+/** Scripts for the interpreters of the machine. They are beside the shell scripts that run them. */
 const assets = { [phpRouter]: assetFile('php/router.php'), [pythonLock]: assetFile('python/install-lock.py') }
 
-/** Returns the lines of each script by the name of its file. */
+/** Returns the lines of each script by file name. */
 function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
   const { directory, node, npmCli, pnpmCli, yarnCli, modernYarnCli, runners = {} } = options
   const run = (script: string, cli = script) => {
@@ -143,7 +145,7 @@ function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly s
   const npmCache = cacheVariables({ npm_config_cache: 'npm' })
   const pnpmCache = [
     ...cacheVariables({ npm_config_store_dir: 'pnpm', npm_config_cache_dir: 'pnpm-metadata' }),
-    // pnpm 11 and later read variables of their own name.
+    // pnpm 11 and later read separate variables.
     ...['registry', 'store_dir', 'cache_dir'].flatMap((name) => sameAs(`pnpm_config_${name}`, `npm_config_${name}`)),
   ]
   return {
@@ -159,18 +161,18 @@ function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly s
       run(yarnCli),
     ],
     ...runtimes(options),
-    // The script changes the folder itself, with the app's rights: the app may have put a link there meanwhile.
+    // The script enters the folder with the rights of the app: the app may have replaced the folder by a link.
     [folderRunnerName]: [
       'cd -- "$1" || exit 126',
       'shift',
       `export PATH=${quote(directory)}:"$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH:$PWD/bin"`,
-      // The shell would name this script, which nobody but the server knows.
+      // The error of the shell would name this script, which users do not know.
       'command -v -- "$1" > /dev/null || { printf "%s\\n" "$1: command not found" >&2; exit 127; }',
       'exec "$@"',
     ],
-    // The environment of the app's folder, and nothing of what the folder holds: -I keeps its modules out.
+    // Uses the environment in the folder of the app, but -I keeps modules from this folder out.
     [pythonLockName]: [`exec .venv/bin/python -I ${quote(join(directory, pythonLock))} "$@"`],
-    // Workers, because one process answers one request at a time. Errors are for the log, not for visitors.
+    // Several workers, because one process answers one request at a time. Errors go to the log, not to visitors.
     [phpServerName]: [
       '[ -n "$PHP_CLI_SERVER_WORKERS" ] || export PHP_CLI_SERVER_WORKERS=4',
       'exec php -d display_errors=0 -d log_errors=1 -d expose_php=0 -d memory_limit=128M \\',
@@ -179,7 +181,7 @@ function scripts(options: PrepareBinOptions): Readonly<Record<string, readonly s
   }
 }
 
-/** Bun and Deno, told of the registry and the certificates of builds by variables of their own. */
+/** Scripts for Bun and Deno, which have their own variables for the registry and the certificates of builds. */
 function runtimes({ bun, deno }: PrepareBinOptions): Readonly<Record<string, readonly string[]>> {
   const bunCache = cacheVariables({ BUN_INSTALL_CACHE_DIR: 'bun' })
   return {
@@ -201,14 +203,14 @@ function runtimes({ bun, deno }: PrepareBinOptions): Readonly<Record<string, rea
   }
 }
 
-/** Returns lines that give a variable the value of another, unless it is set. */
+/** Returns lines that copy another variable to a variable that is not set. */
 const sameAs = (name: string, other: string): string[] => [
   `if [ -z "$${name}" ] && [ -n "$${other}" ]; then export ${name}="$${other}"; fi`,
 ]
 
 /**
- * Returns lines that tell a package manager to keep its downloads in folders of the build's cache, by variables of its
- * own. Apps have no cache; a variable that the app has set itself stays.
+ * Returns lines that set the variables for the download folders of a package manager to the cache of the build. Apps
+ * have no cache. A variable that the app has set stays.
  */
 function cacheVariables(folders: Readonly<Record<string, string>>): string[] {
   return [
@@ -218,7 +220,7 @@ function cacheVariables(folders: Readonly<Record<string, string>>): string[] {
   ]
 }
 
-/** Replaces a file in one step: a running build keeps the file that it has open. */
+/** Replaces a file atomically: a running build keeps its open file. */
 async function replace(path: string, make: (path: string) => Promise<void>): Promise<void> {
   const fresh = `${path}.new`
   await rm(fresh, { force: true })

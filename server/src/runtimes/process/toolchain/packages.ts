@@ -2,23 +2,23 @@ import { readFileSync } from 'node:fs'
 import minVersion from 'semver/ranges/min-version.js'
 import { isModernYarn, type ToolName } from '../../../platform/toolchain.ts'
 
-/** The npm package that holds a tool for this machine. */
+/** The npm package with a tool for this machine. */
 export interface ToolPackage {
   readonly name: string
-  /** The files of the package that are kept; all where this is absent. */
+  /** The files to keep from the package; absent for all files. */
   readonly files?: readonly string[]
-  /** The program in the package; absent where its package.json names a script for Node. */
+  /** The path of the program in the package; absent where package.json names a script for Node. */
   readonly program?: string
-  /** The package that hashes in `packageManager` are of, where it is another one. */
+  /** The package whose hash `packageManager` names, if it is another package. */
   readonly hashed?: string
 }
 
-/** The facts about a machine that decide which build of a program runs on it. */
+/** The properties of a machine that select the build of a program. */
 export interface Machine {
   readonly platform: string
   /** As in `process.arch`. */
   readonly arch: string
-  /** The flags in /proc/cpuinfo. */
+  /** From the flags in /proc/cpuinfo. */
   readonly hasAvx2: boolean
 }
 
@@ -37,7 +37,7 @@ function cpuInfo(): string {
 }
 
 /**
- * Returns the package of the npm registry that holds a tool. Node's own package `node` installs the same packages.
+ * Returns the package of the npm registry that contains a tool. Node's own package `node` installs the same packages.
  *
  * @param range a version or a range: Yarn 2 and later is in another package than Yarn 1
  */
@@ -47,7 +47,7 @@ export function packageOf(tool: ToolName, range: string, { platform, arch, hasAv
   }
   if (tool === 'bun') {
     const cpu = arch === 'arm64' ? 'aarch64' : arch
-    // Only the baseline build runs on processors without AVX2.
+    // Processors without AVX2 need the baseline build.
     const build = arch === 'x64' && !hasAvx2 ? '-baseline' : ''
     return { name: `@oven/bun-${platform}-${cpu}${build}`, program: 'bin/bun' }
   }
@@ -59,7 +59,7 @@ export function packageOf(tool: ToolName, range: string, { platform, arch, hasAv
   return { name: tool }
 }
 
-/** From this major on pnpm is no script for Node. */
+/** From this major version on, pnpm is a native program and not a script for Node. */
 const firstNativePnpm = 12
 
 const leastMajor = (range: string): number => minVersion(range)?.major ?? 0

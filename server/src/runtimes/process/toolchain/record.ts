@@ -7,18 +7,18 @@ import type { ToolName } from '../../../platform/toolchain.ts'
 import { listApps, pathsOf, type ReleasePaths } from '../release-folders.ts'
 import { titles } from './packages.ts'
 
-/** The versions of the tools that a release runs with, besides the server's own. */
+/** The versions of the tools of a release, except the versions from the server. */
 export type Tools = Readonly<Partial<Record<ToolName, string>>>
 
 const names = Object.keys(titles) as ToolName[]
 
-/** Writes what a release runs with, so that it is started again with the same. */
+/** Records the tools of a release, so that later starts use the same versions. */
 export async function writeTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>, tools: Tools): Promise<void> {
   await mkdir(dirname(toolchain), { recursive: true, mode: 0o700 })
   await writeFile(toolchain, JSON.stringify(tools), { mode: 0o600 })
 }
 
-/** Reads what a release runs with: nothing of its own for a release of an older server. */
+/** Reads the tools of a release: empty for a release of an older server. */
 export async function readTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>): Promise<Tools> {
   const text = await readOptional(toolchain)
   if (text === undefined || text === '') return {}
@@ -31,10 +31,9 @@ export async function readTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>):
   )
 }
 
-/** The name of the folder of a tool. */
 export const folderName = (tool: ToolName, version: string): string => `${tool}-${version}`
 
-/** Returns the names of the folders of all tools that releases run with. */
+/** Returns the folder names of all tools that releases use. */
 export async function toolsOfReleases(apps: string): Promise<ReadonlySet<string>> {
   const found = new Set<string>()
   for (const { id: appId } of await listApps(apps)) {
@@ -50,13 +49,11 @@ export async function toolsOfReleases(apps: string): Promise<ReadonlySet<string>
   return found
 }
 
-/** Lists the folders of downloaded tools. */
 export async function toolFolders(directory: string): Promise<string[]> {
   const entries = await readdir(directory).catch(unlessShort([]))
   return entries.filter((name) => names.some((tool) => isOf(tool, name))).map((name) => join(directory, name))
 }
 
-/** Lists the versions of a tool that were downloaded. */
 export async function downloadedVersions(directory: string, tool: ToolName): Promise<string[]> {
   const entries = await readdir(directory).catch(unlessShort([]))
   return entries.filter((name) => isOf(tool, name)).map((name) => name.slice(tool.length + 1))

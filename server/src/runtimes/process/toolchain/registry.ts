@@ -9,22 +9,22 @@ import { copyOnce, makePassableDirectory } from '../../../platform/machine/reach
 import { startProcess } from '../../../platform/processes.ts'
 import type { ToolPackage } from './packages.ts'
 
-/** The package registry of builds, as tools are downloaded from it. */
+/** The package registry of builds as the source of tools. */
 export interface ToolRegistry {
-  /** Lists the versions of a package. Rejects with a `RegistryError` when the registry does not tell them. */
+  /** Lists the versions of a package. Rejects with a `RegistryError` when the registry does not return them. */
   versions(name: string, signal: AbortSignal): Promise<readonly string[]>
   /**
-   * Downloads a version into the folder `to`, readable for everybody, completely or not at all. npm compares the archive
-   * with the hash that the registry states. Rejects with a `RegistryError` when it cannot be had.
+   * Downloads a version completely into the folder `to`, readable for everybody, or leaves nothing there. npm compares
+   * the archive with the hash from the registry. Rejects with a `RegistryError` when the download fails.
    */
   download(tool: ToolPackage, version: string, to: string, signal: AbortSignal): Promise<void>
 }
 
-/** The message names the cause as npm does, such as ECONNREFUSED. */
+/** The message names the cause in the words of npm, such as ECONNREFUSED. */
 export class RegistryError extends Error {
   override readonly name = 'RegistryError'
 
-  /** True when the registry answers that it does not have the version. */
+  /** True when the registry answers, but lacks the version. */
   get isMissing(): boolean {
     return ['E404', 'ETARGET'].includes(this.message)
   }
@@ -33,16 +33,16 @@ export class RegistryError extends Error {
 const temporaryPrefix = '.download-'
 const listDeadlineMs = 60_000
 const downloadDeadlineMs = 300_000
-/** New versions are seen after this time. */
+/** The lifetime of a list of versions: new versions appear after this time. */
 const listLastsMs = 600_000
 /** The hashes that the field `packageManager` may name. */
 const algorithms = ['sha1', 'sha224', 'sha256', 'sha384', 'sha512'] as const
-/** Holds the hashes of a package and of its programs, each as `sha512.1f0e…`. */
+/** Contains the hashes of a package and of its programs, each as `sha512.1f0e…`. */
 const digestsFile = '.digests.json'
 
 /**
  * @param options.directory the folder for tools
- * @param options.environment of npm, with the settings for the registry
+ * @param options.environment the environment of npm, with the settings for the registry
  */
 export function createToolRegistry(options: {
   readonly directory: string
@@ -76,14 +76,14 @@ export function createToolRegistry(options: {
         const members = (tool.files ?? []).map((file) => `package/${file}`)
         const options = ['--extract', '--gzip', '--no-same-owner', '--strip-components=1', `--directory=${unpacked}`]
         await run('tar', [...options, `--file=${archive}`, '--', ...members], limited)
-        // The archives of some programs say that they cannot be executed.
+        // Some archives mark their program as not executable.
         if (tool.program !== undefined) await chmod(join(unpacked, tool.program), 0o755)
         if (tool.files === undefined) {
           const { hashed } = tool
           const other = hashed === undefined ? archive : await fetch(join(folder, 'hashed'), `${hashed}@${version}`)
           await writeDigests(unpacked, other)
         }
-        // After a power failure there is all of it, or nothing.
+        // After a power failure the folder is complete or absent.
         await run('sync', ['--file-system', unpacked], limited)
         await copyOnce({ source: unpacked, copyTo: to })
       }).catch((error: unknown) => rethrow(error, signal))
@@ -91,7 +91,7 @@ export function createToolRegistry(options: {
   }
 }
 
-/** An error of a download is one of the registry, unless the build was aborted. */
+/** Reports an error of a download as an error of the registry, unless the build was aborted. */
 function rethrow(error: unknown, signal: AbortSignal): never {
   signal.throwIfAborted()
   if (error instanceof DOMException || (error instanceof Error && error.name === 'AbortError')) {
@@ -102,7 +102,7 @@ function rethrow(error: unknown, signal: AbortSignal): never {
 
 const within = (signal: AbortSignal, ms: number): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(ms)])
 
-/** A registry that is away must not hold a build up for minutes. */
+/** An unreachable registry must not delay a build for minutes. */
 const flags = (folder: string): string[] => [
   `--cache=${join(folder, 'cache')}`,
   '--fetch-retries=1',
@@ -124,7 +124,7 @@ async function fetchArchive(
   return join(folder, archive)
 }
 
-/** Runs a program of the system. Rejects with a `RegistryError` when it fails, because an archive is damaged. */
+/** Runs a system program. Its failure rejects with a `RegistryError`, because it means a damaged archive. */
 async function run(program: string, args: readonly string[], signal: AbortSignal): Promise<void> {
   const env = { PATH: SYSTEM_FOLDERS.join(':') }
   const child = startProcess(program, args, { env, stdio: 'ignore', signal })
@@ -142,7 +142,7 @@ function parseVersions(output: string): readonly string[] {
 
 const causeOf = ({ code, errors }: Extract<NpmAnswer, { ok: false }>): string => code ?? errors.split('\n').at(-1) ?? ''
 
-/** Corepack names the hash of the archive; for Yarn 2 and later that of the program in it. */
+/** Corepack states the hash of the archive, and for Yarn 2 and later the hash of the program in the archive. */
 async function writeDigests(folder: string, archive: string): Promise<void> {
   const program = join(folder, 'bin', 'yarn.js')
   const files = [archive, ...((await isFile(program)) ? [program] : [])]
@@ -179,7 +179,7 @@ async function inTemporaryFolder<T>(directory: string, work: (folder: string) =>
   }
 }
 
-/** Removes the temporary folders of downloads that a server's end has cut short. */
+/** Removes the temporary folders of downloads that the end of a server interrupted. */
 async function removeLeftovers(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(temporaryPrefix)) continue

@@ -16,16 +16,16 @@ export interface ResolveParts {
   /** The folder of downloaded tools. */
   readonly directory: string
   readonly now: Date
-  /** Lists the versions that the registry has. Rejects with a `RegistryError`. */
+  /** Lists the versions in the registry. Rejects with a `RegistryError`. */
   readonly versions: (request: ToolRequest) => Promise<readonly string[]>
-  /** Brings a version, and returns its folder. Rejects with a `RegistryError`. */
+  /** Downloads a version and returns its folder. Rejects with a `RegistryError`. */
   readonly download: (soFar: Tools, tool: ToolName, version: string) => Promise<string>
   readonly say: (line: string) => Promise<unknown>
 }
 
 /**
- * Chooses and downloads the tools of a release. Of several requests for one tool the first counts. Returns those that are
- * not the server's own, and Node.
+ * Chooses and downloads the tools of a release. The first of several requests for one tool counts. Returns the tools
+ * that do not come from the server, and a requested Node in any case.
  */
 export async function resolveTools(requests: readonly ToolRequest[], parts: ResolveParts): Promise<Tools> {
   const tools: Partial<Record<ToolName, string>> = {}
@@ -38,13 +38,13 @@ export async function resolveTools(requests: readonly ToolRequest[], parts: Reso
   }
   const npm = tools.node === undefined || seen.has('npm') ? null : npmFor(tools.node)
   if (npm === null) return tools
-  // Without it the server's npm does, on the server's Node.
+  // If this fails, the release uses the npm of the server on the Node of the server.
   const request: ToolRequest = { tool: 'npm', range: npm, from: `Node ${tools.node}` }
   const version = await resolveTool(request, tools, { ...parts, say: async () => undefined })
   return version === null ? tools : { ...tools, npm: version }
 }
 
-/** The server's own Node is recorded as well, so that the release keeps its major when the server gets another one. */
+/** Records the Node of the server, too, so that the release keeps its major version when the server is upgraded. */
 async function resolveTool(request: ToolRequest, soFar: Tools, parts: ResolveParts): Promise<string | null> {
   const { tool } = request
   const own = ownVersions(parts.own, tool)
@@ -67,7 +67,7 @@ async function resolveTool(request: ToolRequest, soFar: Tools, parts: ResolvePar
   }
 }
 
-/** Takes a full version without a look at the list of versions. Null when there is none of this number. */
+/** Takes an exact version without the list of versions. Returns null when the version does not exist. */
 async function takeExact(request: ToolRequest, soFar: Tools, parts: ResolveParts): Promise<string | null> {
   const version = valid(request.range)
   const isThere = version !== null && hasProgram(request.tool, version)
@@ -98,7 +98,7 @@ async function take(
   return version
 }
 
-/** The server's own package managers stand in for others. Nothing else can be left out. */
+/** Falls back to the package manager of the server. Other tools have no replacement. */
 async function withoutIt(
   request: ToolRequest,
   own: readonly string[],
@@ -120,27 +120,26 @@ function ownVersions({ versions }: OwnTools, tool: ToolName): readonly string[] 
   return versions[tool] ?? []
 }
 
-/** A version of a tool; null for the server's own. */
+/** A version of a tool; null for the version of the server. */
 interface Choice {
   readonly version: string | null
   /** Sentences for the build log. */
   readonly notes: readonly string[]
 }
 
-/** False for versions of Node whose packages hold an archive in place of the program. */
+/** False for versions of Node whose packages contain an archive in place of the program. */
 const hasProgram = (tool: ToolName, version: string): boolean =>
   tool !== 'node' || satisfies(version, '>=4.1.0', { includePrerelease: true })
 
-/** Returns the server's own version if the request allows it. */
 const ownThatFits = ({ range }: ToolRequest, own: readonly string[]): string | undefined =>
   own.find((version) => satisfies(version, range))
 
 /**
- * Chooses among the versions of the registry: the newest in the range; for a version that does not exist, the newest
- * release of the nearest newer major. Null when there is nothing as new.
+ * Chooses from the versions in the registry: the newest version in the range. When the requested version does not
+ * exist, it chooses the newest version of the nearest newer major. Returns null when all versions are older.
  *
- * @param versions of the registry
- * @param own the server's own versions
+ * @param versions the versions in the registry
+ * @param own the versions of the server
  */
 function chooseFrom(
   request: ToolRequest,
@@ -159,7 +158,7 @@ function chooseFrom(
   return { version: isOwn ? null : newer, notes: [instead, ...warnings(tool, newer, now)] }
 }
 
-/** Chooses without the registry among the versions that were downloaded before. Null when none is in the range. */
+/** Chooses from earlier downloads, without the registry. Returns null when no version is in the range. */
 function chooseDownloaded(request: ToolRequest, downloaded: readonly string[], now: Date): Choice | null {
   const { tool, range } = request
   const found = maxSatisfying([...downloaded], range)
@@ -167,7 +166,7 @@ function chooseDownloaded(request: ToolRequest, downloaded: readonly string[], n
   return { version: found, notes: [reason(request, found), ...warnings(tool, found, now)] }
 }
 
-/** Odd majors of Node are never supported for long, so that they count only where a range names them. */
+/** Odd majors of Node have short support, so they count only when a range names them. */
 function nearestNewer(tool: ToolName, versions: readonly string[], range: string): string | null {
   const least = minVersion(range)
   if (least === null) return null
@@ -188,18 +187,21 @@ const reason = (request: ToolRequest, version: string): string =>
     ? `${titles[request.tool]} ${version} is used, because of ${request.from}.`
     : `${titles[request.tool]} ${version} is used: ${asks(request)}.`
 
-/** Says who asks for what. */
+/** States the source of a request and the tool. */
 const asks = ({ tool, range, from }: ToolRequest): string =>
   range === '*' ? `${from} needs ${titles[tool]}` : `${from} asks for ${titles[tool]} ${range}`
 
-/** Finds the programs of the tools. A package manager that does not support the app's Node runs on the server's. */
+/**
+ * Finds the programs of the tools. A package manager that does not support the Node of the app runs on the Node of the
+ * server.
+ */
 export async function locate(
   tools: Tools,
   own: OwnTools,
   { directory, machine }: { readonly directory: string; readonly machine: Machine },
 ): Promise<Omit<PrepareBinOptions, 'directory'>> {
   const { node, pnpm, yarn } = tools
-  /** The path of a program, or of a script for Node; undefined for the server's own. */
+  /** The path of a program, or of a script for Node; undefined for the tool of the server. */
   const pathOf = async (tool: ToolName): Promise<string | undefined> => {
     const version = tools[tool]
     if (version === undefined) return undefined
@@ -226,7 +228,7 @@ export async function locate(
   }
 }
 
-/** Returns the script of a package manager as its package.json names it. */
+/** Returns the script of a package manager from its package.json. */
 async function scriptIn(folder: string, name: string): Promise<string> {
   const { bin } = await manifestOf(folder)
   const script = typeof bin === 'string' ? bin : bin?.[name]
@@ -234,7 +236,7 @@ async function scriptIn(folder: string, name: string): Promise<string> {
   return join(folder, script)
 }
 
-/** Returns the runners of those package managers that do not run on the app's Node. */
+/** Returns the runners of the package managers that do not run on the Node of the app. */
 async function runnersOf(
   clis: readonly string[],
   {
@@ -251,7 +253,7 @@ async function runnersOf(
   return runners
 }
 
-/** True when the package of a script says nothing against a version of Node. */
+/** True unless the package of a script excludes a version of Node. */
 async function supports(script: string, node: string): Promise<boolean> {
   const { engines } = await manifestOf(dirname(script))
   return engines?.node === undefined || satisfies(node, engines.node)
@@ -262,7 +264,10 @@ interface Manifest {
   readonly engines?: { readonly node?: string }
 }
 
-/** Reads the package.json of the package that a folder belongs to; a script's own folder may have one for its format. */
+/**
+ * Reads the package.json of the package that contains a folder. The folder of a script may have a package.json without
+ * a name, which only sets the module format.
+ */
 async function manifestOf(folder: string): Promise<Manifest> {
   for (let at = folder; ; at = dirname(at)) {
     const text = await readOptional(join(at, 'package.json'))
@@ -272,7 +277,7 @@ async function manifestOf(folder: string): Promise<Manifest> {
   }
 }
 
-/** The last days with security fixes of the majors of Node, as its release schedule tells them. */
+/** The last days with security fixes for each major of Node, from its release schedule. */
 const lastDays: Readonly<Record<number, string>> = {
   18: '2025-04-30',
   19: '2023-06-01',
@@ -286,7 +291,7 @@ const lastDays: Readonly<Record<number, string>> = {
 }
 const oldestListed = 18
 
-/** Returns a warning for a version of Node that gets no security fixes any more; null for others. */
+/** Returns a warning for a version of Node without security fixes; null for others. */
 function endOfLife(version: string, now: Date): string | null {
   const major = Number(version.split('.')[0])
   const lastDay = lastDays[major]
@@ -296,7 +301,10 @@ function endOfLife(version: string, now: Date): string | null {
   return `Warning: Node ${major} has had no security fixes${since}. Move the app to a newer one.`
 }
 
-/** Returns the last npm of the major that a version of Node shipped with, where the server's own does not run; else null. */
+/**
+ * Returns the last npm of the major that shipped with a version of Node, where the npm of the server does not run; else
+ * null.
+ */
 function npmFor(node: string): string | null {
   const [major = 0, minor = 0] = node.split('.').map(Number)
   if (major > 20 || (major === 20 && minor >= 17)) return null

@@ -12,13 +12,13 @@ import { folderName, readTools, type Tools, writeTools } from './record.ts'
 import type { ToolRegistry } from './registry.ts'
 import { locate, resolveTools } from './resolve.ts'
 
-/** Gives each release the programs that it asks for: the server's own, or downloaded ones that releases share. */
+/** Gives each release its programs: programs of the server, or downloads that releases share. */
 export interface Toolchains {
   /**
-   * Chooses the versions for a release, downloads those that are missing, and records them.
+   * Chooses the versions for a release, downloads missing tools, and records the versions.
    *
    * @param say writes a line of the build log
-   * @throws RuntimeError when a program cannot be had, or has another hash than the app says
+   * @throws RuntimeError when a program is unavailable, or its hash differs from the hash in the app
    */
   equip(
     paths: Pick<ReleasePaths, 'toolchain'>,
@@ -26,22 +26,22 @@ export interface Toolchains {
     options: { readonly signal: AbortSignal; readonly say: (line: string) => Promise<unknown> },
   ): Promise<void>
   /**
-   * Returns the folder that comes first on the PATH of a release. Downloads what was deleted meanwhile.
+   * Returns the folder that comes first on the PATH of a release. Downloads deleted tools again.
    *
-   * @throws RegistryError when that is not possible
+   * @throws RegistryError when this is not possible
    */
   binOf(paths: Pick<ReleasePaths, 'toolchain'>): Promise<string>
-  /** Returns that folder, and those of the programs that the release does not share with all others. Throws as `binOf` does. */
+  /** Returns this folder and the folders of programs that not all releases share. Throws as `binOf` does. */
   programsOf(
     paths: Pick<ReleasePaths, 'toolchain'>,
   ): Promise<{ readonly bin: string; readonly folders: readonly string[] }>
 }
 
-/** A restart must not wait for a registry that hangs. */
+/** A restart must not wait for a hanging registry. */
 const restoreDeadlineMs = 120_000
 
 interface StoreOptions {
-  /** The folder for downloaded tools, which the users of apps can read. */
+  /** The folder for downloaded tools. The users of apps can read it. */
   readonly directory: string
   readonly own: OwnTools
   readonly registry: ToolRegistry
@@ -50,8 +50,8 @@ interface StoreOptions {
 }
 
 /**
- * @param options.bin the folder of the server's own programs
- * @param options.now the time by which a version counts as old
+ * @param options.bin the folder of the programs of the server
+ * @param options.now the current time, which decides whether a version is past its end of life
  */
 export function createToolchains(
   options: StoreOptions & { readonly bin: string; readonly now?: () => Date },
@@ -79,7 +79,7 @@ export function createToolchains(
         ...{ own, directory, now: now(), say },
         versions: (request) => versionsOf(request, signal),
         async download(soFar, tool, version) {
-          // Written before the download, so that the caps of caches leave it alone from then on.
+          // Recorded before the download, so that the cleanup of caches spares the tool from then on.
           await writeTools(paths, { ...soFar, [tool]: version })
           return store.download(tool, version, signal)
         },
@@ -100,7 +100,7 @@ export function createToolchains(
   }
 }
 
-/** Leaves Node out where the server's own stands for it: the same version, or a later one of the same major. */
+/** Leaves Node out where the Node of the server replaces it: the same version, or a later version of the same major. */
 async function withoutOwnNode(
   tools: Tools,
   { own, directory }: Pick<StoreOptions, 'own' | 'directory'>,
@@ -110,12 +110,12 @@ async function withoutOwnNode(
   return isOwn && !(await exists(join(directory, folderName('node', node)))) ? others : tools
 }
 
-/** The downloaded tools, and a folder of programs for each combination of them. */
+/** The downloaded tools, and one folder of programs for each combination of tools. */
 function createStore({ directory, own, registry, caches, machine }: StoreOptions) {
   const lock = createKeyedLock()
   const prepared = new Set<string>()
   return {
-    /** Brings a tool, and returns its folder. Builds that need the same one wait for one download. */
+    /** Downloads a tool and returns its folder. Concurrent builds share one download. */
     async download(tool: ToolName, version: string, signal: AbortSignal): Promise<string> {
       const path = join(directory, folderName(tool, version))
       await caches.use(path, signal, async () => {
