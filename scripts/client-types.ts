@@ -4,7 +4,7 @@ import { operations } from '../server/src/contract/operations.ts'
 import { type Schema, schemaOf } from '../server/src/http/reference/json-schema.ts'
 
 /** The declarations of the client that name no schema of zod. They are those of the server, unchanged. */
-const plain = ['client', 'errors', 'routes']
+const plain = ['client', 'client-requests', 'errors', 'routes']
 
 /**
  * Writes the types of the bundled client into a folder. Those of the contract are made of zod, which its users would have to

@@ -28597,7 +28597,7 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */   eN: () => (/* binding */ KeyError),
 /* harmony export */   rn: () => (/* binding */ foreignStatus)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3500);
 
 /** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
 function foreignStatus(error) {
@@ -28619,14 +28619,14 @@ class AddressError extends Error {
 function isTransient(error) {
     if (error instanceof KeyError)
         return isTransient(error.cause);
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return true;
     const status = foreignStatus(error) ?? error.status;
     return status >= 500 || status === 429;
 }
 /** True when Fairlead itself answers that the resource does not exist. */
 function isGone(error) {
-    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && error.code === 'not_found';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && error.code === 'not_found';
 }
 
 
@@ -28638,7 +28638,7 @@ function isGone(error) {
 /* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
 /* harmony export */   z: () => (/* binding */ createAttempts)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3500);
 /* harmony import */ var _explain_js__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(5717);
 
 
@@ -28698,7 +28698,7 @@ const isHopeless = (error) => hopeless.test(systemCode(error));
 const failedBeforeSending = (error) => isHopeless(error) || beforeSending.test(systemCode(error));
 /** Returns the code of the innermost cause, such as `ECONNREFUSED`; empty for an answer. */
 function systemCode(error) {
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD || !(error instanceof Error))
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h || !(error instanceof Error))
         return '';
     const { code, errors } = error;
     if (error.cause instanceof Error)
@@ -28851,7 +28851,7 @@ async function endKeys(apiUrl, send) {
 /* harmony export */   l: () => (/* binding */ requireDeployment),
 /* harmony export */   s: () => (/* binding */ outcomeOf)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3500);
 
 /** Returns the outcome that a deployment's state means; `undefined` while it is building. */
 function outcomeOf(deployment, commit) {
@@ -28878,7 +28878,7 @@ function requireDeployment(answer) {
     const texts = [id, status, url, created_at, commit ?? '', started_at ?? '', finished_at ?? '', ...textsOf(failure)];
     if (texts.every((part) => typeof part === 'string'))
         return answer;
-    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', 'The answer is not a deployment.', { status: 200 });
+    throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
 }
 /** Returns the fields of a failure that must be text; none when there is no failure. */
 function textsOf(failure) {
@@ -28976,8 +28976,8 @@ __nccwpck_require__.d(__webpack_exports__, {
 const external_node_fs_namespaceObject = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("node:fs");
 // EXTERNAL MODULE: ./node_modules/@actions/core/lib/core.js + 16 modules
 var core = __nccwpck_require__(3340);
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 2 modules
-var client = __nccwpck_require__(3709);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 1 modules
+var client = __nccwpck_require__(3500);
 // EXTERNAL MODULE: ./action/lib/api/key.js
 var key = __nccwpck_require__(1546);
 // EXTERNAL MODULE: ./action/lib/github/reporter.js + 3 modules
@@ -29017,8 +29017,8 @@ function createClients(access, env, attempts) {
         return response;
     };
     return {
-        api: (0,client/* createClient */.UU)({ ...options, ...repetitions, fetch: watched }),
-        logs: (0,client/* createClient */.UU)({ ...options, retries: 0, fetch: proxied }),
+        api: (0,client/* createClient */.U)({ ...options, ...repetitions, fetch: watched }),
+        logs: (0,client/* createClient */.U)({ ...options, retries: 0, fetch: proxied }),
     };
 }
 /**
@@ -29106,8 +29106,8 @@ var core = __nccwpck_require__(3340);
 var answers = __nccwpck_require__(9870);
 // EXTERNAL MODULE: ./action/lib/api/attempts.js
 var api_attempts = __nccwpck_require__(1323);
-// EXTERNAL MODULE: ./server/dist/contract/client.js + 2 modules
-var contract_client = __nccwpck_require__(3709);
+// EXTERNAL MODULE: ./server/dist/contract/client.js + 1 modules
+var contract_client = __nccwpck_require__(3500);
 ;// CONCATENATED MODULE: ./node_modules/eventsource-parser/dist/errors.js
 /**
  * Error thrown when encountering an issue during parsing.
@@ -29698,7 +29698,7 @@ function createBuildLog({ client, params, print, silence = 45_000 }) {
             }
             catch (error) {
                 // Not requested again after a refusal, because the state of the deployment is enough to go on.
-                over ||= error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error);
+                over ||= error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error);
                 return false;
             }
             finally {
@@ -29811,7 +29811,7 @@ async function deploy(options) {
             }));
         }
         catch (error) {
-            if (!over.aborted || (error instanceof contract_client/* ApiError */.hD && !(0,answers/* isTransient */.dg)(error)))
+            if (!over.aborted || (error instanceof contract_client/* ApiError */.h && !(0,answers/* isTransient */.dg)(error)))
                 return { kind: 'refused', error };
             const kind = options.signal.aborted ? 'cancelled' : 'timeout';
             return { kind, error: attempts.lastError, maySend: attempts.maySend };
@@ -30447,7 +30447,7 @@ function optional(name, value) {
 /* harmony export */   A3: () => (/* binding */ reasonOf),
 /* harmony export */   WE: () => (/* binding */ explain)
 /* harmony export */ });
-/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3500);
 /* harmony import */ var _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(1420);
 /* harmony import */ var _api_answers_js__WEBPACK_IMPORTED_MODULE_2__ = __nccwpck_require__(9870);
 
@@ -30471,7 +30471,7 @@ function explain(error, apiUrl) {
         return explainNoKey(error, apiUrl);
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .AddressError */ .Hi)
         return [explainPath(apiUrl)];
-    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD))
+    if (!(error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h))
         return [explainNoAnswer(error, apiUrl)];
     const foreign = (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error);
     if (foreign !== undefined)
@@ -30501,7 +30501,7 @@ function explain(error, apiUrl) {
 function explainNoKey({ cause: error, message: command }, apiUrl) {
     if (error instanceof _fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .NoTokenError */ .vS)
         return [`GitHub gave no token for this job: ${reasonOf(error)}`];
-    const refused = error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined && !(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .isTransient */ .dg)(error);
+    const refused = error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined && !(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .isTransient */ .dg)(error);
     if (!refused)
         return explain(error, apiUrl);
     if (error.code === 'not_found') {
@@ -30555,11 +30555,11 @@ function codeOf(error) {
         return 'no_key';
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .AddressError */ .Hi)
         return 'no_answer';
-    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined ? error.code : 'no_answer';
+    return error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined ? error.code : 'no_answer';
 }
 /** Returns the reason of a failed request. `fetch` has it in the `cause`, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
 function reasonOf(error) {
-    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD)
+    if (error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h)
         return `status ${(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) ?? error.status}`;
     if (!(error instanceof Error))
         return String(error);
@@ -34779,63 +34779,236 @@ const lowercaseKeys = (obj) => Object.keys(obj).reduce((c, k) => ((c[k.toLowerCa
 
 /***/ }),
 
-/***/ 3709:
+/***/ 3983:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   LH: () => (/* binding */ withRetries),
+/* harmony export */   Vh: () => (/* binding */ readJson),
+/* harmony export */   XL: () => (/* binding */ foreignAnswer),
+/* harmony export */   lS: () => (/* binding */ readError),
+/* harmony export */   p2: () => (/* binding */ createMethods)
+/* harmony export */ });
+/* harmony import */ var _errors_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(6548);
+
+/** True for operations that accept an idempotency key, by the rule of the server. */
+const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
+/** Creates one method for each route of a table, by group and verb. The caller adds the types. */
+function createMethods(table, options) {
+    const baseUrl = options.baseUrl.replace(/\/+$/, '');
+    const send = options.fetch ?? fetch;
+    const retries = options.retries ?? 3;
+    const request = async (route, url, input) => {
+        const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
+        let uncertain = false;
+        // Aborted when there is no key: the key function has already retried.
+        const withoutKey = new AbortController();
+        const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
+        const attempt = async () => {
+            const before = uncertain;
+            const apiKey = await keyOf(options, input.signal).catch((error) => {
+                withoutKey.abort();
+                throw error;
+            });
+            uncertain = true;
+            const response = await send(url, requestInit(route, input, apiKey, key));
+            const text = route.text && response.ok ? undefined : await response.text();
+            uncertain = before || response.status >= 500;
+            return { response, text };
+        };
+        // Uploads are not repeated: they have no idempotency key, and their body may be a consumed stream.
+        const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''));
+        const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
+        const { response, text = '' } = answered;
+        // A 404 on a repeated DELETE means that an earlier attempt, whose answer was lost, has succeeded.
+        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
+        if (!response.ok && !deleted)
+            throw readError(response, text);
+        return answered;
+    };
+    const methodFor = (route) => {
+        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
+        if (!route.list)
+            return call;
+        const pages = async function* (input = {}) {
+            let url = baseUrl + target(route, input);
+            while (url !== undefined) {
+                const answered = await request(route, url, input);
+                yield read(route, answered);
+                url = nextPage(answered.response, url);
+            }
+        };
+        return Object.assign(call, { pages });
+    };
+    const client = {};
+    for (const [name, route] of Object.entries(table)) {
+        const [group, verb] = name.split('.');
+        client[group] ??= {};
+        client[group][verb] = methodFor(route);
+    }
+    return client;
+}
+/** Returns the value of an answer, or the response itself for a stream of text. */
+function read(route, { response, text }) {
+    if (text === undefined)
+        return response;
+    return route.status === 204 ? undefined : readJson(text, response);
+}
+async function keyOf({ apiKey }, signal) {
+    return typeof apiKey === 'function' ? await apiKey(signal) : apiKey;
+}
+function requestInit(route, input, apiKey, key) {
+    const type = input.body === undefined ? undefined : (route.upload ?? 'application/json');
+    const json = type === 'application/json';
+    const headers = new Headers(input.headers);
+    if (apiKey !== undefined)
+        headers.set('authorization', `Bearer ${apiKey}`);
+    if (key !== undefined)
+        headers.set('idempotency-key', key);
+    // The media type of a form includes the boundary, which `fetch` chooses.
+    if (type !== undefined && type !== 'multipart/form-data')
+        headers.set('content-type', type);
+    return {
+        method: route.method,
+        headers,
+        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
+        ...(input.signal === undefined ? {} : { signal: input.signal }),
+        // The API never redirects. Following a redirect could send the key to another host, or turn a POST into a GET.
+        redirect: 'manual',
+    };
+}
+/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
+function target(route, { params = {}, query = {} }) {
+    const path = route.path.replace(/:(\w+)/g, (_, name) => {
+        const value = params[name] ?? '';
+        if (/^\.{0,2}$/.test(value))
+            throw new TypeError(`params.${name} must be an identifier`);
+        return encodeURIComponent(value);
+    });
+    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
+    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+}
+/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
+function nextPage(response, current) {
+    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
+    if (link === undefined)
+        return undefined;
+    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
+    return current.replace(/\?.*$/, '') + query;
+}
+/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
+function readJson(text, response) {
+    try {
+        return JSON.parse(text);
+    }
+    catch {
+        throw foreignAnswer(response);
+    }
+}
+function readError(response, text) {
+    try {
+        const { error } = JSON.parse(text);
+        if (Object.hasOwn(_errors_js__WEBPACK_IMPORTED_MODULE_0__/* .errorStatuses */ .px, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
+            return new _errors_js__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD(error.code, error.message, error.details, requestIdOf(response));
+        }
+    }
+    catch {
+        // The answer is not from this API: a proxy's error page, or another server.
+    }
+    return foreignAnswer(response);
+}
+/** Returns the error for an answer that did not come from a Fairlead server. */
+function foreignAnswer(response) {
+    return new _errors_js__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .hD('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
+}
+function isDetails(value) {
+    if (typeof value !== 'object' || value === null)
+        return false;
+    const { errors = [] } = value;
+    return Array.isArray(errors) && errors.every(isProblem);
+}
+function isProblem(value) {
+    const { field, message } = Object(value);
+    return typeof field === 'string' && typeof message === 'string';
+}
+function requestIdOf(response) {
+    return response.headers.get('x-request-id') ?? undefined;
+}
+/** The longest accepted `Retry-After`. The client does not retry after a longer one. */
+const longestRetryAfterMs = 60_000;
+const longestBackOffMs = 15_000;
+const firstWaitMs = 500;
+/**
+ * Resolves to the first answer that is neither 429 nor 5xx, or to the last answer after all repetitions. Waits for
+ * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as no answer.
+ */
+async function withRetries({ most, onRetry }, attempt, signal) {
+    for (let made = 0;; made++) {
+        const last = made >= most;
+        const answered = await attempt().catch((error) => {
+            // No answer: repeat, unless the caller aborted.
+            if (last || signal?.aborted)
+                throw error;
+            onRetry?.({ error });
+            return undefined;
+        });
+        if (answered !== undefined && (last || !isTemporary(answered.response.status)))
+            return answered;
+        const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
+        if (answered !== undefined && wait !== undefined && wait > longestRetryAfterMs)
+            return answered;
+        if (answered !== undefined)
+            onRetry?.(answered);
+        await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
+    }
+}
+function backOffMs(made) {
+    return Math.random() * Math.min(longestBackOffMs, firstWaitMs * 2 ** made);
+}
+function isTemporary(status) {
+    return status === 429 || status >= 500;
+}
+/** RFC 9110 §10.2.3: seconds, or a date. */
+function retryAfterMs(value) {
+    if (value === null)
+        return undefined;
+    if (/^\d+$/.test(value))
+        return Number(value) * 1000;
+    const at = Date.parse(value);
+    return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
+}
+function pause(ms, signal) {
+    return new Promise((resolve, reject) => {
+        const stop = () => {
+            clearTimeout(timer);
+            reject(signal?.reason);
+        };
+        const timer = setTimeout(() => {
+            signal?.removeEventListener('abort', stop);
+            resolve();
+        }, ms);
+        if (signal?.aborted)
+            stop();
+        else
+            signal?.addEventListener('abort', stop, { once: true });
+    });
+}
+
+
+/***/ }),
+
+/***/ 3500:
 /***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
 
 
 // EXPORTS
 __nccwpck_require__.d(__webpack_exports__, {
-  hD: () => (/* reexport */ ApiError),
-  UU: () => (/* binding */ createClient),
-  XL: () => (/* binding */ foreignAnswer),
-  lS: () => (/* binding */ readError),
-  Vh: () => (/* binding */ readJson),
-  LH: () => (/* binding */ withRetries)
+  h: () => (/* reexport */ errors/* ApiError */.hD),
+  U: () => (/* binding */ createClient)
 });
 
-// UNUSED EXPORTS: createMethods
-
-;// CONCATENATED MODULE: ./server/dist/contract/errors.js
-/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
-const errorStatuses = {
-    invalid_request: 400,
-    unauthorized: 401,
-    forbidden: 403,
-    not_found: 404,
-    rate_limit_exceeded: 429,
-    server_error: 500,
-};
-/** The error of the API. Both the server's features and the typed client throw it. */
-class ApiError extends Error {
-    name = 'ApiError';
-    code;
-    status;
-    details;
-    /** The `X-Request-Id` of the answer. Only the client sets it. */
-    requestId;
-    constructor(code, message, details = {}, requestId) {
-        super(message);
-        this.code = code;
-        this.status = errorStatuses[code];
-        this.details = details;
-        this.requestId = requestId;
-    }
-    toBody() {
-        return { error: { code: this.code, message: this.message, details: this.details } };
-    }
-}
-/** Returns an `invalid_request` for one or several fields. The first field gives the message and `details.field`. */
-function invalidRequest(first, ...others) {
-    return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
-        field: first.field,
-        errors: [first, ...others],
-    });
-}
-/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
-function notFound() {
-    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
-}
-
+// EXTERNAL MODULE: ./server/dist/contract/client-requests.js
+var client_requests = __nccwpck_require__(3983);
 ;// CONCATENATED MODULE: ./server/dist/contract/routes.js
 /** The resources with read and write permissions. */
 const scopeResources = ['projects', 'deployments', 'databases', 'storage', 'webhooks'];
@@ -35355,6 +35528,8 @@ const dashboardRoutes = {
     'sessions.revoke': { method: 'DELETE', path: '/sessions/:id', access: 'user', status: 204 },
 };
 
+// EXTERNAL MODULE: ./server/dist/contract/errors.js
+var errors = __nccwpck_require__(6548);
 ;// CONCATENATED MODULE: ./server/dist/contract/client.js
 
 
@@ -35364,209 +35539,58 @@ const dashboardRoutes = {
  * with the error of `fetch` when there is no answer.
  */
 function createClient(options) {
-    return createMethods(routes, options);
+    return (0,client_requests/* createMethods */.p2)(routes, options);
 }
-/** True for operations that accept an idempotency key, by the rule of the server. */
-const takesKey = ({ method, upload, waits }) => method === 'POST' && !upload && !waits;
-/** Creates one method for each route of a table, by group and verb. The caller adds the types. */
-function createMethods(table, options) {
-    const baseUrl = options.baseUrl.replace(/\/+$/, '');
-    const send = options.fetch ?? fetch;
-    const retries = options.retries ?? 3;
-    const request = async (route, url, input) => {
-        const key = takesKey(route) ? (input.idempotencyKey ?? crypto.randomUUID()) : undefined;
-        let uncertain = false;
-        // Aborted when there is no key: the key function has already retried.
-        const withoutKey = new AbortController();
-        const signal = AbortSignal.any([withoutKey.signal, ...(input.signal === undefined ? [] : [input.signal])]);
-        const attempt = async () => {
-            const before = uncertain;
-            const apiKey = await keyOf(options, input.signal).catch((error) => {
-                withoutKey.abort();
-                throw error;
-            });
-            uncertain = true;
-            const response = await send(url, requestInit(route, input, apiKey, key));
-            const text = route.text && response.ok ? undefined : await response.text();
-            uncertain = before || response.status >= 500;
-            return { response, text };
-        };
-        // Uploads are not repeated: they have no idempotency key, and their body may be a consumed stream.
-        const onRetry = (failed) => options.onRetry?.('error' in failed ? failed.error : readError(failed.response, failed.text ?? ''));
-        const answered = await withRetries({ most: route.upload ? 0 : retries, onRetry }, attempt, signal);
-        const { response, text = '' } = answered;
-        // A 404 on a repeated DELETE means that an earlier attempt, whose answer was lost, has succeeded.
-        const deleted = route.method === 'DELETE' && uncertain && response.status === 404;
-        if (!response.ok && !deleted)
-            throw readError(response, text);
-        return answered;
-    };
-    const methodFor = (route) => {
-        const call = async (input = {}) => read(route, await request(route, baseUrl + target(route, input), input));
-        if (!route.list)
-            return call;
-        const pages = async function* (input = {}) {
-            let url = baseUrl + target(route, input);
-            while (url !== undefined) {
-                const answered = await request(route, url, input);
-                yield read(route, answered);
-                url = nextPage(answered.response, url);
-            }
-        };
-        return Object.assign(call, { pages });
-    };
-    const client = {};
-    for (const [name, route] of Object.entries(table)) {
-        const [group, verb] = name.split('.');
-        client[group] ??= {};
-        client[group][verb] = methodFor(route);
+
+
+/***/ }),
+
+/***/ 6548:
+/***/ ((__unused_webpack___webpack_module__, __webpack_exports__, __nccwpck_require__) => {
+
+/* harmony export */ __nccwpck_require__.d(__webpack_exports__, {
+/* harmony export */   hD: () => (/* binding */ ApiError),
+/* harmony export */   px: () => (/* binding */ errorStatuses)
+/* harmony export */ });
+/* unused harmony exports invalidRequest, notFound */
+/** The six codes of the specification ("Errors") with their HTTP statuses; there are no others. */
+const errorStatuses = {
+    invalid_request: 400,
+    unauthorized: 401,
+    forbidden: 403,
+    not_found: 404,
+    rate_limit_exceeded: 429,
+    server_error: 500,
+};
+/** The error of the API. Both the server's features and the typed client throw it. */
+class ApiError extends Error {
+    name = 'ApiError';
+    code;
+    status;
+    details;
+    /** The `X-Request-Id` of the answer. Only the client sets it. */
+    requestId;
+    constructor(code, message, details = {}, requestId) {
+        super(message);
+        this.code = code;
+        this.status = errorStatuses[code];
+        this.details = details;
+        this.requestId = requestId;
     }
-    return client;
+    toBody() {
+        return { error: { code: this.code, message: this.message, details: this.details } };
+    }
 }
-/** Returns the value of an answer, or the response itself for a stream of text. */
-function read(route, { response, text }) {
-    if (text === undefined)
-        return response;
-    return route.status === 204 ? undefined : readJson(text, response);
-}
-async function keyOf({ apiKey }, signal) {
-    return typeof apiKey === 'function' ? await apiKey(signal) : apiKey;
-}
-function requestInit(route, input, apiKey, key) {
-    const type = input.body === undefined ? undefined : (route.upload ?? 'application/json');
-    const json = type === 'application/json';
-    const headers = new Headers(input.headers);
-    if (apiKey !== undefined)
-        headers.set('authorization', `Bearer ${apiKey}`);
-    if (key !== undefined)
-        headers.set('idempotency-key', key);
-    // The media type of a form includes the boundary, which `fetch` chooses.
-    if (type !== undefined && type !== 'multipart/form-data')
-        headers.set('content-type', type);
-    return {
-        method: route.method,
-        headers,
-        ...(input.body === undefined ? {} : { body: json ? JSON.stringify(input.body) : input.body }),
-        ...(input.signal === undefined ? {} : { signal: input.signal }),
-        // The API never redirects. Following a redirect could send the key to another host, or turn a POST into a GET.
-        redirect: 'manual',
-    };
-}
-/** Returns path and query. Throws a `TypeError` on a parameter that would change the path: empty, `.` or `..`. */
-function target(route, { params = {}, query = {} }) {
-    const path = route.path.replace(/:(\w+)/g, (_, name) => {
-        const value = params[name] ?? '';
-        if (/^\.{0,2}$/.test(value))
-            throw new TypeError(`params.${name} must be an identifier`);
-        return encodeURIComponent(value);
+/** Returns an `invalid_request` for one or several fields. The first field gives the message and `details.field`. */
+function invalidRequest(first, ...others) {
+    return new ApiError('invalid_request', `${first.field}: ${first.message}`, {
+        field: first.field,
+        errors: [first, ...others],
     });
-    const given = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [[name, String(value)]]);
-    return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
-/** Returns the URL of the next page. Only the query of the link is used, so that the key goes to no other host. */
-function nextPage(response, current) {
-    const link = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1];
-    if (link === undefined)
-        return undefined;
-    const query = link.includes('?') ? link.slice(link.indexOf('?')) : '';
-    return current.replace(/\?.*$/, '') + query;
-}
-/** Parses a JSON answer. Throws an `ApiError` when it is not JSON. */
-function readJson(text, response) {
-    try {
-        return JSON.parse(text);
-    }
-    catch {
-        throw foreignAnswer(response);
-    }
-}
-function readError(response, text) {
-    try {
-        const { error } = JSON.parse(text);
-        if (Object.hasOwn(errorStatuses, error.code) && typeof error.message === 'string' && isDetails(error.details)) {
-            return new ApiError(error.code, error.message, error.details, requestIdOf(response));
-        }
-    }
-    catch {
-        // The answer is not from this API: a proxy's error page, or another server.
-    }
-    return foreignAnswer(response);
-}
-/** Returns the error for an answer that did not come from a Fairlead server. */
-function foreignAnswer(response) {
-    return new ApiError('server_error', `The address answered with status ${response.status} and a body that is not Fairlead's. Check the base address; it ends with /v1.`, { status: response.status }, requestIdOf(response));
-}
-function isDetails(value) {
-    if (typeof value !== 'object' || value === null)
-        return false;
-    const { errors = [] } = value;
-    return Array.isArray(errors) && errors.every(isProblem);
-}
-function isProblem(value) {
-    const { field, message } = Object(value);
-    return typeof field === 'string' && typeof message === 'string';
-}
-function requestIdOf(response) {
-    return response.headers.get('x-request-id') ?? undefined;
-}
-/** The longest accepted `Retry-After`. The client does not retry after a longer one. */
-const longestRetryAfterMs = 60_000;
-const longestBackOffMs = 15_000;
-const firstWaitMs = 500;
-/**
- * Resolves to the first answer that is neither 429 nor 5xx, or to the last answer after all repetitions. Waits for
- * `Retry-After`, otherwise with exponential back-off and full jitter. An incomplete answer counts as no answer.
- */
-async function withRetries({ most, onRetry }, attempt, signal) {
-    for (let made = 0;; made++) {
-        const last = made >= most;
-        const answered = await attempt().catch((error) => {
-            // No answer: repeat, unless the caller aborted.
-            if (last || signal?.aborted)
-                throw error;
-            onRetry?.({ error });
-            return undefined;
-        });
-        if (answered !== undefined && (last || !isTemporary(answered.response.status)))
-            return answered;
-        const wait = retryAfterMs(answered?.response.headers.get('retry-after') ?? null);
-        if (answered !== undefined && wait !== undefined && wait > longestRetryAfterMs)
-            return answered;
-        if (answered !== undefined)
-            onRetry?.(answered);
-        await pause(wait === undefined ? backOffMs(made) : wait * (1 + Math.random() / 10), signal);
-    }
-}
-function backOffMs(made) {
-    return Math.random() * Math.min(longestBackOffMs, firstWaitMs * 2 ** made);
-}
-function isTemporary(status) {
-    return status === 429 || status >= 500;
-}
-/** RFC 9110 §10.2.3: seconds, or a date. */
-function retryAfterMs(value) {
-    if (value === null)
-        return undefined;
-    if (/^\d+$/.test(value))
-        return Number(value) * 1000;
-    const at = Date.parse(value);
-    return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
-}
-function pause(ms, signal) {
-    return new Promise((resolve, reject) => {
-        const stop = () => {
-            clearTimeout(timer);
-            reject(signal?.reason);
-        };
-        const timer = setTimeout(() => {
-            signal?.removeEventListener('abort', stop);
-            resolve();
-        }, ms);
-        if (signal?.aborted)
-            stop();
-        else
-            signal?.addEventListener('abort', stop, { once: true });
-    });
+/** Returns a 404 whose body is the same for ids that never existed, were deleted, or belong to another account. */
+function notFound() {
+    return new ApiError('not_found', 'There is no such resource, or you may not see it.');
 }
 
 
@@ -35580,7 +35604,7 @@ function pause(ms, signal) {
 /* harmony export */   nr: () => (/* binding */ endKey),
 /* harmony export */   vS: () => (/* binding */ NoTokenError)
 /* harmony export */ });
-/* harmony import */ var _client_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3709);
+/* harmony import */ var _client_requests_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3983);
 
 /** The CI gave no token. The cause says why. */
 class NoTokenError extends Error {
@@ -35640,7 +35664,7 @@ async function endKey(options) {
     const response = await send(targetOf(address), { method: 'DELETE', headers, redirect: 'manual', signal });
     const text = await response.text();
     if (!response.ok && response.status !== 401)
-        throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
+        throw (0,_client_requests_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
 }
 async function exchange({ address, projectId, requestToken, retries = usualRetries, onRetry, fetch: send = fetch }, signal) {
     const withoutToken = new AbortController();
@@ -35663,15 +35687,15 @@ async function exchange({ address, projectId, requestToken, retries = usualRetri
     };
     const repetitions = {
         most: signal === undefined ? Math.min(retries, usualRetries) : retries,
-        onRetry: (failed) => onRetry?.('error' in failed ? failed.error : (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(failed.response, failed.text ?? '')),
+        onRetry: (failed) => onRetry?.('error' in failed ? failed.error : (0,_client_requests_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(failed.response, failed.text ?? '')),
     };
     const over = signal === undefined ? withoutToken.signal : AbortSignal.any([withoutToken.signal, signal]);
-    const { response, text = '' } = await (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .withRetries */ .LH)(repetitions, attempt, over);
+    const { response, text = '' } = await (0,_client_requests_js__WEBPACK_IMPORTED_MODULE_0__/* .withRetries */ .LH)(repetitions, attempt, over);
     if (!response.ok)
-        throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
-    const { api_key: apiKey, expires_at: expiresAt } = Object((0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .readJson */ .Vh)(text, response));
+        throw (0,_client_requests_js__WEBPACK_IMPORTED_MODULE_0__/* .readError */ .lS)(response, text);
+    const { api_key: apiKey, expires_at: expiresAt } = Object((0,_client_requests_js__WEBPACK_IMPORTED_MODULE_0__/* .readJson */ .Vh)(text, response));
     if (typeof apiKey !== 'string' || typeof expiresAt !== 'string')
-        throw (0,_client_js__WEBPACK_IMPORTED_MODULE_0__/* .foreignAnswer */ .XL)(response);
+        throw (0,_client_requests_js__WEBPACK_IMPORTED_MODULE_0__/* .foreignAnswer */ .XL)(response);
     return { apiKey, expiresAt, since, lifeMs: lifeOf(expiresAt, response) };
 }
 /** Returns the lifetime of a key in milliseconds by the server's clock, because the local clock may be wrong. */

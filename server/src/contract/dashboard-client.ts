@@ -1,4 +1,4 @@
-import { type ClientOptions, createMethods } from './client.ts'
+import { type ClientOptions, createMethods } from './client-requests.ts'
 import type { DashboardBodyInput, DashboardResponse } from './dashboard.ts'
 import { type DashboardParam, type DashboardRouteName, dashboardRoutes, type Route } from './routes.ts'
 

@@ -1,4 +1,4 @@
-import { type Answered, foreignAnswer, type Retries, readError, readJson, withRetries } from './client.ts'
+import { type Answered, foreignAnswer, type Retries, readError, readJson, withRetries } from './client-requests.ts'
 
 /** A key that is valid for some minutes and may deploy to one project. */
 export interface ShortLivedKey {
