@@ -213,7 +213,7 @@ export async function obtainableNames(
 
 /**
  * Tells the owners of shown certificates that expire soon, once for each certificate. This covers uploaded
- * certificates, and certificates that wait for a pause of the authority, so that none of their own attempts has failed.
+ * certificates, and certificates that wait for a pause of the authority, so none of their attempts has failed.
  */
 async function tellOfDanger(
   { database, announce }: LookDependencies,

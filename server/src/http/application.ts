@@ -10,7 +10,7 @@ import { acceptHalfClosed, createServer, JoinedMessage } from '../platform/machi
 import { createFailureLimiter, type KeyAccess, versionOne } from './authentication.ts'
 import { answerJson } from './bodies.ts'
 import { clientAddress, type IsTrustedProxy } from './client-address.ts'
-import { answerBrokenRequests, limitConnections, unreadBodies } from './connections.ts'
+import { answerBrokenRequests, limitConnections, oneByOne, unreadBodies } from './connections.ts'
 import { type Dashboard, dashboardApi } from './dashboard.ts'
 import { createEdgeListener, type EdgeListener } from './edge-listener.ts'
 import {
@@ -26,7 +26,6 @@ import {
 } from './middleware.ts'
 import { oidcToken, type TokenExchange, tokenPath } from './oidc-token.ts'
 import { type ChangesDependencies, createChanges, type MountOptions, mountOperations } from './operations.ts'
-import { oneByOne } from './pipelines.ts'
 import { reference } from './reference/reference.ts'
 import { commandPackage } from './static-files.ts'
 

@@ -3,8 +3,7 @@ import { IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
-import { answerBrokenRequests } from '../../../server/src/http/connections.ts'
-import { oneByOne } from '../../../server/src/http/pipelines.ts'
+import { answerBrokenRequests, oneByOne } from '../../../server/src/http/connections.ts'
 import { createServer } from '../../../server/src/platform/machine/http.ts'
 
 let cleanup = new AsyncDisposableStack()

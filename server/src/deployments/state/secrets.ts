@@ -10,8 +10,8 @@ export interface DeploymentSecrets {
   variablesOf(deployment: Pick<DeploymentRow, 'id' | 'variables'>): Variables
   tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
   /**
-   * Returns the values that logs and failures mask: those of the variables that are not plain, the passwords of linked
-   * databases, those of before rotations, and the token.
+   * Returns the values that logs and failures mask: secret variables, current and former passwords of linked databases,
+   * and the token.
    */
   valuesOf(
     deployment: Pick<DeploymentRow, 'id' | 'variables' | 'variable_origins' | 'former_values' | 'git_token'>,
