@@ -7,13 +7,13 @@ import { sayAlive } from '../server/src/platform/alive.ts'
 import { packCommand } from './command-package.ts'
 
 /**
- * Builds everything that is out of date: `node scripts/build.ts`, or `node scripts/build.ts server` for the parts that a
+ * Builds everything that is out of date: `npm run build`, or `node scripts/run.js build server` for the parts that a
  * server needs. The compiler detects changes itself; a bundle is built again when one of its inputs is newer.
  */
 
 /** Limit for the compressed scripts that one page of the dashboard loads. */
 const maximumScriptBytes = 200_000
-const serverOnly = process.argv[2] === 'server'
+const serverOnly = process.argv[3] === 'server'
 
 const isFirst = !existsSync('server/dist/programs/cli.mjs')
 process.stdout.write(`Building what has changed${isFirst ? ', which takes a minute or two the first time' : ''}:\n`)

@@ -165,7 +165,7 @@ async function firstFailure(file: string): Promise<string | null> {
   ]
   for (const [at, step] of steps.entries()) {
     // The programs of the tests of processes, the receiver and the action are bundles.
-    if ((at === 2 || !file.startsWith('server')) && spawnSync('node', ['scripts/build.ts']).status !== 0)
+    if ((at === 2 || !file.startsWith('server')) && spawnSync('node', ['scripts/run.js', 'build']).status !== 0)
       return 'the build'
     const { code, output } = await runVitest([...step, '--passWithNoTests'], { minutes: 20, quiet: true })
     if (code !== 0) return output.match(/FAIL.*?(test\/[\w./-]+)/)?.[1] ?? 'a run that did not begin'

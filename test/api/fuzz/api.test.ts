@@ -10,7 +10,7 @@ import { exampleBody, harmless, paramKinds, pathOf, requestOf } from '../../harn
 import { type OwnServer, ownServer } from '../../harness/server.ts'
 import { fitting, identifier, mangled, mutated } from './arbitraries.ts'
 
-/** The number of requests. `npm run fuzz` sends more. */
+/** The number of requests. `npm run test:long -- fuzz` sends more. */
 const requests = Number(process.env['FUZZ_REQUESTS'] ?? 400)
 
 interface Fuzzed {

@@ -45,7 +45,8 @@ async function setUp(node: string, npm: string): Promise<string> {
     join(checkout, 'package.json'),
     JSON.stringify({ type: 'module', allowScripts, devDependencies: packages }),
   )
-  await cp(join(root, 'scripts/check-node.js'), join(checkout, 'scripts/check-node.js'))
+  await cp(join(root, 'scripts/run.js'), join(checkout, 'scripts/run.js'))
+  await writeFile(join(checkout, 'scripts/build.ts'), '')
   const flags = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
   const env = { ...process.env, PATH: `${dirname(node)}:${process.env['PATH']}` }
   await run(node, [join(npm, 'bin/npm-cli.js'), 'install', ...flags], { cwd: checkout, env })
@@ -69,7 +70,7 @@ describe.skipIf(isAway)('a checkout that is set up by Node', () => {
     expect((await run(node, ['--version'])).stdout).toMatch(`v${version}.`)
     const checkout = await setUp(node, npm)
     const check = (program: string) =>
-      spawnSync(program, ['scripts/check-node.js'], { cwd: checkout, encoding: 'utf8' })
+      spawnSync(program, ['scripts/run.js', 'build'], { cwd: checkout, encoding: 'utf8' })
     // Scripts of npm find the Node of the checkout first.
     const { status, stdout, stderr } = check(join(checkout, 'node_modules/.bin/node'))
     expect({ status, stdout }).toEqual({ status: isWhole ? 0 : 1, stdout: '' })

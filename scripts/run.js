@@ -1,4 +1,5 @@
-// Run first by every npm script. Uses old syntax, so that any version of Node can parse it.
+// `node scripts/run.js build` or `… check`: refuses an unfit Node, then runs scripts/build.ts or scripts/check.ts. Every npm script
+// begins with it. Uses old syntax, so that any version of Node can parse it.
 import { readdirSync } from 'node:fs'
 
 var setUp = 'npx --yes -p node@24 -p npm@11 npm ci'
@@ -18,6 +19,8 @@ if (!isBundlerWhole()) {
       setUp,
   )
 }
+
+import('./' + process.argv[2] + '.ts')
 
 /** True when npm has installed the native part of the bundler for this machine. It takes an unfit Node for an unfit machine. */
 function isBundlerWhole() {
