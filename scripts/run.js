@@ -20,7 +20,7 @@ if (!isBundlerWhole()) {
   )
 }
 
-import('./' + process.argv[2] + '.ts')
+void import('./' + process.argv[2] + '.ts')
 
 /** True when npm has installed the native part of the bundler for this machine. It takes an unfit Node for an unfit machine. */
 function isBundlerWhole() {
