@@ -219,3 +219,13 @@ it.each([
   expect(received.match(/HTTP\/1\.1 200/g)?.length ?? 0).toBeLessThanOrEqual(1)
   expect(seen.filter((request) => request !== 'GET /1 a ')).toEqual([])
 })
+
+it('answers a hundred requests that wait in a pipeline, and cuts a connection with more', async () => {
+  const { send } = await startWitness()
+  const gets = (count: number) => 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(count)
+  const last = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  expect((await send(gets(100) + last)).received.match(/HTTP\/1\.1 200/g)).toHaveLength(101)
+  const { received, seen } = await send(gets(1_000) + last)
+  expect(received).toBe('')
+  expect(seen.length).toBeLessThanOrEqual(1)
+})

@@ -54,6 +54,11 @@ const ENDED_CLIENT_MS = 5_000
  * wait.
  */
 const QUEUE_LENGTH = 4_096
+/**
+ * The most requests of a connection that may wait for earlier answers. Each takes memory before it is its turn. No
+ * browser and no proxy sends requests in this way.
+ */
+const MOST_WAITING = 100
 const socketOptions = { keepAlive: true, keepAliveInitialDelay: 60_000, noDelay: true } as const
 
 export function createListener({
@@ -122,11 +127,25 @@ export function createListener({
     socket.resume()
   }
 
+  const waiting = new WeakMap<Socket, number>()
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     res.on('error', ignore)
+    const { socket } = req
+    if (res.socket !== null) {
+      begin(req, res, null)
+      return
+    }
     // A pipelined request waits for its turn, and would not notice that its client has gone.
-    if (res.socket === null) res.once('socket', () => begin(req, res, null))
-    else begin(req, res, null)
+    const before = waiting.get(socket) ?? 0
+    if (before === MOST_WAITING) {
+      socket.destroy()
+      return
+    }
+    waiting.set(socket, before + 1)
+    res.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      begin(req, res, null)
+    })
   }
 
   function onUpgrade(req: IncomingMessage, _: unknown, head: Buffer): void {
