@@ -53,8 +53,6 @@ export const innerRooms: readonly Room[] = [
   { path: 'platform/database', imports: [] },
   { path: 'platform/leadership', imports: ['platform/database'] },
   { path: 'platform/migrations', imports: [] },
-  { path: 'platform/migrations/steps/0001-0019', imports: [] },
-  { path: 'platform/migrations/steps/0020-0039', imports: [] },
   { path: 'platform/postgres', imports: ['platform/machine'] },
   {
     path: 'platform/startup',

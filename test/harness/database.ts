@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 import { pino } from 'pino'
 import { inject } from 'vitest'
-import { type DatabaseHandle, migrate, openDatabase } from '../../server/src/platform/database.ts'
-import { migrations } from '../../server/src/platform/migrations/index.ts'
+import { type DatabaseHandle, openDatabase } from '../../server/src/platform/database.ts'
 import { count } from './counts.ts'
 import { templateName } from './template.ts'
 
@@ -66,23 +65,6 @@ export async function openTestDatabase(url: string): Promise<TestDatabase> {
       return (await client.query<Row>(text, [...values])).rows
     },
     [Symbol.asyncDispose]: () => client.end(),
-  }
-}
-
-/** Creates a database for one test with the schema as it was before a migration. */
-export async function databaseBefore(migration: string): Promise<DatabaseHandle & AsyncDisposable> {
-  const cluster = inject('cluster')
-  const database = `before_${randomBytes(8).toString('hex')}`
-  count('databases')
-  await administer(`create database ${database}`)
-  const handle = openDatabase({ ...cluster, database, max: 2 }, pino({ level: 'silent' }))
-  await migrate(handle.db, Object.fromEntries(Object.entries(migrations).filter(([name]) => name < migration)))
-  return {
-    ...handle,
-    async [Symbol.asyncDispose]() {
-      await handle.close()
-      await administer(`drop database ${database} with (force)`)
-    },
   }
 }
 

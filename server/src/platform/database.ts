@@ -51,8 +51,8 @@ function withoutName({ connectionString, ...options }: PoolOptions): PoolOptions
 export const oldestServerKey = 'oldest_server'
 
 /**
- * Migrates the schema. Many servers may do so at once: an advisory lock lets one through at a time. Each step records
- * which servers can work on the new schema. Rejects when the database has a migration that this version does not know;
+ * Migrates the schema. Many servers may do so at once: an advisory lock lets one through at a time. Each migration
+ * records which servers can work on the new schema. Rejects when the database has a migration that this version does not know;
  * `prepareSchema` accepts such databases.
  */
 export async function migrate(db: Database, migrations: Migrations): Promise<void> {
@@ -66,11 +66,9 @@ export async function migrate(db: Database, migrations: Migrations): Promise<voi
       cause: error,
     })
   }
-  const unknown = /previously executed migration (\S+) is missing/.exec(
-    error instanceof Error ? error.message : '',
-  )?.[1]
-  if (unknown === undefined) throw error
-  pendingMigrations(migrations, { applied: [unknown], oldestServer: undefined })
+  if (!(error instanceof Error && /previously executed migration \S+ is missing/.test(error.message))) throw error
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db)
+  pendingMigrations(migrations, { applied: rows.map(({ name }) => name), oldestServer: undefined })
 }
 
 /** Returns the same migrations; each also records the oldest servers that can work on its result. */
@@ -80,7 +78,6 @@ function recording(migrations: Migrations): Record<string, Migration> {
     const oldest = oldestServerAfter(upTo)
     const record = async (db: Kysely<unknown>) => {
       await up(db)
-      if (oldest === undefined) return
       await sql`insert into settings (key, value) values (${oldestServerKey}, ${Buffer.from(oldest)})
         on conflict (key) do update set value = excluded.value`.execute(db)
     }

@@ -1,9 +1,8 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { migrate, openDatabase } from '../../../server/src/platform/database.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
 import { registerServer, type ServerIdentity } from '../../../server/src/platform/leadership/servers.ts'
-import { migrations } from '../../../server/src/platform/migrations/index.ts'
-import { databaseBefore, testDatabase } from '../../harness/database.ts'
+import { testDatabase } from '../../harness/database.ts'
 import { candidate } from '../../harness/platform/fixtures/campaign.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -12,7 +11,7 @@ const logger = pino({ level: 'silent' })
 const identity = (id: string, dataDirectory = 'data'): ServerIdentity => ({
   id,
   version: '1.2.3',
-  schema: '0013-servers',
+  schema: '0001-first-release-1',
   host: 'machine',
   pid: 42,
   address: 'http://127.0.0.1:3000',
@@ -113,9 +112,8 @@ it('a server does not lead beside a live one with another data directory', async
 })
 
 it('the schema has one row for the leadership, before the first epoch', async () => {
-  await using before = await databaseBefore('0013-servers')
-  await migrate(before.db, migrations)
-  const { rows } = await before.pool.query('select epoch, holder, data_directory from leadership')
+  await using database = await testDatabase()
+  const rows = await database.query('select epoch, holder, data_directory from leadership')
   expect(rows).toEqual([{ epoch: '0', holder: null, data_directory: null }])
-  await expect(before.pool.query('insert into leadership (epoch) values (1)')).rejects.toMatchObject({ code: '23505' })
+  await expect(database.query('insert into leadership (epoch) values (1)')).rejects.toMatchObject({ code: '23505' })
 })

@@ -30,16 +30,14 @@ const headless = /^\s*(\/\/|\/\*\*?|\*)\s*(What|Who|Whom|Whoever|Whatever|Where|
 
 /** Names that others gave, or that are found in the data of earlier versions. */
 const names: readonly (readonly [path: RegExp, name: RegExp])[] = [
-  [/^server\/src\/platform\/migrations\/steps\/0010-generations\.ts$/, /\b(intents?|deployments_intent)\b/g],
-  [/^test\/api\/deployments\/migration\.test\.ts$/, /\bintents?\b/g],
   [/^server\/dashboard\/src\/router\.tsx$/, /defaultPreload: 'intent'/g],
   [/^server\/src\/domains\/open-suffixes\.ts$/, /is-a-bookkeeper\.com/g],
   [/^server\/src\/storage\/old-markers\.ts$|^test\/api\/storage-pending\.test\.ts$/, /\bdoubtful\b/g],
 ]
 
-/** Past migrations stay as they ran, and the applications of the corpus as their generators made them. */
+/** The applications of the corpus stay as their generators made them. */
 const exempt =
-  /^(package-lock\.json|test\/corpus\/apps\/.*|action\/dist\/.*|server\/src\/platform\/migrations\/steps\/000\d-.*|test\/unit\/architecture\/words\.test\.ts)$/
+  /^(package-lock\.json|test\/corpus\/apps\/.*|action\/dist\/.*|test\/unit\/architecture\/words\.test\.ts)$/
 const readable = /\.(ts|tsx|js|mjs|cjs|json|md|ya?ml|css|html|sh|sql|py|txt)$|(^|\/)Dockerfile$/
 
 const files = spawnSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {

@@ -62,13 +62,13 @@ export async function readSchema(db: Database): Promise<Schema> {
   if (!(await hasTable(db, 'kysely_migration'))) return { applied: [], oldestServer: undefined }
   const applied = await sql<{ name: string }>`select name from kysely_migration order by name collate "C"`.execute(db)
   const names = applied.rows.map(({ name }) => name)
-  if (!(await hasTable(db, 'settings'))) return { applied: names, oldestServer: undefined }
+  if (names.length === 0) return { applied: [], oldestServer: undefined }
   const oldest = await sql<{ value: Buffer }>`select value from settings where key = ${oldestServerKey}`.execute(db)
   return { applied: names, oldestServer: oldest.rows[0]?.value.toString() }
 }
 
 async function untilNoServerBreaks({ db, migrations, logger, signal, program }: PrepareSchemaOptions): Promise<void> {
-  const oldest = oldestServerAfter(migrations) ?? newestMigration(migrations)
+  const oldest = oldestServerAfter(migrations)
   const breaks = ({ schema }: RunningServer) => program === 'command' || schema === undefined || schema < oldest
   const until = performance.now() + (program === 'server' ? waitMs : 0)
   for (let waited = false; ; waited = true) {

@@ -179,7 +179,7 @@ export function compareVersions(own: VersionDescription, other: VersionDescripti
   const [newest, otherNewest] = [newestMigration(tableOf(own)), newestMigration(tableOf(other))]
   const isNewer = otherNewest >= newest
   // The schema comes from the newer version; the older version has to work on it.
-  const oldest = oldestServerAfter(tableOf(isNewer ? other : own)) ?? (isNewer ? otherNewest : newest)
+  const oldest = oldestServerAfter(tableOf(isNewer ? other : own))
   const works = (isNewer ? newest : otherNewest) >= oldest
   return {
     from: own.version,
