@@ -7,7 +7,7 @@ const { escapeIdentifier: id } = pg
 
 const prefix = 'fairlead_empty_'
 /** A changed statement leads to a new name, and so to a new template. */
-const name = `${prefix}${createHash('sha256').update(closeCatalogue).digest('hex').slice(0, 8)}`
+const templateName = `${prefix}${createHash('sha256').update(closeCatalogue).digest('hex').slice(0, 8)}`
 
 /**
  * Returns a function that resolves to the name of an empty database with a closed catalogue, and creates this template
@@ -19,7 +19,7 @@ export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSigna
   let making: Promise<void> | undefined
 
   const isReady = async () =>
-    (await query('select from pg_database where datname = $1 and datistemplate', [name])).length > 0
+    (await query('select from pg_database where datname = $1 and datistemplate', [templateName])).length > 0
 
   const make = async (signal: AbortSignal): Promise<void> => {
     // Templates of other versions of the server, and an unfinished template.
@@ -31,11 +31,11 @@ export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSigna
       await run(`alter database ${id(other.name)} is_template false`, signal)
       await runLong(`drop database if exists ${id(other.name)} with (force)`, signal)
     }
-    await runLong(`create database ${id(name)} template template0`, signal)
-    await run(`revoke all on database ${id(name)} from public`, signal)
-    await runInside(name, closeCatalogue, signal)
+    await runLong(`create database ${id(templateName)} template template0`, signal)
+    await run(`revoke all on database ${id(templateName)} from public`, signal)
+    await runInside(templateName, closeCatalogue, signal)
     // Last, because these options mark the template as ready.
-    await run(`alter database ${id(name)} allow_connections false is_template true`, signal)
+    await run(`alter database ${id(templateName)} allow_connections false is_template true`, signal)
   }
 
   return async (signal) => {
@@ -46,6 +46,6 @@ export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSigna
       })
       await making
     }
-    return name
+    return templateName
   }
 }

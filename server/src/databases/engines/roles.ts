@@ -78,7 +78,7 @@ const connectionLimit = (name: string, connections: number) => `alter role ${id(
 export function createRoles(admin: AdminConnection): Roles {
   const { run, runInside, query } = admin
   return {
-    ensure: (role, signal) => ensureRole(admin, role, signal),
+    ensure: (role, signal) => ensureOwner(admin, role, signal),
     ensureSecond: (role, signal) => ensureSecond(admin, role, signal),
     copySettings: (roles, signal) => copySettings(admin, roles, signal),
 
@@ -163,7 +163,7 @@ export function createRoles(admin: AdminConnection): Roles {
   }
 }
 
-async function ensureRole(
+async function ensureOwner(
   { run, isSuperuser }: AdminConnection,
   { name, verifier, limits }: Role,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-import { invalidRequest } from '../../contract/errors.ts'
+import { ApiError, invalidRequest } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import type { TenantProject } from '../../http/principal.ts'
@@ -7,12 +7,11 @@ import { newId } from '../../platform/ids.ts'
 import { planNamed, plansForTier } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import { connectionString, newEngineName, newPassword } from '../credentials.ts'
-import type { Engine } from '../engines/engine.ts'
+import { type Engine, EngineError } from '../engines/engine.ts'
 import { enqueueReconcile } from '../job-queue.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { checkQuota, lockAccount, type QuotaDependencies } from './quota.ts'
-import { toApiError } from './rows.ts'
 
 export interface CreationDependencies extends QuotaDependencies {
   readonly engine: Engine
@@ -84,6 +83,11 @@ async function chooseVersion(engine: Engine, version: string | undefined): Promi
   const chosen = version ?? versions.at(-1)
   if (chosen !== undefined && versions.includes(chosen)) return chosen
   throw invalidRequest({ field: 'version', message: `must be one of: ${versions.join(', ')}` })
+}
+
+/** Converts an engine's error into an error for the client; the log has the reason. */
+function toApiError(error: unknown): never {
+  throw error instanceof EngineError ? new ApiError('server_error', error.message) : error
 }
 
 interface SourceSnapshot {

@@ -1,7 +1,6 @@
-import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
+import { type ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import { EngineError } from '../engines/engine.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
 
 const rowOf = (db: Database | Transaction, project: TenantProject, id: string) =>
@@ -32,9 +31,4 @@ export async function lockDatabase(trx: Transaction, project: TenantProject, id:
 
 export function notAvailable(): ApiError {
   return invalidRequest({ field: 'id', message: 'this database is not available at the moment; see its status' })
-}
-
-/** Converts an engine's error into an error for the client; the log has the reason. */
-export function toApiError(error: unknown): never {
-  throw error instanceof EngineError ? new ApiError('server_error', error.message) : error
 }

@@ -55,10 +55,10 @@ export function createSnapshots(dependencies: QuotaDependencies & { readonly dat
       return shown(row)
     },
 
-    get: async (project, databaseId, id) => shown(await find(database, project, databaseId, id)),
+    get: async (project, databaseId, id) => shown(await findSnapshot(database, project, databaseId, id)),
 
     async delete(transaction, project, databaseId, id) {
-      await find(transaction, project, databaseId, id)
+      await findSnapshot(transaction, project, databaseId, id)
       await transaction
         .withTables<DatabasesTables>()
         .updateTable('snapshots')
@@ -81,7 +81,7 @@ const visible = (db: Database | Transaction, databaseId: string) =>
     .where('database_id', '=', databaseId)
     .where('status', '!=', 'deleting')
 
-async function find(
+async function findSnapshot(
   db: Database | Transaction,
   project: TenantProject,
   databaseId: string,

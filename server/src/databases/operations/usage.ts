@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Engine, openInstanceOf } from '../engines/engine.ts'
 import type { DatabaseRow } from '../tables.ts'
 
-const timeoutMs = 3_000
+const usageTimeoutMs = 3_000
 
 /**
  * Returns the current size and connections from the engine; `null` when it does not answer or the database is not in
@@ -21,7 +21,7 @@ export async function usageOf(
     const [sizes, connections] = await Promise.all([statistics.sizes([name]), statistics.connections(name)])
     return { size_bytes: sizes.get(name) ?? null, connections }
   }
-  const timeout = sleep(timeoutMs, unknown, { signal: answered.signal }).catch(() => unknown)
+  const timeout = sleep(usageTimeoutMs, unknown, { signal: answered.signal }).catch(() => unknown)
   const first = await Promise.race([ask().catch(() => unknown), timeout])
   answered.abort()
   return first

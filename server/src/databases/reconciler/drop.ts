@@ -37,34 +37,3 @@ function snapshotsOf(database: Database, databaseId: string): Promise<{ id: stri
     .where('database_id', '=', databaseId)
     .execute()
 }
-
-/**
- * Keeps new databases from being created from the snapshots of a database, and returns the snapshots' ids. Waits for
- * creations that have begun.
- */
-export async function closeSnapshots(database: Database, databaseId: string): Promise<string[]> {
-  const rows = await database
-    .withTables<DatabasesTables>()
-    .updateTable('snapshots')
-    .set({ status: 'deleting' })
-    .where('database_id', '=', databaseId)
-    .returning('id')
-    .execute()
-  return rows.map(({ id }) => id)
-}
-
-/** True while a database is being created or restored from one of these snapshots; until then they must be kept. */
-export async function areInUse(database: Database, snapshotIds: readonly string[]): Promise<boolean> {
-  if (snapshotIds.length === 0) return false
-  const user = await database
-    .withTables<DatabasesTables>()
-    .selectFrom('databases')
-    .select('id')
-    .where('source_snapshot_id', 'in', snapshotIds)
-    .where('status', '=', 'provisioning')
-    .executeTakeFirst()
-  return user !== undefined
-}
-
-/** Returns when to check again if a snapshot is still in use. */
-export const nextUseCheck = () => new Date(Date.now() + 2_000)

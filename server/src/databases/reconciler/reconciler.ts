@@ -4,12 +4,19 @@ import { openInstanceOf } from '../engines/engine.ts'
 import { enqueueDrop } from '../job-queue.ts'
 import { rolesOf } from '../logins.ts'
 import type { DatabaseRow, DatabasesTables } from '../tables.ts'
-import { areInUse, closeSnapshots, dropDatabase, nextUseCheck } from './drop.ts'
+import { dropDatabase } from './drop.ts'
 import { failureOf, mayRetry } from './failure.ts'
 import { changeLogins, type LinkedApps } from './logins.ts'
 import { failProvisioning, type ProvisioningDependencies, provision, type WithLogins } from './provision.ts'
 import { resume } from './resume.ts'
-import { pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
+import {
+  areInUse,
+  closeSnapshots,
+  nextUseCheck,
+  pruneSnapshots,
+  reconcileSnapshot,
+  type SnapshotDependencies,
+} from './snapshots.ts'
 
 /**
  * Reconciles databases and snapshots with their rows. Every function reads the row and does the missing steps, so it

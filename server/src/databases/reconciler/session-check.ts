@@ -8,7 +8,7 @@ export type IdsOf = (names: readonly string[]) => Promise<readonly string[]>
 const minute = 60
 const hour = 60 * minute
 
-const limits = { idleInTransaction: 30 * minute, transaction: 24 * hour, idle: 7 * 24 * hour }
+const sessionLimits = { idleInTransaction: 30 * minute, transaction: 24 * hour, idle: 7 * 24 * hour }
 
 /**
  * Sessions are ended when this share of the queue of notifications is in use. The queue has room for 8 GB on the disk,
@@ -30,9 +30,12 @@ export async function checkSessions({
     [...engine.instances().values()].map(async (instance) => {
       if (instance === null) return
       const { sessions } = instance
-      const stale = await sessions.endStale(limits)
+      const stale = await sessions.endStale(sessionLimits)
       if (stale.length > 0)
-        logger.warn({ databases: await idsOf(stale), limits }, 'sessions of databases were ended: they were idle')
+        logger.warn(
+          { databases: await idsOf(stale), limits: sessionLimits },
+          'sessions of databases were ended: they were idle',
+        )
       await relieveQueue(sessions, idsOf, logger)
     }),
   )

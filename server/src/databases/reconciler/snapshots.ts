@@ -6,7 +6,6 @@ import { enqueueSnapshot } from '../job-queue.ts'
 import { databaseLimits } from '../plan-limits.ts'
 import { snapshotsToRemove } from '../snapshot-retention.ts'
 import type { DatabaseRow, DatabasesTables, SnapshotRow } from '../tables.ts'
-import { areInUse, nextUseCheck } from './drop.ts'
 import { failureOf, mayRetry } from './failure.ts'
 
 export interface SnapshotDependencies {
@@ -29,11 +28,11 @@ export async function reconcileSnapshot(
     .selectAll()
     .where('id', '=', snapshotId)
     .executeTakeFirst()
-  if (snapshot?.status === 'creating') await takeOrFail(dependencies, snapshot, row, signal)
-  if (snapshot?.status === 'deleting') await remove(dependencies, snapshot, row, signal)
+  if (snapshot?.status === 'creating') await takeSnapshotOrFail(dependencies, snapshot, row, signal)
+  if (snapshot?.status === 'deleting') await removeSnapshot(dependencies, snapshot, row, signal)
 }
 
-async function takeOrFail(
+async function takeSnapshotOrFail(
   dependencies: SnapshotDependencies,
   snapshot: SnapshotRow,
   row: DatabaseRow,
@@ -42,7 +41,7 @@ async function takeOrFail(
   const { database, logger } = dependencies
   try {
     if (row.status !== 'available') throw new Error(`the database is ${row.status}`)
-    await take(dependencies, snapshot, row, signal)
+    await takeSnapshot(dependencies, snapshot, row, signal)
   } catch (error) {
     if (signal.aborted || (row.status === 'available' && mayRetry(snapshot.creating_since))) throw error
     logger.error({ err: error, snapshot: snapshot.id }, 'snapshot failed')
@@ -56,7 +55,7 @@ async function takeOrFail(
   }
 }
 
-async function take(
+async function takeSnapshot(
   { database, engine, plans, logger }: SnapshotDependencies,
   { id: snapshotId, copy_name }: SnapshotRow,
   row: DatabaseRow,
@@ -80,7 +79,7 @@ async function take(
   logger.info({ snapshot: snapshotId, ms: Math.round(performance.now() - begin) }, 'snapshot was taken')
 }
 
-async function remove(
+async function removeSnapshot(
   { database, engine }: Pick<SnapshotDependencies, 'database' | 'engine'>,
   { id: snapshotId, copy_name }: SnapshotRow,
   row: DatabaseRow,
@@ -120,3 +119,34 @@ export async function pruneSnapshots(
     await enqueueSnapshot(transaction, id, databaseId)
   }
 }
+
+/**
+ * Keeps new databases from being created from the snapshots of a database, and returns the snapshots' ids. Waits for
+ * creations that have begun.
+ */
+export async function closeSnapshots(database: Database, databaseId: string): Promise<string[]> {
+  const rows = await database
+    .withTables<DatabasesTables>()
+    .updateTable('snapshots')
+    .set({ status: 'deleting' })
+    .where('database_id', '=', databaseId)
+    .returning('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** True while a database is being created or restored from one of these snapshots; until then they must be kept. */
+export async function areInUse(database: Database, snapshotIds: readonly string[]): Promise<boolean> {
+  if (snapshotIds.length === 0) return false
+  const user = await database
+    .withTables<DatabasesTables>()
+    .selectFrom('databases')
+    .select('id')
+    .where('source_snapshot_id', 'in', snapshotIds)
+    .where('status', '=', 'provisioning')
+    .executeTakeFirst()
+  return user !== undefined
+}
+
+/** Returns when to check again if a snapshot is still in use. */
+export const nextUseCheck = () => new Date(Date.now() + 2_000)

@@ -32,7 +32,7 @@ export interface CertificatesOptions {
  * stopped.
  */
 const renewedDaysBefore = 60
-const dayMs = 24 * 60 * 60_000
+export const dayMs = 24 * 60 * 60_000
 
 export function createCertificates(options: CertificatesOptions): Certificates {
   const { directory, user, names, now = () => new Date() } = options

@@ -1,6 +1,7 @@
 import { createPrivateKey, generateKeyPair, webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 import { promisify } from 'node:util'
+import { dayMs } from './certificates.ts'
 
 /** A certificate with its key, both as PEM. */
 export interface Issued {
@@ -10,7 +11,6 @@ export interface Issued {
 
 const curve = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const signing = { ...curve, hash: 'SHA-256' } as const
-const dayMs = 24 * 60 * 60_000
 /** Clients keep the authority's certificate for as long as they use the server. */
 const authorityDays = 20 * 365
 const serverDays = 365
