@@ -1,5 +1,5 @@
 import type { PlanApart } from '../builds/planner.ts'
-import type { Engine } from '../databases/engines/engine.ts'
+import type { Engine } from '../databases/postgres/engine.ts'
 import type { Application } from '../http/application.ts'
 import type { EdgeListener } from '../http/edge-listener.ts'
 import type { LogStore } from '../logs/log-store.ts'
