@@ -2,10 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { examineCluster } from './initialise.ts'
 import { findHolder } from './lock-file.ts'
 import { stopPostmaster } from './postmaster.ts'
-import { join, type Session } from './session.ts'
-import { type ClusterContext, tryStart } from './start.ts'
-
-const retryMs = 40
+import { joinCluster, type Session } from './session.ts'
+import { type ClusterContext, retryMs, tryStart } from './start.ts'
 
 /**
  * Joins the cluster, in any state: creates it, starts it, adopts the postmaster that another process started or left
@@ -34,7 +32,7 @@ export async function attach(context: ClusterContext, signal: AbortSignal, deadl
       } else if (holder.status !== 'ready') {
         obstacle = `its process ${holder.pid} is ${holder.status || 'starting'}`
       } else {
-        const session = await join(holder, directory, context.access.database, limited)
+        const session = await joinCluster(holder, directory, context.access.database, limited)
         if (session !== null) return session
         obstacle = `its process ${holder.pid} takes no connections in ${holder.socketDirectory}`
       }
@@ -71,5 +69,5 @@ export async function leave(context: ClusterContext, held: Session | null): Prom
 async function joinAgain({ directory, access }: ClusterContext): Promise<Session | null> {
   const holder = await findHolder(directory)
   if (holder.state !== 'running') return null
-  return join(holder, directory, access.database, AbortSignal.timeout(5000))
+  return joinCluster(holder, directory, access.database, AbortSignal.timeout(5000))
 }

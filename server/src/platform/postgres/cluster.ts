@@ -12,8 +12,6 @@ import type { ClusterConnection } from './session.ts'
 import type { ClusterContext } from './start.ts'
 import { superviseSession } from './supervise.ts'
 
-export type { ClusterConnection } from './session.ts'
-
 /** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which takes a slow disk this long. */
 const openDeadlineMs = 120_000
 const logEveryMs = 5_000

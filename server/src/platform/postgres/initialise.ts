@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { lchown, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { lchown, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
+import { syncDirectory } from '../files.ts'
 import { lastLines } from '../machine/last-lines.ts'
 import { assertReachable } from '../machine/reach.ts'
 import type { OsUser } from '../users.ts'
@@ -151,15 +152,6 @@ async function removeTree(path: string, logger: Pick<Logger, 'warn'>): Promise<v
   await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }).catch((error) => {
     logger.warn({ err: error, path }, 'An unfinished PostgreSQL cluster could not be removed')
   })
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 async function optional<T>(reading: Promise<T>): Promise<T | null> {

@@ -49,6 +49,12 @@ export function findHolder(directory: string): Promise<Holder> {
   return readHolder(clusterLock(directory), directory)
 }
 
+/** Returns the postmaster that runs on a cluster's folder; `null` when none does. Starts nothing. */
+export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
+  const holder = await findHolder(await realpath(directory).catch(() => directory))
+  return holder.state === 'running' ? holder : null
+}
+
 /** Reads any lock file of PostgreSQL; a socket's has the same first lines. */
 async function readHolder(file: string, directory: string): Promise<Holder> {
   const text = await readOptional(file)

@@ -1,15 +1,9 @@
 import { realpath } from 'node:fs/promises'
-import { findHolder, type PostmasterLock } from './lock-file.ts'
+import { findPostmaster } from './lock-file.ts'
 import { stopPostmaster } from './postmaster.ts'
-import { join } from './session.ts'
+import { joinCluster } from './session.ts'
 
 const joinDeadlineMs = 5_000
-
-/** Returns the postmaster that runs on a cluster's folder; `null` when none does. Starts nothing. */
-export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
-  const holder = await findHolder(await realpath(directory).catch(() => directory))
-  return holder.state === 'running' ? holder : null
-}
 
 /**
  * Stops the cluster in a folder, if it runs. Returns true when it did.
@@ -24,7 +18,7 @@ export async function stopRunningCluster(directory: string, { force }: { readonl
     await stopPostmaster(postmaster.pid, real)
     return true
   }
-  const session = await join(postmaster, real, 'postgres', AbortSignal.timeout(joinDeadlineMs))
+  const session = await joinCluster(postmaster, real, 'postgres', AbortSignal.timeout(joinDeadlineMs))
   if (session === null) return false
   try {
     if (!(await session.leave())) return false

@@ -54,7 +54,7 @@ const temporary = new Set([
  * Joins the cluster that `postmaster` runs on `directory`, and creates the database `database` when it is missing.
  * Returns null when the server accepts no connections at the moment, or is shutting down.
  */
-export async function join(
+export async function joinCluster(
   postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
   directory: string,
   database: string,

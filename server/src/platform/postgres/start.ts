@@ -13,7 +13,8 @@ import { logFileOf } from './log-file.ts'
 import { startPostmaster } from './postmaster.ts'
 import { chooseSocketDirectory } from './socket.ts'
 
-const retryMs = 40
+/** The pause between two attempts to join or start a cluster. */
+export const retryMs = 40
 const orphansRetryMs = 500
 
 export interface ClusterContext {
