@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { foldersIn } from '../platform/disk/folders.ts'
 import { readOptional } from '../platform/files.ts'
-import type { PostmasterLock } from '../platform/postgres/lock-file.ts'
-import { findPostmaster } from '../platform/postgres/lock-file.ts'
+import { findPostmaster, type PostmasterLock } from '../platform/postgres/postmaster.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
 /** A cluster in the data directory, running or not. */

@@ -1,5 +1,5 @@
 import type { Logger } from '../platform/logger.ts'
-import { stopRunningCluster } from '../platform/postgres/running.ts'
+import { stopRunningCluster } from '../platform/postgres/session.ts'
 import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'
 import { endBuilds } from './builds.ts'

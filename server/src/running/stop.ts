@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { controlsOf, type ServerControl, type ServerRecord } from '../platform/control/client.ts'
-import { stopRunningCluster } from '../platform/postgres/running.ts'
+import { stopRunningCluster } from '../platform/postgres/session.ts'
 import { killAll, sendSignal } from '../platform/processes.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/startup/data-directory.ts'
 import { endAppProcesses } from './app-processes.ts'

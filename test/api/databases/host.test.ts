@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { createCertificates } from '../../../server/src/databases/postgres/certificates.ts'
 import { createEmbeddedEngine } from '../../../server/src/databases/postgres/embedded.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
-import { createBinariesStore } from '../../../server/src/platform/postgres/install.ts'
+import { createBinariesStore } from '../../../server/src/platform/postgres/binaries.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -7,12 +7,10 @@ import { readOptional } from '../../platform/files.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { isPortFree } from '../../platform/machine/port.ts'
 import { type ClusterAccess, writeHba } from '../../platform/postgres/access.ts'
-import { speakTls } from '../../platform/postgres/binaries.ts'
+import { type BinariesStore, speakTls } from '../../platform/postgres/binaries.ts'
 import { type CloseOptions, type Cluster, openCluster } from '../../platform/postgres/cluster.ts'
-import type { BinariesStore } from '../../platform/postgres/install.ts'
-import { findPostmaster } from '../../platform/postgres/lock-file.ts'
-import { endUnauthenticated, type LoginLimits } from '../../platform/postgres/unauthenticated.ts'
-import { sendSignal } from '../../platform/processes.ts'
+import { findPostmaster } from '../../platform/postgres/postmaster.ts'
+import { type ChildProcess, childrenOf, sendSignal } from '../../platform/processes.ts'
 import type { OsUser } from '../../platform/users.ts'
 import type { DatabasesTables } from '../rows.ts'
 import type { Certificates } from './certificates.ts'
@@ -280,6 +278,19 @@ const settings = {
 /** 1 GB of unread notifications; before version 17 it is 8 GB and cannot be set. */
 const notifications = { max_notify_queue_pages: '131072' }
 
+/** The connections of a postmaster that may stay in each state for longer than a moment. */
+interface LoginLimits {
+  /** The client has sent nothing. PostgreSQL has such a connection in none of its tables, so there is room for many. */
+  readonly silent: number
+  /**
+   * The client has named user and database, and has yet to authenticate. Each connection takes one of
+   * `max_connections`.
+   */
+  readonly authenticating: number
+  /** The connections that may authenticate at once, including connections from a moment ago. */
+  readonly authenticatingAtOnce: number
+}
+
 /**
  * Returns how many connections to a cluster may exist without a login. Connections that have named a user take the
  * places that sessions leave free. As long as they fit, the oldest is not ended, because on a busy machine it may be a
@@ -291,6 +302,34 @@ function loginLimits(places: number): LoginLimits {
   const free = places - sessionPlaces
   return { silent: 1_600, authenticating: Math.floor(free / 2), authenticatingAtOnce: free - 75 }
 }
+
+/** An honest client takes milliseconds for each step, on a very busy machine a second. */
+const momentMs = 2_000
+
+/**
+ * Ends the oldest connections of a postmaster that have not logged in, beyond the limits; returns how many. PostgreSQL
+ * accepts a fixed number of them (twice `max_connections`) from all peers together, before any limit of a database or
+ * role counts, and waits for each for `authentication_timeout`. Does nothing where the system has no `/proc`.
+ */
+function endUnauthenticated(postmaster: number, limits: LoginLimits): number {
+  const children = childrenOf(postmaster, Math.min(limits.silent, limits.authenticating))
+  // A child has the title of its postmaster until the client has named a user and a database.
+  const silent = children.filter(({ title }) => !title.startsWith('postgres: '))
+  const authenticating = children.filter(({ title }) => / (initializing|authentication)$/.test(title))
+  const surplus = [
+    ...oldest(silent, limits.silent).filter(isSlow),
+    ...oldest(authenticating, limits.authenticating).filter(isSlow),
+    ...oldest(authenticating, limits.authenticatingAtOnce).filter((child) => !isSlow(child)),
+  ]
+  for (const { pid } of surplus) sendSignal(pid, 'SIGTERM')
+  return surplus.length
+}
+
+function oldest(waiting: readonly ChildProcess[], most: number): ChildProcess[] {
+  return waiting.slice(0, Math.max(0, waiting.length - most))
+}
+
+const isSlow = ({ ageMs }: ChildProcess): boolean => ageMs > momentMs
 
 /** The private memory of one session in bytes; shared memory does not count. */
 const processMemory = 512 * 1024 * 1024
