@@ -9,7 +9,7 @@ import {
   oldestServerAfter,
   pendingMigrations,
 } from '../../../server/src/platform/migrations/schema.ts'
-import { prepareSchema } from '../../../server/src/platform/startup/schema.ts'
+import { prepareSchema } from '../../../server/src/platform/schema.ts'
 import { databaseBefore, testDatabase } from '../../harness/database.ts'
 import { connect } from '../../harness/databases.ts'
 import { fairlead } from '../../harness/process.ts'

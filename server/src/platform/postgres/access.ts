@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { chooseSocketFolder } from '../machine/socket-folder.ts'
+import { chooseSocketFolder } from '../socket-folder.ts'
 
 /** The access to a cluster, and the settings on its command line, which take precedence over its files. */
 export interface ClusterAccess {

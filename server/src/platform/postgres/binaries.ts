@@ -3,8 +3,8 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import type { Logger } from 'pino'
 import { exists } from '../files.ts'
-import { runNpm } from '../machine/npm.ts'
-import { assertReachable, copyOnce, isReachable, makePassableDirectory } from '../machine/reach.ts'
+import { runNpm } from '../npm.ts'
+import { assertReachable, copyOnce, isReachable, makePassableDirectory } from '../reachable-files.ts'
 import type { OsUser } from '../users.ts'
 
 const supported = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']

@@ -3,9 +3,9 @@ import { lchown, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/prom
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
 import { syncDirectory } from '../files.ts'
-import { lastLines } from '../machine/last-lines.ts'
-import { assertReachable } from '../machine/reach.ts'
 import { startProcess } from '../processes.ts'
+import { lastLines } from '../programs.ts'
+import { assertReachable } from '../reachable-files.ts'
 import type { OsUser } from '../users.ts'
 import { type Binaries, majorVersion, reachableBinaries } from './binaries.ts'
 

@@ -17,7 +17,7 @@ import {
 } from 'node:fs/promises'
 import { basename, dirname, join, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { OsUser } from '../users.ts'
+import type { OsUser } from './users.ts'
 
 const read = 4
 const enter = 1

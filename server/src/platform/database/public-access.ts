@@ -1,6 +1,6 @@
 import { Client, type ClientConfig } from 'pg'
+import type { Finding } from '../finding.ts'
 import type { Logger } from '../logger.ts'
-import type { Finding } from '../machine/finding.ts'
 
 /*
  * PostgreSQL lets every role connect to a new database. Where users' databases are on the same server as the state, a

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { OsUser } from '../users.ts'
+import type { OsUser } from './users.ts'
 
 /** Returns the bytes of `sun_path` without its closing zero byte (unix(7)): 108 on Linux and 104 on macOS with it. */
 function longestSocketPath(platform: string): number {

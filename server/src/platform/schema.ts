@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { sleepUntilAborted } from '../abort.ts'
-import { type Database, migrate, oldestServerKey } from '../database.ts'
-import { conflictMs } from '../leadership/servers.ts'
-import type { Logger } from '../logger.ts'
+import { sleepUntilAborted } from './abort.ts'
+import { type Database, migrate, oldestServerKey } from './database.ts'
+import { conflictMs } from './leadership/servers.ts'
+import type { Logger } from './logger.ts'
 import {
   type Migrations,
   newestMigration,
@@ -10,7 +10,7 @@ import {
   pendingMigrations,
   type Schema,
   SchemaError,
-} from '../migrations/schema.ts'
+} from './migrations/schema.ts'
 
 export interface PrepareSchemaOptions {
   readonly db: Database

@@ -1,4 +1,4 @@
-import type { Logger } from '../logger.ts'
+import type { Logger } from './logger.ts'
 
 /**
  * The extent of a stop. `server`: only this process; apps, gateway and database clusters keep running, and the next

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { assetFile } from './own-files.ts'
+import { assetFile } from './package-files.ts'
 
 /*
  * The packages of Debian with the programs that a server uses. The tests, `.ci/run` and the README have the same list.

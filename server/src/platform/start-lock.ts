@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { link, readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { readOptional } from '../files.ts'
-import { inspectProcess } from '../processes.ts'
+import { readOptional } from './files.ts'
+import { inspectProcess } from './processes.ts'
 
 interface Owner {
   readonly pid: number

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { startProcess } from '../processes.ts'
-import { lastLines } from './last-lines.ts'
+import { startProcess } from './processes.ts'
+import { lastLines } from './programs.ts'
 
 const keptCharacters = 20_000
 /** More than the list of versions of any package. */

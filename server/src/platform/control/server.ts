@@ -3,10 +3,13 @@ import { chmod } from 'node:fs/promises'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import type { DataDirectory } from '../data-directory.ts'
+import { createServer } from '../http.ts'
 import type { Logger } from '../logger.ts'
-import { createServer } from '../machine/http.ts'
-import { chooseSocketFolder, makePrivateDirectory } from '../machine/socket-folder.ts'
 import { bootId, inspectProcess } from '../processes.ts'
+import type { StopScope } from '../shutdown.ts'
+import { chooseSocketFolder, makePrivateDirectory } from '../socket-folder.ts'
+import { ownVersion } from '../versions/versions.ts'
 import {
   ControlError,
   controlHost,
@@ -15,18 +18,91 @@ import {
   recordName,
   removeRecord,
   type ServerRecord,
+  type ServerStatus,
+  stopBody,
   writeRecord,
 } from './client.ts'
+
+type Progress = Pick<ServerStatus, 'url' | 'state' | 'leading'>
+
+/** The entry of this server in its data directory: its record, and the socket by which commands reach it. */
+export interface Presence extends Pick<Control, 'close'> {
+  /** Changes the status that the server reports. */
+  update(changes: Partial<Progress>): void
+  /**
+   * Returns the extent of a stop: `server` instead of `all` while another server of the data directory continues. When
+   * several servers stop at once, the last server stops everything.
+   */
+  leave(asked: StopScope): Promise<StopScope>
+}
+
+/**
+ * Makes this server known in its data directory.
+ *
+ * @param options.id the id that it is also registered with in the database
+ * @param options.onStop called when a command asks the server to stop
+ * @param options.onHandover called when a command asks the server to hand over; resolves when another server has taken
+ * over
+ */
+export async function openPresence(options: {
+  readonly id: string
+  readonly directory: Pick<DataDirectory, 'root' | 'run'>
+  readonly logger: Logger
+  readonly onStop: (scope: StopScope) => void
+  readonly onHandover?: (() => Promise<unknown>) | undefined
+  readonly onUpgrade?: Parameters<typeof openControl>[0]['onUpgrade']
+}): Promise<Presence> {
+  const { id, directory, logger, onStop, onHandover } = options
+  const identity = { id, version: ownVersion, startedAt: new Date().toISOString() }
+  let progress: Progress = { url: null, state: 'starting', leading: false }
+  const status = async (): Promise<ServerStatus> => ({
+    ...identity,
+    pid: process.pid,
+    ...progress,
+    dataDirectory: directory.root,
+  })
+  const stop = async (body: unknown) => {
+    const parsed = stopBody.safeParse(body)
+    if (!parsed.success) throw new ControlError(400, 'The body must be {"what":"all"} or {"what":"server"}.')
+    onStop(parsed.data.what)
+    return { stopping: parsed.data.what }
+  }
+  const handOver = async () => {
+    if (onHandover === undefined) throw new ControlError(409, 'This server cannot hand over.')
+    return onHandover().catch((error: unknown) => {
+      throw new ControlError(409, error instanceof Error ? error.message : String(error))
+    })
+  }
+  const control = await openControl({
+    folder: directory.run,
+    identity,
+    handlers: { 'GET /status': status, 'POST /stop': stop, 'POST /handover': handOver },
+    onUpgrade: options.onUpgrade,
+    logger,
+  })
+  return {
+    update(changes) {
+      progress = { ...progress, ...changes }
+    },
+    async leave(asked) {
+      progress = { ...progress, state: 'stopping' }
+      const isLast = await control.leave()
+      if (asked === 'all' && !isLast) logger.info('another server works in this data directory: apps keep running')
+      return isLast ? asked : 'server'
+    },
+    close: control.close,
+  }
+}
 
 const requestDeadlineMs = 10_000
 
 /** Answers a request with a value for JSON. The body is `undefined` when the request has none. */
-export type ControlHandler = (body: unknown) => Promise<unknown>
+type ControlHandler = (body: unknown) => Promise<unknown>
 
 /** The handlers by method and path, such as `GET /status`. */
 export type ControlHandlers = Readonly<Record<string, ControlHandler>>
 
-export interface Control {
+interface Control {
   /**
    * Tells the other servers of the data directory that this server is stopping. Returns true when all other servers are
    * stopping too, so that this server must stop what they share.
