@@ -4,14 +4,6 @@ import { type ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 
-const rowOf = (db: Database | Transaction, project: TenantProject, id: string) =>
-  db
-    .withTables<DatabasesTables>()
-    .selectFrom('databases')
-    .selectAll()
-    .where('id', '=', id)
-    .where('project_id', '=', project.id)
-
 /** Returns the row of a project's database. Throws `not_found`. */
 export async function findDatabase(
   db: Database | Transaction,
@@ -29,6 +21,14 @@ export async function lockDatabase(trx: Transaction, project: TenantProject, id:
   if (row === undefined) throw notFound()
   return row
 }
+
+const rowOf = (db: Database | Transaction, project: TenantProject, id: string) =>
+  db
+    .withTables<DatabasesTables>()
+    .selectFrom('databases')
+    .selectAll()
+    .where('id', '=', id)
+    .where('project_id', '=', project.id)
 
 export function notAvailable(): ApiError {
   return invalidRequest({ field: 'id', message: 'this database is not available at the moment; see its status' })
