@@ -25,7 +25,7 @@ const ofServer = createRequire(join(import.meta.dirname, '../../server/package.j
 
 /** Packages, or forms of them, that are taken in the place of others. */
 const alias = {
-  // Its form for `import` imports `node:http` whole, which takes 14 MB of memory in every process: see `platform/machine/http.ts`.
+  // Its form for `import` imports `node:http` whole, which takes 14 MB of memory in every process: see `platform/http.ts`.
   '@koa/router': ofServer.resolve('@koa/router'),
   // Three dependencies have copies of this table, which is a fifth of a megabyte.
   'mime-db': createRequire(ofServer.resolve('koa')).resolve('mime-db'),

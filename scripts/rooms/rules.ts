@@ -182,7 +182,7 @@ export function signalsToProcesses({ path, code }: SourceFile): string[] {
 
 /** Node's own import of `node:http` loads its client for the web, which takes memory in each process. */
 export function importsOfHttp(file: SourceFile): string[] {
-  const place = inServer('platform/machine/http.ts')
+  const place = inServer('platform/http.ts')
   if (isIn(file.path, [server]) === undefined) return []
   return eachImport([file], (each) => {
     const isHttp = /^node:https?$/.test(nameOf(each))

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { run } from './commands/client/main.ts'
 import { addLazily } from './commands/lazy-program.ts'
 import { commands } from './commands/table.ts'
-import { nameSourceLines } from './platform/machine/source-lines.ts'
+import { nameSourceLines } from './platform/source-lines.ts'
 import { ownVersion } from './platform/versions/versions.ts'
 
 nameSourceLines()

@@ -2,7 +2,12 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect as connectHttp2, constants } from 'node:http2'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
-import { type Issued, issueCertificate, makeAuthority, makeKey } from '../../server/src/databases/engines/tls/issue.ts'
+import {
+  type Issued,
+  issueCertificate,
+  makeAuthority,
+  makeKey,
+} from '../../server/src/databases/postgres/certificates.ts'
 import { CaddyMissingError, findCaddy } from '../../server/src/edge/caddy.ts'
 
 /*

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { programFile } from '../../server/src/platform/machine/own-files.ts'
+import { programFile } from '../../server/src/platform/package-files.ts'
 
 it('the stack trace of a program names the lines of its sources', () => {
   const { status, stderr } = spawnSync(process.execPath, [programFile('planner')], {

@@ -5,8 +5,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { tryStartLock } from '../../server/src/platform/machine/start-lock.ts'
 import { inspectProcess } from '../../server/src/platform/processes.ts'
+import { tryStartLock } from '../../server/src/platform/start-lock.ts'
 
 /** In its context, each call of a function that reads or changes files waits for its turn. */
 const { turns } = vi.hoisted(() => ({

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { SYSTEM_FOLDERS } from '../platform/disk/folders.ts'
-import { findProgram } from '../platform/machine/programs.ts'
+import { findProgram } from '../platform/programs.ts'
 import type { Detector, Tool } from './detectors/detector.ts'
 
 /** Elixir and Java take a second to start on a busy machine. */

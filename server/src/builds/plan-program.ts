@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers'
-import { nameSourceLines } from '../platform/machine/source-lines.ts'
+import { nameSourceLines } from '../platform/source-lines.ts'
 import type { PlanRequest } from './build-plan.ts'
 import { planSource } from './plan-source.ts'
 

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
-import { installEverything } from '../platform/machine/debian-packages.ts'
-import type { Finding } from '../platform/machine/finding.ts'
+import { installEverything } from '../platform/debian-packages.ts'
+import type { Finding } from '../platform/finding.ts'
 import { dataDirOption, printTable, type StateFlags } from './shared.ts'
 
 interface DoctorFlags extends StateFlags {

@@ -8,12 +8,12 @@ import { Command, Option } from 'commander'
 import { finishTransfersMs } from '../composition/composition.ts'
 import { sayAlive } from '../platform/alive.ts'
 import { type Config, loadConfig } from '../platform/config.ts'
+import { dataDirectoryAt } from '../platform/data-directory.ts'
 import { handOver, receiveTakeover, type Successor, successorOption, type Takeover } from '../platform/handover.ts'
 import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/notify.ts'
-import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
-import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
+import { StopRequest, type StopScope, scopeOf } from '../platform/shutdown.ts'
 import {
   currentLink,
   describeVersion,

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { isRoot } from '../platform/startup/state.ts'
+import { isRoot } from '../platform/state.ts'
 import { telling } from './client/wait.ts'
 import { chosenDirectory, directoriesInUse } from './data-directory.ts'
 import { CommandError, dataDirOption, type StateFlags, wholeNumber } from './shared.ts'

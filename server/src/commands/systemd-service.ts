@@ -6,11 +6,12 @@ import { promisify } from 'node:util'
 import { readDotenv } from '../contract/dotenv.ts'
 import { type Config, loadConfig, publicOrigin } from '../platform/config.ts'
 import { controlsOf } from '../platform/control/client.ts'
+import { dataDirectoryAt } from '../platform/data-directory.ts'
+import { installEverything } from '../platform/debian-packages.ts'
 import { readOptional } from '../platform/files.ts'
-import { installEverything } from '../platform/machine/debian-packages.ts'
-import { listenAndClose } from '../platform/machine/port.ts'
-import { assertReachable } from '../platform/machine/reach.ts'
+import { listenAndClose } from '../platform/ports.ts'
 import { sendSignal } from '../platform/processes.ts'
+import { assertReachable } from '../platform/reachable-files.ts'
 import {
   hasSystemd,
   lastErrors,
@@ -34,8 +35,7 @@ import {
   writeOnce,
   writeUnits,
 } from '../platform/service-manager/units.ts'
-import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
-import { clusterUser, isRoot } from '../platform/startup/state.ts'
+import { clusterUser, isRoot } from '../platform/state.ts'
 import type { OsUser } from '../platform/users.ts'
 import { currentLink, ownRoot, versionAt } from '../platform/versions/versions.ts'
 import { telling } from './client/wait.ts'

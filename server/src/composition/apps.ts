@@ -2,7 +2,7 @@ import { publicUrl } from '../apps/addresses.ts'
 import { type App, type Apps, createApps } from '../apps/apps.ts'
 import { createListening, type Listening } from '../apps/listening.ts'
 import type { Gateway } from '../gateway/client.ts'
-import { isPortFree } from '../platform/machine/port.ts'
+import { isPortFree } from '../platform/ports.ts'
 import type { Composition } from './composition.ts'
 
 /** The parts of the apps feature that other composers use. */

@@ -1,5 +1,5 @@
 import { createTraffic } from '../apps/traffic.ts'
-import { authorityDownload } from '../databases/authority-download.ts'
+import { authorityDownload } from '../databases/handlers.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'

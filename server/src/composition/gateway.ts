@@ -10,9 +10,9 @@ import {
   reachableGateway,
 } from '../gateway/gateway.ts'
 import type { Config } from '../platform/config.ts'
-import { findProgram } from '../platform/machine/programs.ts'
 import { startPeriodic } from '../platform/periodic.ts'
-import { gatewayUser } from '../platform/startup/state.ts'
+import { findProgram } from '../platform/programs.ts'
+import { gatewayUser } from '../platform/state.ts'
 import { type Composition, finishTimeoutMs } from './composition.ts'
 import { listenError } from './listen.ts'
 

@@ -4,7 +4,7 @@ import { unlessAborted } from '../platform/abort.ts'
 import { criticalBytes, freeBytesIn } from '../platform/disk/free-space.ts'
 import { countJobs } from '../platform/jobs.ts'
 import type { Metrics } from '../platform/metrics.ts'
-import type { State } from '../platform/startup/state.ts'
+import type { State } from '../platform/state.ts'
 import type { Member } from './campaign.ts'
 import type { ServerOptions } from './composition.ts'
 

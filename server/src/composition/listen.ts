@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../platform/config.ts'
 import type { Takeover } from '../platform/handover.ts'
-import { isFairlead } from '../platform/machine/port.ts'
+import { isFairlead } from '../platform/ports.ts'
 import { descriptorLimit } from '../platform/processes.ts'
 
 /** Returns the most client connections that leave enough descriptors for the database, files and commands. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { request } from '../platform/machine/http.ts'
+import { request } from '../platform/http.ts'
 
 /** Caddy's administration API on a Unix socket (https://caddyserver.com/docs/api). */
 export interface Admin {

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
-import { findProgram } from '../platform/machine/programs.ts'
+import { findProgram } from '../platform/programs.ts'
 
 /** The Caddy program of this machine. */
 export interface Caddy {

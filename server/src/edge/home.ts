@@ -3,8 +3,8 @@ import { chmod, chown, lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { readOptional } from '../platform/files.ts'
-import { isPortFree } from '../platform/machine/port.ts'
-import { chooseSocketFolder, makePrivateDirectory } from '../platform/machine/socket-folder.ts'
+import { isPortFree } from '../platform/ports.ts'
+import { chooseSocketFolder, makePrivateDirectory } from '../platform/socket-folder.ts'
 import type { OsUser } from '../platform/users.ts'
 
 /** The paths of the edge of a data directory, all absolute. */

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { chooseSocketFolder, makePrivateDirectory } from '../platform/machine/socket-folder.ts'
+import { chooseSocketFolder, makePrivateDirectory } from '../platform/socket-folder.ts'
 import type { OsUser } from '../platform/users.ts'
 import { type EdgeSockets, edgeSocketsOf, type GatewayHome, logOf } from './protocol/program.ts'
 

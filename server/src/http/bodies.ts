@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware, Request } from 'koa'
 import koaBody from 'koa-body'
 import { ApiError, invalidRequest } from '../contract/errors.ts'
-import { TooManyPieces } from '../platform/machine/http.ts'
+import { TooManyPieces } from '../platform/http.ts'
 import { ownTurn } from '../platform/turns.ts'
 
 const limitBytes = 1024 * 1024
@@ -247,7 +247,7 @@ export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fa
 
 /**
  * Answers with JSON. Koa gets a text, because it compares any other body with `Response`, and reading that name loads
- * Node's whole fetch client (see `platform/machine/http.ts`).
+ * Node's whole fetch client (see `platform/http.ts`).
  */
 export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
   ctx.type = 'json'

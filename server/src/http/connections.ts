@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { Middleware } from 'koa'
 import { ApiError } from '../contract/errors.ts'
 import { createGates, type Gate } from '../platform/gates.ts'
-import { discardAll, ignoreReceived, isPaused } from '../platform/machine/http.ts'
+import { discardAll, ignoreReceived, isPaused } from '../platform/http.ts'
 import { clientAddress, type IsTrustedProxy, isFromEdge, networkOf, peerAddress } from './client-address.ts'
 import { apiHeaders } from './middleware.ts'
 

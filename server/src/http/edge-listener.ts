@@ -3,7 +3,7 @@ import { chmod, chown, rename, rm } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { createServer, type Server as NetServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileIdentity } from '../platform/machine/file-identity.ts'
+import { fileIdentity } from '../platform/files.ts'
 import { trustAsEdge } from './client-address.ts'
 
 /** The Unix socket by which the edge on this machine reaches the API. One server at a time has it: the leader. */

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { Middleware } from 'koa'
 import { lookup } from 'mrmime'
-import { builtFile } from '../platform/machine/own-files.ts'
+import { builtFile } from '../platform/package-files.ts'
 
 /** The folder that the build writes the dashboard to. */
 export const dashboardDirectory = builtFile('dashboard')

@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs'
 import { access, open, readFile } from 'node:fs/promises'
 
 /** Returns the text of a file, or `undefined` when there is no such file. */
@@ -26,4 +27,10 @@ export async function syncDirectory(path: string): Promise<void> {
   } finally {
     await handle.close()
   }
+}
+
+/** Returns an id that differs between successive files, such as Unix sockets, at one path; null without a file. */
+export function fileIdentity(path: string): string | null {
+  const info = lstatSync(path, { throwIfNoEntry: false })
+  return info === undefined ? null : `${info.dev} ${info.ino}`
 }

@@ -1,6 +1,6 @@
+import type { DataDirectory } from '../platform/data-directory.ts'
 import { controlGroupsOf, groupProcesses, killAll, uidsOf } from '../platform/processes.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
-import { isRoot } from '../platform/startup/state.ts'
+import { isRoot } from '../platform/state.ts'
 import { findNetworkTools } from '../runtimes/process/confinement/capabilities.ts'
 import { unitOfGroups } from '../runtimes/process/confinement/groups.ts'
 import { readMarks } from '../runtimes/process/marks.ts'

@@ -1,5 +1,5 @@
+import type { DataDirectory } from '../platform/data-directory.ts'
 import { killAll } from '../platform/processes.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
 import { findRunningDaemons, type RunningDaemon } from '../runtimes/docker/dockerfiles/daemon-record.ts'
 
 /** Finds the engines that build Dockerfiles. They normally end with their server. */

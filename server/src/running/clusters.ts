@@ -1,9 +1,8 @@
 import { join } from 'node:path'
+import type { DataDirectory } from '../platform/data-directory.ts'
 import { foldersIn } from '../platform/disk/folders.ts'
 import { readOptional } from '../platform/files.ts'
-import type { PostmasterLock } from '../platform/postgres/lock-file.ts'
-import { findPostmaster } from '../platform/postgres/running.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
+import { findPostmaster, type PostmasterLock } from '../platform/postgres/postmaster.ts'
 
 /** A cluster in the data directory, running or not. */
 export interface FoundCluster {

@@ -1,6 +1,6 @@
 import { type EdgeProcess, edgeProcesses } from '../edge/edge.ts'
+import type { DataDirectory } from '../platform/data-directory.ts'
 import { killAll } from '../platform/processes.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
 /** Finds the Caddy processes of a data directory, including a recorded process that no longer runs. */
 export const findEdges = ({ root }: Pick<DataDirectory, 'root'>): Promise<readonly EdgeProcess[]> => edgeProcesses(root)

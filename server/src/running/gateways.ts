@@ -2,8 +2,8 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gatewayHome } from '../gateway/place.ts'
 import { type GatewayRecord, readGatewayRecord } from '../gateway/record.ts'
+import type { DataDirectory } from '../platform/data-directory.ts'
 import { killAll, unlessShort } from '../platform/processes.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
 
 /** Reads the records of the gateways. There are two while a newer version replaces a gateway. */
 export async function findGateways({ root }: Pick<DataDirectory, 'root'>): Promise<readonly GatewayRecord[]> {

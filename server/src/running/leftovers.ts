@@ -1,6 +1,6 @@
+import type { DataDirectory } from '../platform/data-directory.ts'
 import type { Logger } from '../platform/logger.ts'
-import { stopRunningCluster } from '../platform/postgres/running.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
+import { stopRunningCluster } from '../platform/postgres/session.ts'
 import { endAppProcesses } from './app-processes.ts'
 import { endBuilds } from './builds.ts'
 import { findClusters } from './clusters.ts'

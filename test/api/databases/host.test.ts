@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createEmbeddedEngine } from '../../../server/src/databases/engines/embedded.ts'
-import { createCertificates } from '../../../server/src/databases/engines/tls/certificates.ts'
+import { createCertificates } from '../../../server/src/databases/postgres/certificates.ts'
+import { createEmbeddedEngine } from '../../../server/src/databases/postgres/embedded.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
-import { createBinariesStore } from '../../../server/src/platform/postgres/install.ts'
+import { createBinariesStore } from '../../../server/src/platform/postgres/binaries.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { leastShare, limitChanges } from '../../../server/src/databases/connection-shares.ts'
-import { createInstance } from '../../../server/src/databases/engines/instance.ts'
-import { createConnectionCheck } from '../../../server/src/databases/reconciler/connection-check.ts'
+import { createConnectionCheck } from '../../../server/src/databases/checks.ts'
+import { leastShare, limitChanges } from '../../../server/src/databases/limits.ts'
+import { createInstance } from '../../../server/src/databases/postgres/engine.ts'
 import { connect } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 

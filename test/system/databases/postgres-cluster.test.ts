@@ -1,10 +1,10 @@
 import { appendFile, chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { makePassableDirectory } from '../../../server/src/platform/machine/reach.ts'
 import type { Cluster } from '../../../server/src/platform/postgres/cluster.ts'
 import { initialise } from '../../../server/src/platform/postgres/initialise.ts'
 import { inspectProcess } from '../../../server/src/platform/processes.ts'
+import { makePassableDirectory } from '../../../server/src/platform/reachable-files.ts'
 import { silentLogger } from '../../harness/platform/fixtures/silent-logger.ts'
 import { createHome, type Home, isRoot, query, user } from './fixtures/cluster-harness.ts'
 

@@ -5,15 +5,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makePrivateDirectory } from '../../../server/src/platform/machine/socket-folder.ts'
+import { chooseSocketDirectory } from '../../../server/src/platform/postgres/access.ts'
 import { locateBinaries, majorVersion } from '../../../server/src/platform/postgres/binaries.ts'
+import { nextPause } from '../../../server/src/platform/postgres/cluster.ts'
 import { initdbArguments } from '../../../server/src/platform/postgres/initialise.ts'
-import { holdsDirectory, parsePostmasterPid } from '../../../server/src/platform/postgres/lock-file.ts'
-import { postmasterArguments } from '../../../server/src/platform/postgres/postmaster.ts'
-import { chooseSocketDirectory } from '../../../server/src/platform/postgres/socket.ts'
-import { nextPause } from '../../../server/src/platform/postgres/supervise.ts'
+import {
+  holdsDirectory,
+  parsePostmasterPid,
+  postmasterArguments,
+} from '../../../server/src/platform/postgres/postmaster.ts'
 import { inspectProcess, parsePs } from '../../../server/src/platform/processes/find.ts'
 import { parseStat } from '../../../server/src/platform/processes.ts'
+import { makePrivateDirectory } from '../../../server/src/platform/socket-folder.ts'
 import { prefix } from '../../harness/temporary.ts'
 import { isRoot, user } from './fixtures/cluster-harness.ts'
 

@@ -7,7 +7,7 @@ import { createKnown } from '../../../server/src/gateway/desired.ts'
 import { connect, restore } from '../../../server/src/gateway/link.ts'
 import type { FromGateway, ToGateway } from '../../../server/src/gateway/protocol/program.ts'
 import { carryLines } from '../../../server/src/gateway/protocol/rpc.ts'
-import { giveUpRights } from '../../../server/src/platform/machine/rights.ts'
+import { giveUpRights } from '../../../server/src/platform/users.ts'
 import { silent } from '../../harness/gateway/silent.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findProgram } from '../../../server/src/platform/machine/programs.ts'
+import { findProgram } from '../../../server/src/platform/programs.ts'
 import { freePort } from '../../harness/ports.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

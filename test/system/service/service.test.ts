@@ -1,7 +1,7 @@
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { installEverything } from '../../../server/src/platform/machine/debian-packages.ts'
+import { installEverything } from '../../../server/src/platform/debian-packages.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 import { bootMachine, command, type Machine, noMachine } from './machine.ts'
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { loadConfig } from '../../../server/src/platform/config.ts'
-import { openState } from '../../../server/src/platform/startup/state.ts'
+import { openState } from '../../../server/src/platform/state.ts'
 import { fairlead, serverProcess } from '../../harness/process.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

@@ -290,13 +290,13 @@ describe('the server', () => {
     ["const { request } = process.getBuiltinModule('node:http')"],
   ])('loads HTTP in one place: %s', (text) => {
     expect(importsOfHttp(scan('server/src/gateway/a.ts', text))).toEqual([
-      expect.stringContaining(': import its values from server/src/platform/machine/http.ts '),
+      expect.stringContaining(': import its values from server/src/platform/http.ts '),
     ])
   })
 
   it('may load HTTP without its client for the web, and name its types', () => {
     const builtin = "const { request } = process.getBuiltinModule('node:http')"
-    expect(importsOfHttp(scan('server/src/platform/machine/http.ts', builtin))).toEqual([])
+    expect(importsOfHttp(scan('server/src/platform/http.ts', builtin))).toEqual([])
     expect(importsOfHttp(scan('server/src/gateway/a.ts', "import type { Server } from 'node:http'"))).toEqual([])
   })
 })

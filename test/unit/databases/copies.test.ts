@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { AdminConnection } from '../../../server/src/databases/engines/admin-connection.ts'
-import { createStoredDatabases } from '../../../server/src/databases/engines/stored-databases.ts'
+import type { AdminConnection } from '../../../server/src/databases/postgres/admin-connection.ts'
+import { createStoredDatabases } from '../../../server/src/databases/postgres/stored-databases.ts'
 
 it('a database is opened after a copy that a stop of the server has ended', async () => {
   const stopping = new AbortController()

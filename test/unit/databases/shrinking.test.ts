@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { databaseLimits } from '../../../server/src/databases/plan-limits.ts'
-import { nextShrinking, type Shrinking } from '../../../server/src/databases/shrinking.ts'
+import { databaseLimits, nextShrinking, type Shrinking } from '../../../server/src/databases/limits.ts'
 
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 const minute = 60_000

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { queryOf } from '../../../server/src/http/validation.ts'
-import { createServer, discardAll, isPaused, JoinedMessage } from '../../../server/src/platform/machine/http.ts'
+import { createServer, discardAll, isPaused, JoinedMessage } from '../../../server/src/platform/http.ts'
 
 let cleanup = new AsyncDisposableStack()
 afterEach(async () => {

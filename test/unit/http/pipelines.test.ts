@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
 import { answerBrokenRequests, oneByOne } from '../../../server/src/http/connections.ts'
-import { createServer } from '../../../server/src/platform/machine/http.ts'
+import { createServer } from '../../../server/src/platform/http.ts'
 
 let cleanup = new AsyncDisposableStack()
 afterEach(async () => {

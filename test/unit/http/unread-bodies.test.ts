@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net'
 import Koa from 'koa'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { answerBrokenRequests, lingerMs, unreadBodies } from '../../../server/src/http/connections.ts'
-import { createServer, JoinedMessage } from '../../../server/src/platform/machine/http.ts'
+import { createServer, JoinedMessage } from '../../../server/src/platform/http.ts'
 
 let cleanup = new AsyncDisposableStack()
 afterEach(async () => {

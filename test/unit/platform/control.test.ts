@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ControlError, controlsOf } from '../../../server/src/platform/control/client.ts'
-import { type ControlHandlers, openControl } from '../../../server/src/platform/control/listen.ts'
+import { type ControlHandlers, openControl } from '../../../server/src/platform/control/server.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const logger = pino({ level: 'silent' })

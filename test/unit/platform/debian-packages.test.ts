@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { systemPackages } from '../../../scripts/system-packages.js'
-import { installEverything, packagesWith } from '../../../server/src/platform/machine/debian-packages.ts'
+import { installEverything, packagesWith } from '../../../server/src/platform/debian-packages.ts'
 
 const names = installEverything(false).split(' && ')[0]?.split(' ').slice(4) ?? []
 

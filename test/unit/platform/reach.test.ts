@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { reachableBinaries } from '../../../server/src/platform/postgres/binaries.ts'
 import {
   assertReachable,
   copyOnce,
@@ -12,8 +13,7 @@ import {
   makePassableDirectory,
   mayAccess,
   reachableCopy,
-} from '../../../server/src/platform/machine/reach.ts'
-import { reachableBinaries } from '../../../server/src/platform/postgres/binaries.ts'
+} from '../../../server/src/platform/reachable-files.ts'
 import { prefix } from '../../harness/temporary.ts'
 
 /** A uid of no account. Only file modes decide, so the tests need no root. */

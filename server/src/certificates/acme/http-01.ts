@@ -1,7 +1,7 @@
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Resolver } from '../../platform/dns/resolver.ts'
+import { request } from '../../platform/http.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { request } from '../../platform/machine/http.ts'
 import type { ChallengeAnswer, ChallengeKind } from './acme.ts'
 import { AttemptError } from './errors.ts'
 

@@ -1,5 +1,5 @@
+import { watchClock } from '../../platform/clock.ts'
 import { bringJobsForward } from '../../platform/jobs.ts'
-import { watchClock } from '../../platform/machine/clock-watch.ts'
 import { bringDeliveriesForward } from '../../webhooks/due.ts'
 import type { Composition } from '../composition.ts'
 

@@ -1,6 +1,6 @@
 import type { Hierarchy, Yielding } from '../../platform/cgroups.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
-import { isRoot } from '../../platform/startup/state.ts'
+import { isRoot } from '../../platform/state.ts'
 import type { Engine } from '../../runtimes/docker/client.ts'
 import { openBuildGroups } from '../../runtimes/docker/dockerfiles/build-groups.ts'
 import { createImageBuilds, type ImageBuilds } from '../../runtimes/docker/dockerfiles/image-builds.ts'

@@ -1,7 +1,7 @@
 import { createKeys } from '../../accounts/keys.ts'
 import type { Apps } from '../../apps/apps.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
-import type { Databases } from '../../databases/operations/databases.ts'
+import type { Databases } from '../../databases/databases.ts'
 import type { ProjectReads } from '../../deployments/state/reads.ts'
 import { countDomains } from '../../domains/rows.ts'
 import type { HandlersOf } from '../../http/call.ts'

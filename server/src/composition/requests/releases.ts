@@ -1,4 +1,4 @@
-import { createLinkedDatabases } from '../../databases/linked.ts'
+import { createLinkedDatabases } from '../../databases/credentials.ts'
 import { createAppRequests } from '../../deployments/app-requests/apps.ts'
 import { appHandlers, linkHandlers } from '../../deployments/app-requests/handlers.ts'
 import { createLinkRequests } from '../../deployments/app-requests/links.ts'

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, RequestOptions } from 'node:http'
-import { request } from '../../platform/machine/http.ts'
+import { request } from '../../platform/http.ts'
 
 export interface Answer {
   readonly status: number

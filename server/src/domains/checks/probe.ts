@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { Database } from '../../platform/database.ts'
-import { request } from '../../platform/machine/http.ts'
+import { request } from '../../platform/http.ts'
 import type { ProbeResult } from './facts.ts'
 import type { Probe } from './gather.ts'
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { STATUS_CODES } from '../../platform/machine/http.ts'
+import { STATUS_CODES } from '../../platform/http.ts'
 
 /** Answers in the name of the gateway, with a short plain text that no cache keeps. */
 export function answer(res: ServerResponse, status: number, message: string, headers: readonly string[] = []): void {

@@ -2,7 +2,7 @@
  * The gateway as a separate program: `node main.js <folder>`. The process that starts it sends its task over an IPC
  * channel, so that nothing about it appears in the process list. It imports little, to stay small.
  */
-import { nameSourceLines } from '../../platform/machine/source-lines.ts'
+import { nameSourceLines } from '../../platform/source-lines.ts'
 import type { Assignment, Notice } from '../protocol/program.ts'
 import { callErrorOf } from '../protocol/rpc.ts'
 import { runGateway } from './gateway.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer, request } from '../../platform/machine/http.ts'
+import { createServer, request } from '../../platform/http.ts'
 import { isHostname } from '../protocol/edge-calls.ts'
 import type { Log } from '../protocol/log.ts'
 import type { Edge } from '../routing/edge.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { chmodSync, renameSync, rmSync, unlinkSync } from 'node:fs'
 import type { Server } from 'node:net'
-import { fileIdentity } from '../../platform/machine/file-identity.ts'
+import { fileIdentity } from '../../platform/files.ts'
 
 /** A Unix socket that listens at a temporary path until it is moved to its final path. */
 export interface SocketFile {

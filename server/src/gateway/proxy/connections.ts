@@ -1,7 +1,6 @@
 import type { ClientRequest } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { request } from '../../platform/machine/http.ts'
-import { readLastBytes } from '../../platform/machine/last-bytes.ts'
+import { readLastBytes, request } from '../../platform/http.ts'
 
 /**
  * How long an unused connection to an app is kept. Shorter than the timeouts of common servers (Gunicorn 2 s, Node and

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage, InformationEvent, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { readLastBytes } from '../../platform/machine/last-bytes.ts'
+import { readLastBytes } from '../../platform/http.ts'
 import { answer, answerBadGateway, answerUnavailable } from '../http1/answers.ts'
 import { cookieNamed } from '../http1/cookies.ts'
 import { contentLength } from '../http1/raw-headers.ts'

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createAcceptor, type Server as NetServer, Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gate } from '../../platform/gates.ts'
-import { acceptHalfClosed, createServer, ServerResponse as Response } from '../../platform/machine/http.ts'
+import { acceptHalfClosed, createServer, ServerResponse as Response } from '../../platform/http.ts'
 import type { Log } from '../protocol/log.ts'
 import { faultOf } from '../proxy/faults.ts'
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Middleware } from 'koa'
-import { assetFile } from '../../platform/machine/own-files.ts'
+import { assetFile } from '../../platform/package-files.ts'
 import { clientOrigin, type IsTrustedProxy } from '../client-address.ts'
 import { originMark } from './page.ts'
 

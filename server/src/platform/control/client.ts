@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { readOptional } from '../files.ts'
-import { request } from '../machine/http.ts'
+import { request } from '../http.ts'
 import { bootId, inspectProcess } from '../processes.ts'
 
 const deadlineMs = 5_000

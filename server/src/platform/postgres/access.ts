@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { chmod, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { socketPort } from './socket.ts'
+import { chooseSocketFolder } from '../socket-folder.ts'
 
 /** The access to a cluster, and the settings on its command line, which take precedence over its files. */
 export interface ClusterAccess {
@@ -20,6 +20,9 @@ export interface ClusterAccess {
    */
   readonly processMemory: number | null
 }
+
+/** The port of Fairlead's own cluster. It is only a part of the socket's name; nothing listens on the network. */
+const socketPort = 5432
 
 /** The access of Fairlead's own cluster: through a private socket. */
 export const privateAccess: ClusterAccess = {
@@ -47,4 +50,24 @@ export async function writeHba(directory: string, text: string): Promise<void> {
   await writeFile(fresh, text)
   await chmod(fresh, 0o644)
   await rename(fresh, file)
+}
+
+/**
+ * Returns the folder for the socket: `<parent>/socket`, or, when that address is too long for the system, a folder in
+ * the temporary directory named by a hash of the cluster's directory. Throws when both are too long.
+ */
+export function chooseSocketDirectory(options: {
+  readonly directory: string
+  readonly parent: string
+  readonly temporary: string
+  readonly platform: string
+  readonly port?: number
+}): string {
+  return chooseSocketFolder({
+    folder: join(options.parent, 'socket'),
+    name: `.s.PGSQL.${options.port ?? socketPort}`,
+    owner: options.directory,
+    temporary: options.temporary,
+    platform: options.platform,
+  })
 }

@@ -1,18 +1,27 @@
+import { once } from 'node:events'
 import { access, constants, realpath, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { assertReachable, makePassableDirectory } from '../machine/reach.ts'
 import { startPeriodic } from '../periodic.ts'
+import { lastLines } from '../programs.ts'
+import { assertReachable, makePassableDirectory } from '../reachable-files.ts'
+import { makePrivateDirectory } from '../socket-folder.ts'
+import { tryStartLock } from '../start-lock.ts'
 import type { OsUser } from '../users.ts'
-import { type ClusterAccess, privateAccess } from './access.ts'
-import { attach, leave } from './attach.ts'
-import { type Binaries, locateBinaries } from './binaries.ts'
-import { limitLog, logFileOf } from './log-file.ts'
-import type { ClusterConnection } from './session.ts'
-import type { ClusterContext } from './start.ts'
-import { superviseSession } from './supervise.ts'
-
-export type { ClusterConnection } from './session.ts'
+import { type ClusterAccess, chooseSocketDirectory, privateAccess, writeHba } from './access.ts'
+import { type Binaries, locateBinaries, reachableBinaries } from './binaries.ts'
+import { examineCluster, initialise } from './initialise.ts'
+import {
+  findHolder,
+  limitLog,
+  logFileOf,
+  removeMisleadingLocks,
+  startPostmaster,
+  stopPostmaster,
+} from './postmaster.ts'
+import { type ClusterConnection, joinCluster, type Session } from './session.ts'
 
 /** Recovery after a crash reads up to a gigabyte of log (max_wal_size), which takes a slow disk this long. */
 const openDeadlineMs = 120_000
@@ -132,4 +141,221 @@ async function prepare(options: ClusterOptions): Promise<ClusterContext> {
   await assertReachable(directory, user)
   const { access: given = privateAccess, makeRoom = async () => undefined } = options
   return { directory, binaries, access: given, runtimeDirectory, user, makeRoom, logger }
+}
+
+const attachDeadlineMs = 120_000
+/** After running this long a cluster counts as stable: the back-off starts again at zero. */
+const stableMs = 60_000
+
+interface Supervision {
+  /** Ends the supervision and returns the current session, or the last one when PostgreSQL is down. */
+  stop(): Promise<Session>
+}
+
+/** Returns the pause before the next attempt: 1 s, doubled each time, at most 30 s. */
+export function nextPause(pauseMs: number): number {
+  return Math.min(30_000, Math.max(1000, pauseMs * 2))
+}
+
+/**
+ * Restores the session whenever it is lost, and starts the postmaster when it has died. The loss of the connection
+ * reveals both without polling: the backend of an idle session ends with its postmaster, no matter which process
+ * started the postmaster.
+ */
+function superviseSession(context: ClusterContext, first: Session): Supervision {
+  const { logger } = context
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const stopped = once(signal, 'abort')
+  let session = first
+
+  async function run(): Promise<void> {
+    let pauseMs = 0
+    for (;;) {
+      const since = performance.now()
+      await Promise.race([session.lost, stopped])
+      if (signal.aborted) return
+      if (performance.now() - since >= stableMs) pauseMs = 0
+      logger.error({ pid: session.pid }, 'The connection to PostgreSQL was lost; restoring it')
+      let next: Session | null = null
+      while (next === null) {
+        await delay(pauseMs, undefined, { signal })
+        pauseMs = nextPause(pauseMs)
+        next = await attach(context, signal, attachDeadlineMs).catch((error) => {
+          if (!signal.aborted) logger.error({ err: error, pauseMs }, 'PostgreSQL could not be started again')
+          return null
+        })
+      }
+      session = next
+      logger.info({ pid: session.pid }, 'PostgreSQL is back')
+    }
+  }
+  const running = run().catch((error) => {
+    if (!signal.aborted) throw error
+  })
+
+  return {
+    async stop() {
+      stopping.abort()
+      await running
+      return session
+    },
+  }
+}
+
+/**
+ * Joins the cluster, in any state: creates it, starts it, adopts the postmaster that another process started or left
+ * behind, or waits while a postmaster starts or stops. Every round examines the folder again, so any number of
+ * processes may do this while others leave. Rejects with an error that names the obstacle after `deadlineMs`.
+ */
+async function attach(context: ClusterContext, signal: AbortSignal, deadlineMs: number): Promise<Session> {
+  const { directory, binaries, user } = context
+  const deadline = performance.now() + deadlineMs
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)])
+  let obstacle = 'it does not answer'
+  let started = false
+  try {
+    // Applies to a running cluster too: it must not be used with another version.
+    await examineCluster({ directory, version: binaries.version, user })
+    while (performance.now() < deadline) {
+      signal.throwIfAborted()
+      let waitMs = retryMs
+      const holder = await findHolder(directory)
+      if (holder.state !== 'running') {
+        const attempt = await tryStart(context, signal, deadline)
+        started ||= attempt.state === 'started'
+        if (attempt.state !== 'blocked') continue
+        obstacle = attempt.obstacle
+        waitMs = attempt.retryMs
+      } else if (holder.status !== 'ready') {
+        obstacle = `its process ${holder.pid} is ${holder.status || 'starting'}`
+      } else {
+        const session = await joinCluster(holder, directory, context.access.database, limited)
+        if (session !== null) return session
+        obstacle = `its process ${holder.pid} takes no connections in ${holder.socketDirectory}`
+      }
+      await delay(waitMs, undefined, { signal: limited })
+    }
+    limited.throwIfAborted()
+    throw new DOMException('The deadline is over', 'TimeoutError')
+  } catch (error) {
+    // Stops the postmaster, which was started only for this process. The caller gets the first error.
+    if (started) await leave(context, null).catch((err) => context.logger.warn({ err }, 'PostgreSQL keeps running'))
+    signal.throwIfAborted()
+    if (!(error instanceof Error && ['AbortError', 'TimeoutError'].includes(error.name))) throw error
+    throw new Error(`PostgreSQL on ${directory} is not ready after ${deadlineMs / 1000} s: ${obstacle}`)
+  }
+}
+
+/**
+ * Ends a membership, and stops the cluster when no other process uses it. When the session is lost or missing, this
+ * process first joins a running cluster again, to find out.
+ */
+async function leave(context: ClusterContext, held: Session | null): Promise<void> {
+  const session = held === null || held.isLost() ? await joinAgain(context) : held
+  if (session === null) return
+  try {
+    if (!(await session.leave())) return
+    const begin = performance.now()
+    await stopPostmaster(session.pid, context.directory)
+    context.logger.info({ pid: session.pid, ms: Math.round(performance.now() - begin) }, 'PostgreSQL stopped')
+  } finally {
+    await session.end()
+  }
+}
+
+async function joinAgain({ directory, access }: ClusterContext): Promise<Session | null> {
+  const holder = await findHolder(directory)
+  if (holder.state !== 'running') return null
+  return joinCluster(holder, directory, access.database, AbortSignal.timeout(5000))
+}
+
+/** The pause between two attempts to join or start a cluster. */
+const retryMs = 40
+const orphansRetryMs = 500
+
+interface ClusterContext {
+  /**
+   * The cluster's folder, a real path. Its parent belongs only to this cluster, and holds log, socket and start lock.
+   */
+  readonly directory: string
+  readonly binaries: Binaries
+  readonly access: ClusterAccess
+  /** The folder for copies of the binaries when `user` cannot reach the installed ones. */
+  readonly runtimeDirectory: string
+  readonly user: OsUser | null
+  /** Called before each start. When the disk is full, it frees the space that was set aside for PostgreSQL. */
+  readonly makeRoom: () => Promise<void>
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+}
+
+type Attempt =
+  | { readonly state: 'started' }
+  /** Another process started it first. */
+  | { readonly state: 'found' }
+  /** It cannot be started at the moment. */
+  | { readonly state: 'blocked'; readonly obstacle: string; readonly retryMs: number }
+
+/**
+ * Creates the cluster when there is none and starts its postmaster, under the start lock. Rejects, with the last lines
+ * of the log, when a retry would not help.
+ */
+async function tryStart(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
+  await context.makeRoom()
+  const release = await tryStartLock(join(dirname(context.directory), 'start.lock'))
+  if (release === null) return { state: 'blocked', obstacle: 'another process is starting it', retryMs }
+  try {
+    return await startLocked(context, signal, deadline)
+  } finally {
+    await release()
+  }
+}
+
+async function startLocked(context: ClusterContext, signal: AbortSignal, deadline: number): Promise<Attempt> {
+  const { directory, user, logger, access } = context
+  if ((await findHolder(directory)).state === 'running') return { state: 'found' }
+  const begin = performance.now()
+  const parent = dirname(directory)
+  const state = await examineCluster({ directory, version: context.binaries.version, user })
+  if (state === 'missing') await initialise({ ...context, signal })
+  const socketDirectory = chooseSocketDirectory({
+    directory,
+    parent,
+    temporary: tmpdir(),
+    platform: process.platform,
+    port: access.port,
+  })
+  await makePrivateDirectory(socketDirectory, user)
+  await removeMisleadingLocks(directory, socketDirectory, access.port, signal)
+  if (access.hba !== null) await writeHba(directory, access.hba)
+  const native = await reachableBinaries({ binaries: context.binaries, copyTo: context.runtimeDirectory, user })
+  const logFile = logFileOf(directory)
+  const outcome = await startPostmaster({
+    executable: join(native, 'bin', 'postgres'),
+    directory,
+    socketDirectory,
+    access,
+    logFile,
+    user,
+    signal,
+    deadline,
+  })
+  if (outcome.state === 'ready') {
+    logger.info({ pid: outcome.pid, directory, ms: Math.round(performance.now() - begin) }, 'PostgreSQL started')
+    return { state: 'started' }
+  }
+  if (outcome.state === 'starting') {
+    return { state: 'blocked', obstacle: `its process ${outcome.pid} is still starting; see ${logFile}`, retryMs }
+  }
+  // An operator's pg_ctl may have started it, without taking the start lock.
+  if ((await findHolder(directory)).state === 'running') return { state: 'found' }
+  // PostgreSQL's check failed: backends of a killed postmaster may still be writing to the files.
+  if (/shared memory block .* still in use/.test(outcome.log)) {
+    const obstacle = 'processes of an earlier PostgreSQL on this folder are still running; wait for them or end them'
+    return { state: 'blocked', obstacle, retryMs: orphansRetryMs }
+  }
+  throw new Error(
+    `PostgreSQL on ${directory} ended while starting (exit code ${outcome.code}). The end of ${logFile}:\n` +
+      lastLines(outcome.log),
+  )
 }

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { lchown, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { lchown, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
-import { lastLines } from '../machine/last-lines.ts'
-import { assertReachable } from '../machine/reach.ts'
+import { syncDirectory } from '../files.ts'
+import { startProcess } from '../processes.ts'
+import { lastLines } from '../programs.ts'
+import { assertReachable } from '../reachable-files.ts'
 import type { OsUser } from '../users.ts'
 import { type Binaries, majorVersion, reachableBinaries } from './binaries.ts'
-import { runProgram } from './programs.ts'
 
 /** The superuser of every embedded cluster, and the name of the platform's own database. */
 export const clusterUser = 'fairlead'
@@ -153,18 +154,51 @@ async function removeTree(path: string, logger: Pick<Logger, 'warn'>): Promise<v
   })
 }
 
-async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
 async function optional<T>(reading: Promise<T>): Promise<T | null> {
   return reading.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
     throw error
   })
+}
+
+/**
+ * Runs a program to its end, as `user` and with no environment but the C locale, and returns its exit code and output.
+ * Rejects when it cannot be started, when the signal aborts, or at the deadline.
+ */
+async function runProgram(options: {
+  readonly command: string
+  readonly arguments: readonly string[]
+  readonly user: OsUser | null
+  readonly signal: AbortSignal
+  readonly deadlineMs: number
+}): Promise<{ readonly code: number | null; readonly output: string }> {
+  options.signal.throwIfAborted()
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.deadlineMs)])
+  const child = startProcess(options.command, options.arguments, {
+    ...(options.user ?? {}),
+    cwd: '/',
+    env: { LC_ALL: 'C' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>()
+  child.once('error', (error) =>
+    reject(new Error(`${options.command} cannot be run: ${error.message}`, { cause: error })),
+  )
+  child.once('close', resolve)
+  const stop = () => child.kill('SIGTERM')
+  signal.addEventListener('abort', stop)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk
+    })
+  }
+  try {
+    const code = await promise
+    options.signal.throwIfAborted()
+    if (signal.aborted) throw new Error(`${options.command} was not done after ${options.deadlineMs / 1000} s`)
+    return { code, output }
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
 }

@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises'
 import pg from 'pg'
 import { unlessAborted } from '../abort.ts'
 import { clusterUser } from './initialise.ts'
-import type { PostmasterLock } from './lock-file.ts'
+import { findPostmaster, type PostmasterLock, stopPostmaster } from './postmaster.ts'
 
 /** The name `fairlead` in ASCII, as the 64-bit key of an advisory lock. */
 const membershipKey = Buffer.from('fairlead').readBigInt64BE().toString()
@@ -54,7 +54,7 @@ const temporary = new Set([
  * Joins the cluster that `postmaster` runs on `directory`, and creates the database `database` when it is missing.
  * Returns null when the server accepts no connections at the moment, or is shutting down.
  */
-export async function join(
+export async function joinCluster(
   postmaster: Pick<PostmasterLock, 'pid' | 'port' | 'socketDirectory'>,
   directory: string,
   database: string,
@@ -89,6 +89,32 @@ export async function join(
     throw error
   }
   return { pid, connection, lost, isLost: () => ended, leave: () => giveUpMembership(client), end }
+}
+
+const joinDeadlineMs = 5_000
+
+/**
+ * Stops the cluster in a folder, if it runs. Returns true when it did.
+ *
+ * @param options.force false to leave it running while other processes are its members
+ */
+export async function stopRunningCluster(directory: string, { force }: { readonly force: boolean }): Promise<boolean> {
+  const postmaster = await findPostmaster(directory)
+  if (postmaster === null) return false
+  const real = await realpath(directory)
+  if (force) {
+    await stopPostmaster(postmaster.pid, real)
+    return true
+  }
+  const session = await joinCluster(postmaster, real, 'postgres', AbortSignal.timeout(joinDeadlineMs))
+  if (session === null) return false
+  try {
+    if (!(await session.leave())) return false
+    await stopPostmaster(session.pid, real)
+    return true
+  } finally {
+    await session.end()
+  }
 }
 
 async function becomeMember(

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { assetFile } from '../machine/own-files.ts'
-import { findProgram } from '../machine/programs.ts'
+import { assetFile } from '../package-files.ts'
 import { startProcess } from '../processes.ts'
+import { findProgram } from '../programs.ts'
 import { type FileCopies, type SystemEntry, systemEntries, userNamespace } from './arguments.ts'
 
 /** The installed bubblewrap, the programs that it needs, and the files that it shows. */

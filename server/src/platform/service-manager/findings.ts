@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists } from '../files.ts'
-import type { Finding } from '../machine/finding.ts'
+import type { Finding } from '../finding.ts'
 import { currentLink, versionAt } from '../versions/versions.ts'
 import { hasSystemd, lastErrors, propertiesOf } from './systemctl.ts'
 import { appsUnitName, installedSettings, serverUnitName, type UnitSettings, unitDrift } from './units.ts'

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import type { ClientRequest } from 'node:http'
 import { sleepUntilAborted } from '../abort.ts'
 import type { Config } from '../config.ts'
+import { request } from '../http.ts'
 import type { Logger } from '../logger.ts'
-import { request } from '../machine/http.ts'
 
 /** Messages to the service manager that runs this server. Nothing is sent where there is none. */
 export interface ServiceManager {

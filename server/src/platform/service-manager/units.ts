@@ -1,7 +1,7 @@
 import { chmod, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readOptional } from '../files.ts'
-import { makePassableDirectory } from '../machine/reach.ts'
+import { makePassableDirectory } from '../reachable-files.ts'
 import { currentLink, programOf } from '../versions/versions.ts'
 
 /** The unit of the server, and the units of processes that systemd must not end with the server. */

@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { exists } from '../files.ts'
-import { runNpm } from '../machine/npm.ts'
-import { makePassableDirectory } from '../machine/reach.ts'
+import { runNpm } from '../npm.ts'
+import { makePassableDirectory } from '../reachable-files.ts'
 import {
   compareVersions,
   currentLink,

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs'
 import { readdir, readFile, readlink, realpath, rename, rm, stat, symlink } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { z } from 'zod'
-import { lastLines } from '../machine/last-lines.ts'
-import { ownRoot } from '../machine/own-files.ts'
-import { makePassableDirectory } from '../machine/reach.ts'
 import { newestMigration, oldestServerAfter } from '../migrations/schema.ts'
+import { ownRoot } from '../package-files.ts'
 import { unlessShort } from '../processes/stat.ts'
+import { lastLines } from '../programs.ts'
+import { makePassableDirectory } from '../reachable-files.ts'
 
 /** The package of the server, installed somewhere on this machine. */
 export interface InstalledVersion {

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { DockerConfig } from '../../platform/config/deploys.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
-import type { Finding } from '../../platform/machine/finding.ts'
+import type { Finding } from '../../platform/finding.ts'
 import type { Capabilities } from '../runtime.ts'
 import { type Engine, type EngineVersion, whenBack } from './client.ts'
 import { EngineError } from './errors.ts'

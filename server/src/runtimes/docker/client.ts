@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { request } from '../../platform/machine/http.ts'
-import { readLastBytes } from '../../platform/machine/last-bytes.ts'
+import { readLastBytes, request } from '../../platform/http.ts'
 import { EngineError, isAway, isSilent, noAnswer, tooLong } from './errors.ts'
 
 /**

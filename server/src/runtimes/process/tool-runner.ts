@@ -6,7 +6,6 @@ import { finished } from 'node:stream/promises'
 import { endedOrAborted } from '../../platform/abort.ts'
 import type { Cgroups } from '../../platform/cgroups.ts'
 import type { Logger } from '../../platform/logger.ts'
-import { findProgram } from '../../platform/machine/programs.ts'
 import {
   hardDescriptorLimit,
   killGroup,
@@ -15,6 +14,7 @@ import {
   startProcess,
   startTimeOf,
 } from '../../platform/processes.ts'
+import { findProgram } from '../../platform/programs.ts'
 import type { SandboxView } from '../../platform/sandbox/arguments.ts'
 import type { Confined, ConfinedCommand, ConfinedExit } from '../../platform/sandbox/confined.ts'
 import type { Sandbox } from '../../platform/sandbox/find.ts'

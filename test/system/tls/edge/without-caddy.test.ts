@@ -1,7 +1,7 @@
 import { readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { findProgram } from '../../../../server/src/platform/machine/programs.ts'
+import { findProgram } from '../../../../server/src/platform/programs.ts'
 import { noCaddy } from '../../../harness/edge.ts'
 import { edgeSettings } from '../../../harness/edge-server.ts'
 import { skipped } from '../../../harness/ordinary-user.ts'

@@ -3,7 +3,7 @@ import { type Cgroups, openCgroups, openYielding, type Yielding } from '../../..
 import type { Config } from '../../../platform/config.ts'
 import { SYSTEM_FOLDERS } from '../../../platform/disk/folders.ts'
 import type { Logger } from '../../../platform/logger.ts'
-import { findProgram } from '../../../platform/machine/programs.ts'
+import { findProgram } from '../../../platform/programs.ts'
 import { createFileCopies } from '../../../platform/sandbox/arguments.ts'
 import { findSandbox, type Sandbox, trialArguments } from '../../../platform/sandbox/find.ts'
 import type { PortRange } from '../../network/reach.ts'

@@ -12,7 +12,7 @@ import {
   type YieldingPlace,
 } from '../../../platform/cgroups.ts'
 import type { Config } from '../../../platform/config.ts'
-import type { Finding } from '../../../platform/machine/finding.ts'
+import type { Finding } from '../../../platform/finding.ts'
 import { hasSystemd, hasUserManager, propertiesOf } from '../../../platform/service-manager/systemctl.ts'
 import { buildsUnitName } from '../../../platform/service-manager/units.ts'
 

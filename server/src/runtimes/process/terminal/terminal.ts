@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, existsSync, openSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
-import { programFile } from '../../../platform/machine/own-files.ts'
+import { programFile } from '../../../platform/package-files.ts'
 import { startProcess } from '../../../platform/processes.ts'
 import { hasPseudoterminals } from './native.ts'
 

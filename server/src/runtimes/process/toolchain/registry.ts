@@ -4,9 +4,9 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'n
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { SYSTEM_FOLDERS } from '../../../platform/disk/folders.ts'
-import { askNpm, type NpmAnswer } from '../../../platform/machine/npm.ts'
-import { copyOnce, makePassableDirectory } from '../../../platform/machine/reach.ts'
+import { askNpm, type NpmAnswer } from '../../../platform/npm.ts'
 import { startProcess } from '../../../platform/processes.ts'
+import { copyOnce, makePassableDirectory } from '../../../platform/reachable-files.ts'
 import type { ToolPackage } from './packages.ts'
 
 /** The package registry of builds as the source of tools. */

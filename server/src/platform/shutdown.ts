@@ -1,0 +1,60 @@
+import type { Logger } from './logger.ts'
+
+/**
+ * The extent of a stop. `server`: only this process; apps, gateway and database clusters keep running, and the next
+ * server adopts them. `all`: these as well.
+ */
+export type StopScope = 'all' | 'server'
+
+/** The parts that were started, so that they are stopped in reverse order. */
+export interface ShutdownStack {
+  /** Aborts when the shutdown begins. */
+  readonly signal: AbortSignal
+  /** Registers how to stop a part that was just started. */
+  defer(name: string, stop: (scope: StopScope) => Promise<void>): void
+  /** Stops every part, the last started first. A part that fails to stop does not keep the others running. */
+  unwind(scope: StopScope): Promise<void>
+}
+
+/** @param abort an outside signal that also aborts the signal of the stack, so that a start under way ends. */
+export function createShutdownStack(logger: Logger, abort?: AbortSignal): ShutdownStack {
+  const started: { name: string; stop: (scope: StopScope) => Promise<void> }[] = []
+  const stopping = new AbortController()
+  let unwinding: Promise<void> | undefined
+  const unwind = async (scope: StopScope) => {
+    stopping.abort(new Error('the server is stopping'))
+    for (let next = started.pop(); next !== undefined; next = started.pop()) {
+      try {
+        await next.stop(scope)
+      } catch (error) {
+        logger.error({ err: error }, `${next.name} did not stop cleanly`)
+      }
+    }
+  }
+  return {
+    signal: abort === undefined ? stopping.signal : AbortSignal.any([abort, stopping.signal]),
+    defer(name, stop) {
+      started.push({ name, stop })
+    },
+    unwind(scope) {
+      unwinding ??= unwind(scope)
+      return unwinding
+    },
+  }
+}
+
+/** The reason of an `AbortSignal` that stops a server. */
+export class StopRequest extends Error {
+  override readonly name = 'StopRequest'
+  readonly scope: StopScope
+
+  constructor(scope: StopScope, message: string) {
+    super(message)
+    this.scope = scope
+  }
+}
+
+/** Returns the extent that the reason of an aborted signal asks for. */
+export function scopeOf(signal: AbortSignal | undefined, otherwise: StopScope): StopScope {
+  return signal?.reason instanceof StopRequest ? signal.reason.scope : otherwise
+}
