@@ -2,8 +2,9 @@ import type { FieldProblem } from '../../contract/errors.ts'
 import { invalidRequest } from '../../contract/errors.ts'
 import type { BodyOutput } from '../../contract/operations.ts'
 import { branchProblem, parseGitUrl } from '../../sources/git-url.ts'
-import { allowsFiles, type FileRule, fileProblem } from '../../sources/local-repository.ts'
+import { allowsFiles, fileProblem } from '../../sources/local-repository.ts'
 import { takesToken } from '../../sources/remote.ts'
+import type { FileRule } from '../../sources/sources.ts'
 
 export type RepositoryToCheck = Pick<BodyOutput<'deployments.create'>, 'git_url' | 'branch' | 'git_token'>
 

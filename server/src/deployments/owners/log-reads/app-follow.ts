@@ -93,7 +93,7 @@ function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest)
       part.positions = { ...at }
       return appEventOf(namedOf([...parts.values()]), id, source, line)
     })
-    const state = { isBegun: false, isCaughtUp: false, isOver: isOver(status), isDone: false }
+    const state = { isBegun: false, isCaughtUp: false, isOver: hasEnded(status), isDone: false }
     const part: Part = { id, generation, positions, logs, variables, reader, ...state }
     parts.set(id, part)
   }
@@ -135,7 +135,7 @@ function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest)
 
 /** @param release as it is now; undefined for one that is not among those of the log any more, and so does not run */
 function renew<Row extends Release>(part: Part, release: Row | undefined, app: AppLog<Row>): void {
-  part.isOver = release === undefined || isOver(release.status)
+  part.isOver = release === undefined || hasEnded(release.status)
   if (release === undefined) return
   // It was started again.
   if (part.generation !== release.generation) part.isDone = false
@@ -152,7 +152,7 @@ function namedOf(parts: readonly Part[]): readonly Part[] {
 }
 
 const nowhere: Positions = { build: 0 }
-const isOver = (status: Release['status']): boolean => status !== 'building' && status !== 'running'
+const hasEnded = (status: Release['status']): boolean => status !== 'building' && status !== 'running'
 
 type Starts = ReadonlyMap<string, Positions>
 

@@ -48,15 +48,15 @@ function readerOf(open: OpenLog, index: number, streamEnded: AbortSignal): () =>
     if (failed) return over
     try {
       const next = await (await opened).next()
-      if (next.done !== true) return { index, event: eventOf({ index, events: next.value }) }
+      if (next.done !== true) return { index, event: answerOf({ index, events: next.value }) }
       ended.abort()
       return over
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       failed = true
-      return { index, event: eventOf({ index, ...error.toBody() }) }
+      return { index, event: answerOf({ index, ...error.toBody() }) }
     }
   }
 }
 
-const eventOf = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
+const answerOf = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
