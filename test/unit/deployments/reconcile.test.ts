@@ -1,13 +1,13 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
 import {
   createReconcile,
   createReconcileAll,
   type Reconcile,
   type ReconcileDependencies,
 } from '../../../server/src/deployments/reconciler/reconcile.ts'
-import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
-import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
+import type { DeploymentRow } from '../../../server/src/deployments/tables.ts'
 import type { Upstream } from '../../../server/src/gateway/client.ts'
 import type { Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'

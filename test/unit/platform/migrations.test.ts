@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { expect, it } from 'vitest'
 import { migrations } from '../../../server/src/platform/migrations/index.ts'
 
-const steps = new URL('../../../server/src/platform/migrations/steps/', import.meta.url)
+const steps = new URL('../../../server/src/platform/migrations/steps', import.meta.url)
 
 const files = async () => (await readdir(steps, { recursive: true })).filter((path) => path.endsWith('.ts')).sort()
 

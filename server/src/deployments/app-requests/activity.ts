@@ -4,9 +4,9 @@ import type { HandlersOf } from '../../http/call.ts'
 import type { Page, PageRequest } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database } from '../../platform/database.ts'
-import type { AppDirectory } from '../state/apps.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import { tablesOf } from '../state/tables.ts'
+import type { AppDirectory } from '../app-directory.ts'
+import type { DeploymentStore } from '../rows.ts'
+import { tablesOf } from '../tables.ts'
 import { releaseOf } from './presentation.ts'
 
 interface ActivityDependencies {

@@ -5,12 +5,11 @@ import { mostVariables } from '../../contract/variables.ts'
 import { isAuthorized, type Principal, type TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
-import type { AppDirectory, OwnedApp } from '../state/apps.ts'
-import type { ReleaseReads } from '../state/reads.ts'
-import { tablesOf } from '../state/tables.ts'
-import type { AppVariables } from '../state/variables-of-apps/app-variables.ts'
+import type { AppDirectory, OwnedApp } from '../app-directory.ts'
+import { type AppVariables, sourceOfSecrets } from '../app-variables.ts'
+import type { ReleaseReads } from '../reads.ts'
 import type { ReadDatabases } from '../state/variables-of-apps/links.ts'
-import { sourceOfSecrets } from '../state/variables-of-apps/source-of-secrets.ts'
+import { tablesOf } from '../tables.ts'
 
 type Link = ResponseBody<'links.create'>
 

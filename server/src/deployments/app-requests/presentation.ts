@@ -1,9 +1,9 @@
 import type { ResponseBody } from '../../contract/operations.ts'
-import type { UrlOf } from '../state/announce.ts'
-import type { OwnedApp } from '../state/apps.ts'
-import { imageOf, repositoryOf } from '../state/source/source-of.ts'
-import { lastRequestOf } from '../state/steps.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { OwnedApp } from '../app-directory.ts'
+import type { UrlOf } from '../outcome.ts'
+import { imageOf, repositoryOf } from '../source-of.ts'
+import { lastRequestOf } from '../steps.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 type Release = ResponseBody<'releases.list'>['releases'][number]
 

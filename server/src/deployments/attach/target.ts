@@ -3,12 +3,12 @@ import type { Database } from '../../platform/database.ts'
 import { staticServerName } from '../../platform/toolchain.ts'
 import { type Handle, type Instances, type Release, RuntimeError, type StopOptions } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { AppDirectory } from '../app-directory.ts'
 import type { Teardown } from '../job/teardown.ts'
-import type { AppDirectory } from '../state/apps.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
-import type { ReleaseOf } from '../state/secrets.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentLocks } from '../lock.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { ReleaseOf } from '../secrets.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /** The instance beside which a command of an app runs. */
 export interface CommandTarget {

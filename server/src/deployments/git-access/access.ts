@@ -1,8 +1,8 @@
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import { type GitAccess, SourceError, sameRepository } from '../../sources/sources.ts'
-import type { DeploymentSecrets } from '../state/secrets.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentSecrets } from '../secrets.ts'
+import type { DeploymentRow } from '../tables.ts'
 import { type GitCredentialsRow, tablesOf } from './tables.ts'
 
 /** Binds the encrypted secret to its app and its purpose. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deploymentHeader, type PublicAddress } from '../../gateway/client.ts'
-import { DeploymentError } from '../state/failure.ts'
+import { DeploymentError } from '../failure.ts'
 import { isHealthy, probe } from './probe.ts'
 
 const attempts = 5

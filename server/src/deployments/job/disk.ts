@@ -1,7 +1,7 @@
 import type { DeploymentStage } from '../../contract/deployments.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
-import { DeploymentError } from '../state/failure.ts'
+import { DeploymentError } from '../failure.ts'
 import { type Measurement, measureIsDue } from './measure-pace.ts'
 
 /** Keeps deployments from filling the disk that the whole server works on. */

@@ -2,12 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gateway } from '../../gateway/client.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { Endpoint, Handle, Observation, Release } from '../../runtimes/runtime.ts'
-import { DeploymentError, seeOutput, withLastLines } from '../state/failure.ts'
-import { limitMessage } from '../state/limit-messages.ts'
+import { DeploymentError, limitMessage, seeOutput, withLastLines } from '../failure.ts'
+import type { LastLines, NoteInLog } from '../release-log.ts'
 import { startAdvice } from './explain/start-advice.ts'
 import type { InstanceControl } from './instances.ts'
 import { isHealthy, probe } from './probe.ts'
-import type { LastLines, NoteInLog } from './progress/log-lines.ts'
 
 export interface HealthOptions {
   /** Deadline for the first good answer, in milliseconds. */

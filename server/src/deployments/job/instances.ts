@@ -3,7 +3,7 @@ import { firstProcess, type LogName, type LogStore } from '../../logs/log-store.
 import type { Command } from '../../platform/command.ts'
 import type { Handle, Instances, Release, ReleaseRef, Runtime, StopOptions } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentRow } from '../tables.ts'
 import { createRecordings } from './recordings.ts'
 
 /** A release with the name of the runtime that its row says keeps it; null for one without a row, which any may have kept. */

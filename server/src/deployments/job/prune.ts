@@ -1,5 +1,5 @@
 import type { LogStore } from '../../logs/log-store.ts'
-import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentStore } from '../rows.ts'
 import type { Teardown } from './teardown.ts'
 
 /** The number of releases of an app that can be rolled back to. */

@@ -1,5 +1,5 @@
 import type { Background } from '../../platform/background.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
+import type { DeploymentLocks } from '../lock.ts'
 import type { Prune } from './prune.ts'
 import type { SwitchDependencies } from './switch-over.ts'
 import type { Teardown } from './teardown.ts'

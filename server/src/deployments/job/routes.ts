@@ -1,6 +1,6 @@
 import type { Gateway, Upstream } from '../../gateway/client.ts'
 import type { KeyedLock } from '../../platform/keyed-lock.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /** How long an instance may take to end after it was asked to, in milliseconds. */
 export const stopGraceMs = 10_000

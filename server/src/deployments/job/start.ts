@@ -1,6 +1,6 @@
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Handle, Release } from '../../runtimes/runtime.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentRow } from '../tables.ts'
 import { type InstanceControl, releaseRef } from './instances.ts'
 import { type Routes, stopGraceMs } from './routes.ts'
 

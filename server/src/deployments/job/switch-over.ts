@@ -3,12 +3,11 @@ import { type Gateway, isUnanswered, type Upstream } from '../../gateway/client.
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { KeyedLock } from '../../platform/keyed-lock.ts'
 import { onceDatabaseIsBack } from '../../platform/leadership/leadership.ts'
-import type { Announce, UrlOf } from '../state/announce.ts'
-import type { App } from '../state/apps.ts'
-import { DeploymentError } from '../state/failure.ts'
-import type { ReleaseFacts } from '../state/job-transitions.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { App } from '../app-directory.ts'
+import { DeploymentError } from '../failure.ts'
+import type { Announce, UrlOf } from '../outcome.ts'
+import type { DeploymentStore, ReleaseFacts } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 import { confirmRoute } from './confirm.ts'
 
 /** The deployment left `building` while its job ran, or a later request was accepted. */

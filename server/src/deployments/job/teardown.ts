@@ -1,7 +1,7 @@
 import type { Upstream } from '../../gateway/client.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentLocks } from '../lock.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 import { type InstanceControl, releaseRef } from './instances.ts'
 import { type Routes, stopGraceMs } from './routes.ts'
 

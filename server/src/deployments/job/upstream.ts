@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Sticky, Upstream } from '../../gateway/client.ts'
 import type { Endpoint } from '../../runtimes/runtime.ts'
-import { web } from '../state/processes.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import { web } from '../process-types.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 type Row = Pick<DeploymentRow, 'id' | 'app_id' | 'variables' | 'build_plan'>
 

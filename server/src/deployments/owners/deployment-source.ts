@@ -1,6 +1,6 @@
 import { invalidRequest } from '../../contract/errors.ts'
-import type { NewDeployment } from '../state/request-transitions.ts'
-import type { SourceColumns } from '../state/source/source-of.ts'
+import type { NewDeployment } from '../rows.ts'
+import type { SourceColumns } from '../source-of.ts'
 
 /** The source of a deployment, and the runtime that makes its release, as its row has them. */
 export type DeploymentSource = Pick<

@@ -2,7 +2,7 @@ import { ApiError } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import { lockByName, type Transaction } from '../../platform/database.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
-import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentStore } from '../rows.ts'
 
 /**
  * Throws `invalid_request` when the project has as many apps as its plan allows, and this is none of them. An app counts

@@ -1,6 +1,6 @@
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Transaction } from '../../platform/database.ts'
-import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentStore } from '../rows.ts'
 
 /** Throws `invalid_request` when the account may begin no further build now. Call it before the deployment is added. */
 export async function assertMayBuild(

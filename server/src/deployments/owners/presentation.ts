@@ -1,10 +1,10 @@
 import type { ResponseBody } from '../../contract/operations.ts'
-import type { UrlOf } from '../state/announce.ts'
-import type { App } from '../state/apps.ts'
-import { imageOf, repositoryOf } from '../state/source/source-of.ts'
-import { stepsOf } from '../state/steps.ts'
-import type { DeploymentRow, DeploymentWithLatest } from '../state/tables.ts'
-import type { Variables } from '../state/variables.ts'
+import type { App } from '../app-directory.ts'
+import type { UrlOf } from '../outcome.ts'
+import type { Variables } from '../release-variables.ts'
+import { imageOf, repositoryOf } from '../source-of.ts'
+import { stepsOf } from '../steps.ts'
+import type { DeploymentRow, DeploymentWithLatest } from '../tables.ts'
 
 /** Shows a deployment as lists and creations do. */
 export function itemOf(row: DeploymentRow, app: App, urlOf: UrlOf): ResponseBody<'deployments.create'> {

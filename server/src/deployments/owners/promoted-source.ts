@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
-import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentStore } from '../rows.ts'
 import type { DeploymentSource, RuntimeNames } from './deployment-source.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { ApiError } from '../../contract/errors.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 export type Verb = 'cancel' | 'stop' | 'rollback' | 'restart' | 'delete'
 

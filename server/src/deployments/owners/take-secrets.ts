@@ -1,11 +1,10 @@
 import type { DeploymentTrigger } from '../../contract/deployments.ts'
 import { invalidRequest } from '../../contract/errors.ts'
 import type { Transaction } from '../../platform/database.ts'
-import type { NewDeployment } from '../state/request-transitions.ts'
-import { sourceOf } from '../state/source/source-of.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { AppVariable } from '../state/variables.ts'
-import { giveSecretsTo, sourceOfSecrets } from '../state/variables-of-apps/source-of-secrets.ts'
+import { giveSecretsTo, sourceOfSecrets } from '../app-variables.ts'
+import type { AppVariable } from '../release-variables.ts'
+import type { DeploymentStore, NewDeployment } from '../rows.ts'
+import { sourceOf } from '../source-of.ts'
 import { rowOf } from './deployment-source.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { DeploymentError } from '../state/failure.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import { DeploymentError } from '../failure.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /** An app that has written less than this since the last round is not one that fills the disk. */
 const leastGrowth = 1_000_000

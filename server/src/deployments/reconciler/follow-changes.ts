@@ -1,10 +1,10 @@
 import type { Background } from '../../platform/background.ts'
 import type { Database } from '../../platform/database.ts'
+import type { App, AppDirectory } from '../app-directory.ts'
+import { type Changed, parseChange } from '../changes.ts'
 import type { Teardown } from '../job/teardown.ts'
-import type { App, AppDirectory } from '../state/apps.ts'
-import { type Changed, parseChange } from '../state/changes.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
-import type { DeploymentStore } from '../state/store.ts'
+import type { DeploymentLocks } from '../lock.ts'
+import type { DeploymentStore } from '../rows.ts'
 import type { RemoveDeployment } from './remove.ts'
 
 /** Lets work and instances follow the rows that requests have changed, on whichever server they landed. */

@@ -2,9 +2,9 @@ import type { Logger } from '../../platform/logger.ts'
 import type { Limits } from '../../runtimes/limits.ts'
 import type { Handle, Usage } from '../../runtimes/runtime.ts'
 import type { InstanceControl } from '../job/instances.ts'
-import { firstNumber, web, withLimits } from '../state/processes.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import { firstNumber, web, withLimits } from '../process-types.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /** An instance that lives, what it uses and what it may use. */
 export interface MeasuredInstance {

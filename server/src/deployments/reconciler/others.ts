@@ -2,14 +2,14 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Upstream } from '../../gateway/client.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Endpoint, Handle, Observation, Release } from '../../runtimes/runtime.ts'
+import { DeploymentError } from '../failure.ts'
+import { type InstanceName, type InstanceRows, isOutdated, outdatedFirst } from '../instance-rows.ts'
 import type { InstanceControl } from '../job/instances.ts'
 import type { OtherInstances } from '../job/other-instances.ts'
 import { type Routes, stopGraceMs } from '../job/routes.ts'
 import { NoLongerDesired } from '../job/switch-over.ts'
 import { upstreamOf } from '../job/upstream.ts'
-import { DeploymentError } from '../state/failure.ts'
-import type { InstanceName, InstanceRows } from '../state/instances.ts'
-import type { SharedLock } from '../state/lock.ts'
+import type { SharedLock } from '../lock.ts'
 import {
   type DesiredProcess,
   desiredProcesses,
@@ -20,10 +20,9 @@ import {
   type Scales,
   web,
   withinPlan,
-} from '../state/processes.ts'
-import { isOutdated, outdatedFirst } from '../state/rotations.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow, InstanceRow } from '../state/tables.ts'
+} from '../process-types.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow, InstanceRow } from '../tables.ts'
 import { createRestarts, type Restarts } from './restarts.ts'
 import { createSilences, type Silences } from './silences.ts'
 

@@ -1,11 +1,11 @@
 import type { LogStore } from '../../logs/log-store.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Sources } from '../../sources/sources.ts'
+import type { AppDirectory } from '../app-directory.ts'
 import type { Teardown } from '../job/teardown.ts'
-import type { AppDirectory } from '../state/apps.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentLocks } from '../lock.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /** Removes everything that a deleted deployment left: instances, files, logs. */
 export type RemoveDeployment = (deployment: Pick<DeploymentRow, 'id' | 'app_id'>) => Promise<void>

@@ -5,8 +5,8 @@ import type { HealthCheck } from '../job/health.ts'
 import type { InstanceControl } from '../job/instances.ts'
 import { type Routes, stopGraceMs } from '../job/routes.ts'
 import { upstreamOf } from '../job/upstream.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /**
  * Puts an instance as this server starts them in the place of one that a server of an older version has started otherwise.

@@ -3,13 +3,13 @@ import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Handle, Inventory, Runtime } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { AppDirectory } from '../app-directory.ts'
 import { releaseRef } from '../job/instances.ts'
 import type { Teardown } from '../job/teardown.ts'
-import type { AppDirectory } from '../state/apps.ts'
-import type { DeploymentLocks } from '../state/lock.ts'
-import { enqueueForgotten } from '../state/queue.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { DeploymentLocks } from '../lock.ts'
+import { enqueueForgotten } from '../queue.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 
 /**
  * Compares what runtimes and logs hold with the database, and removes leftovers: releases that are neither active nor

@@ -1,8 +1,8 @@
 import { withVisible } from '../../contract/invisible.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { CommitInfo } from '../../sources/sources.ts'
-import type { CommitDetails } from './tables.ts'
-import type { Variables } from './variables.ts'
+import type { Variables } from '../release-variables.ts'
+import type { CommitDetails } from '../tables.ts'
 
 const longestMessage = 1_000
 const longestName = 200

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { invalidRequest } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import { tablesOf } from '../state/tables.ts'
+import { tablesOf } from '../tables.ts'
 
 /** The commit of an uploaded source. */
 export interface UploadedSource {

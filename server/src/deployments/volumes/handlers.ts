@@ -6,9 +6,9 @@ import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
 import { limitsOf } from '../../runtimes/limits.ts'
-import type { OwnedApps } from '../state/apps.ts'
-import type { DeploymentStore } from '../state/store.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { OwnedApps } from '../app-directory.ts'
+import type { DeploymentStore } from '../rows.ts'
+import type { DeploymentRow } from '../tables.ts'
 import type { VolumePaths } from './rows.ts'
 
 export interface VolumeRequestDependencies {

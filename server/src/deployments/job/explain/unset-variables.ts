@@ -1,5 +1,5 @@
 import type { BuildPlan } from '../../../builds/build-plan.ts'
-import { DeploymentError, withSentence } from '../../state/failure.ts'
+import { DeploymentError, withSentence } from '../../failure.ts'
 
 /** Failures behind which a variable without a value may stand. */
 const codes: ReadonlySet<string> = new Set([

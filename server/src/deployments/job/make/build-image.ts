@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { BuildPlan } from '../../../builds/build-plan.ts'
 import type { Images, RegistryCredentials, Release } from '../../../runtimes/runtime.ts'
-import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../state/failure.ts'
+import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../failure.ts'
 
 /** Builds the Dockerfile of a plan, and returns the plan. Rejects with a `DeploymentError` that ends in the build's last lines. */
 export async function buildImage(

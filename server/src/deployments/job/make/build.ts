@@ -14,16 +14,13 @@ import {
   type Runtime,
   RuntimeError,
 } from '../../../runtimes/runtime.ts'
-import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../state/failure.ts'
-import type { JobTransitions } from '../../state/job-transitions.ts'
-import type { DeploymentRow } from '../../state/tables.ts'
+import { DeploymentError, exceededLimit, seeOutput, withLastLines } from '../../failure.ts'
+import { createQueueNotes, inBuildLog, type LastLines, withBuildLog } from '../../release-log.ts'
+import type { JobTransitions } from '../../rows.ts'
+import { type StepRecorder, within } from '../../steps.ts'
+import type { DeploymentRow } from '../../tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
 import { anotherTry, buildAdvice } from '../explain/build-advice.ts'
-import { inBuildLog, withBuildLog } from '../progress/build-log.ts'
-import type { LastLines } from '../progress/log-lines.ts'
-import { createQueueNotes } from '../progress/queue-notes.ts'
-import type { StepRecorder } from '../progress/step-recorder.ts'
-import { within } from '../within.ts'
 import { buildImage } from './build-image.ts'
 
 /**

@@ -7,15 +7,15 @@ import {
   SourceError,
   type Sources,
 } from '../../../sources/sources.ts'
+import { DeploymentError } from '../../failure.ts'
+import type { NoteInLog } from '../../release-log.ts'
+import type { JobTransitions } from '../../rows.ts'
+import type { DeploymentSecrets } from '../../secrets.ts'
 import { commitDetails } from '../../state/commit-details.ts'
-import { DeploymentError } from '../../state/failure.ts'
-import type { JobTransitions } from '../../state/job-transitions.ts'
-import type { DeploymentSecrets } from '../../state/secrets.ts'
-import type { DeploymentRow } from '../../state/tables.ts'
+import { within } from '../../steps.ts'
+import type { DeploymentRow } from '../../tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
 import { releaseRef } from '../instances.ts'
-import type { NoteInLog } from '../progress/log-lines.ts'
-import { within } from '../within.ts'
 
 /** Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before they fit. */
 export type FetchStep = (

@@ -4,13 +4,12 @@ import type { LogStore } from '../../../logs/log-store.ts'
 import { createSlots } from '../../../platform/slots.ts'
 import { type RegistryCredentials, type Release, type Runtime, RuntimeError } from '../../../runtimes/runtime.ts'
 import type { Runtimes } from '../../../runtimes/runtimes.ts'
-import { DeploymentError } from '../../state/failure.ts'
-import type { JobTransitions } from '../../state/job-transitions.ts'
-import type { DeploymentRow } from '../../state/tables.ts'
+import { DeploymentError } from '../../failure.ts'
+import { inBuildLog, withBuildLog } from '../../release-log.ts'
+import type { JobTransitions } from '../../rows.ts'
+import { type StepRecorder, within } from '../../steps.ts'
+import type { DeploymentRow } from '../../tables.ts'
 import type { DiskGuard, DiskLimit, Guarded } from '../disk.ts'
-import { inBuildLog, withBuildLog } from '../progress/build-log.ts'
-import type { StepRecorder } from '../progress/step-recorder.ts'
-import { within } from '../within.ts'
 
 /**
  * Makes the image that a deployment names its release, notes its digest, and returns the plan. An image whose digest is known

@@ -1,5 +1,5 @@
 import { type Outbound, OutboundError } from '../../../platform/outbound.ts'
-import { DeploymentError } from '../../state/failure.ts'
+import { DeploymentError } from '../../failure.ts'
 
 /** Docker Hub, whose hosts the engine knows, and for which an operator may have set a mirror. */
 const hub = 'docker.io'

@@ -1,6 +1,6 @@
 import type { RequestFacts } from '../../../http/call.ts'
 import { sleepUntilAborted } from '../../../platform/abort.ts'
-import type { DeploymentRow } from '../../state/tables.ts'
+import type { DeploymentRow } from '../../tables.ts'
 import { pollMs, silenceMs, stateMs } from './follow.ts'
 import { appEventOf, type Positions } from './format.ts'
 import {

@@ -1,10 +1,10 @@
 import type { Database, Transaction } from '../../../platform/database.ts'
 import type { SecretBox } from '../../../platform/secrets.ts'
-import { notifyChange } from '../../state/changes.ts'
-import { isOutdated, outdatedFirst } from '../../state/rotations.ts'
-import type { DeploymentSecrets } from '../../state/secrets.ts'
-import { tablesOf } from '../../state/tables.ts'
+import { notifyChange } from '../../changes.ts'
+import { isOutdated, outdatedFirst } from '../../instance-rows.ts'
+import type { DeploymentSecrets } from '../../secrets.ts'
 import { type RotatedDatabase, refreshReleases, releasesInUse } from '../../state/variables-of-apps/links.ts'
+import { tablesOf } from '../../tables.ts'
 
 /** Lets the instances of linked apps follow the rotation of a database's password. */
 export interface LinkedApps {

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { Database, Transaction } from '../../../platform/database.ts'
 import type { SecretBox } from '../../../platform/secrets.ts'
-import type { DeploymentSecrets } from '../secrets.ts'
-import { type DeploymentRow, tablesOf } from '../tables.ts'
-import type { AppVariable } from '../variables.ts'
-import type { AppVariables } from './app-variables.ts'
+import type { AppVariables } from '../../app-variables.ts'
+import type { AppVariable } from '../../release-variables.ts'
+import type { DeploymentSecrets } from '../../secrets.ts'
+import { type DeploymentRow, tablesOf } from '../../tables.ts'
 
 /** Reads databases of a project by their ids; those that are being deleted are left out. */
 export type ReadDatabases = (

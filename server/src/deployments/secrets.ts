@@ -1,9 +1,9 @@
-import type { SecretBox } from '../../platform/secrets.ts'
-import type { Limits } from '../../runtimes/limits.ts'
-import type { Release } from '../../runtimes/runtime.ts'
-import type { App } from './apps.ts'
+import type { SecretBox } from '../platform/secrets.ts'
+import type { Limits } from '../runtimes/limits.ts'
+import type { Release } from '../runtimes/runtime.ts'
+import type { App } from './app-directory.ts'
+import type { Variables } from './release-variables.ts'
 import type { DeploymentRow } from './tables.ts'
-import type { Variables } from './variables.ts'
 
 /** Decrypts the variables and the git token of a deployment. */
 export interface DeploymentSecrets {

@@ -1,5 +1,5 @@
-import { createKeyedLock } from '../../platform/keyed-lock.ts'
-import { createSlots } from '../../platform/slots.ts'
+import { createKeyedLock } from '../platform/keyed-lock.ts'
+import { createSlots } from '../platform/slots.ts'
 import type { DeploymentGeneration } from './tables.ts'
 
 /**

@@ -1,6 +1,6 @@
-import type { PublicAddress } from '../../gateway/client.ts'
-import type { PageRequest } from '../../http/page.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
+import type { PublicAddress } from '../gateway/client.ts'
+import type { PageRequest } from '../http/page.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 
 /** An app as deployments see it. */
 export interface App {

@@ -1,5 +1,5 @@
-import type { Database, Transaction } from '../../platform/database.ts'
-import { enqueue, keysWithoutJob } from '../../platform/jobs.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { enqueue, keysWithoutJob } from '../platform/jobs.ts'
 import type { JobReads, ProjectReads } from './reads.ts'
 import type { DeploymentRow } from './tables.ts'
 

@@ -1,8 +1,8 @@
-import type { BuildPlan } from '../../builds/build-plan.ts'
-import type { Command } from '../../platform/command.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import { staticServerName } from '../../platform/toolchain.ts'
-import type { Handle, Release } from '../../runtimes/runtime.ts'
+import type { BuildPlan } from '../builds/build-plan.ts'
+import type { Command } from '../platform/command.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { staticServerName } from '../platform/toolchain.ts'
+import type { Handle, Release } from '../runtimes/runtime.ts'
 import { tablesOf } from './tables.ts'
 
 /** The process type that has the app's address. */

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
-import type { Database, Transaction } from '../../platform/database.ts'
-import type { Handle } from '../../runtimes/runtime.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import type { Handle } from '../runtimes/runtime.ts'
+import { isSite, web } from './process-types.ts'
 import {
   type DeploymentGeneration,
   type DeploymentRow,
@@ -212,4 +213,19 @@ async function remove(
     .where('handle', '=', is(handle))
     .executeTakeFirst()
   return numDeletedRows === 1n
+}
+
+/** True for an instance that has the variables of before a rotation. One with later variables was started since the row was read. */
+export const isOutdated = (
+  { variable_origins }: Pick<DeploymentRow, 'variable_origins'>,
+  { handle }: Pick<InstanceRow, 'handle'>,
+): boolean => (handle.rotations ?? 0) < (variable_origins?.rotations ?? 0)
+
+/** Returns the first instance of a release if it has the variables of before a rotation. A static site has none. */
+export function outdatedFirst(
+  row: Pick<DeploymentRow, 'instance' | 'build_plan' | 'variable_origins'>,
+): Pick<InstanceRow, 'type' | 'handle'>[] {
+  const { instance: handle, build_plan } = row
+  if (handle === null || build_plan === null || isSite(build_plan)) return []
+  return isOutdated(row, { handle }) ? [{ type: web, handle }] : []
 }

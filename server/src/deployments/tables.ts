@@ -1,11 +1,11 @@
 import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
-import type { BuildPlan } from '../../builds/build-plan.ts'
-import type { DeploymentStatus, DeploymentTrigger, StepTimes } from '../../contract/deployments.ts'
-import type { VariableKind } from '../../contract/variables.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import type { Handle } from '../../runtimes/runtime.ts'
+import type { BuildPlan } from '../builds/build-plan.ts'
+import type { DeploymentStatus, DeploymentTrigger, StepTimes } from '../contract/deployments.ts'
+import type { VariableKind } from '../contract/variables.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import type { Handle } from '../runtimes/runtime.ts'
 import type { DeploymentFailure } from './failure.ts'
-import type { VariableOrigins } from './variables.ts'
+import type { VariableOrigins } from './release-variables.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
 

@@ -1,4 +1,4 @@
-import { imageName, parseImageReference } from '../../../contract/image-reference.ts'
+import { imageName, parseImageReference } from '../contract/image-reference.ts'
 
 /** The columns of a deployment that say where its code comes from. */
 export interface SourceColumns {

@@ -1,11 +1,24 @@
-import type { Database } from '../../platform/database.ts'
-import type { Announce, UrlOf } from '../state/announce.ts'
-import type { AppDirectory } from '../state/apps.ts'
-import type { DeploymentFailure } from '../state/failure.ts'
-import type { JobTransitions } from '../state/job-transitions.ts'
-import type { ProjectReads } from '../state/reads.ts'
-import { bringBackSuperseded } from '../state/superseded.ts'
-import type { DeploymentRow } from '../state/tables.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import type { App, AppDirectory } from './app-directory.ts'
+import type { DeploymentFailure } from './failure.ts'
+import type { ProjectReads } from './reads.ts'
+import { bringBackSuperseded, type JobTransitions } from './rows.ts'
+import type { DeploymentRow } from './tables.ts'
+
+/** The outcome of a deployment. */
+type Announcement = {
+  readonly row: Pick<DeploymentRow, 'id' | 'project_id' | 'account_id'>
+  readonly url: string
+} & (
+  | { readonly event: 'deployment.succeeded' | 'deployment.canceled' }
+  | { readonly event: 'deployment.failed'; readonly failure: DeploymentFailure }
+)
+
+/** Writes the event and its deliveries in the transaction of the change. */
+export type Announce = (transaction: Transaction, announcement: Announcement) => Promise<void>
+
+/** Returns the public address of an app. */
+export type UrlOf = (app: Pick<App, 'address'>) => string
 
 /**
  * Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted.

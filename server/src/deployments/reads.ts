@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import type { DeploymentStatus } from '../../contract/deployments.ts'
-import { type PageRequest, readPage } from '../../http/page.ts'
-import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
+import type { DeploymentStatus } from '../contract/deployments.ts'
+import { type PageRequest, readPage } from '../http/page.ts'
+import { type BatchedRead, createBatchedRead } from '../platform/database/batcher.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './tables.ts'
 
 /** Reads of requests, each within one project. */
@@ -22,7 +22,7 @@ export interface ProjectReads {
 }
 
 /** The releases of an app that are wanted. */
-export interface ReleaseFilter {
+interface ReleaseFilter {
   readonly status?: DeploymentStatus | undefined
   readonly branch?: string | undefined
   /** The beginning of an id or a commit, or a part of a branch, a commit's message or its author. */
@@ -49,7 +49,7 @@ export interface ReleaseReads {
 }
 
 /** A release at the time at which it began to serve. */
-export interface ServedRelease {
+interface ServedRelease {
   readonly id: string
   readonly at: string
   readonly status: DeploymentStatus
@@ -306,4 +306,19 @@ export async function countByStatus(database: Database): Promise<Record<string, 
     .groupBy('status')
     .execute()
   return Object.fromEntries(rows.map(({ status, count }) => [status, Number(count)]))
+}
+
+/**
+ * Returns the release that an app's changes are compared with: the one that is being built, else the one that serves, else the
+ * latest. After a rollback it is the one that was rolled back to. There is always one, but for an app that is deleted meanwhile.
+ */
+export async function currentRelease(
+  releases: Pick<ReleaseReads, 'serving' | 'latest'>,
+  on: Database | Transaction,
+  appId: string,
+): Promise<DeploymentRow | undefined> {
+  const [latest] = await releases.latest(on, [appId])
+  if (latest?.status === 'building') return latest
+  const [serving] = await releases.serving(on, [appId])
+  return serving ?? latest
 }

@@ -1,6 +1,6 @@
-import { type FieldProblem, invalidRequest } from '../../contract/errors.ts'
-import { type VariableKind, variablesProblem } from '../../contract/variables.ts'
-import { isRepository } from './source/source-of.ts'
+import { type FieldProblem, invalidRequest } from '../contract/errors.ts'
+import { type VariableKind, variablesProblem } from '../contract/variables.ts'
+import { isRepository } from './source-of.ts'
 
 export type Variables = Readonly<Record<string, string>>
 
