@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { createLogs, type LogsDependencies } from '../../../server/src/deployments/owners/log-reads/logs.ts'
+import { createLogs, type LogsDependencies } from '../../../server/src/deployments/logs.ts'
 import { createDeploymentSecrets, tokenContext } from '../../../server/src/deployments/secrets.ts'
 import { createLogStore } from '../../../server/src/logs/log-store.ts'
 import { createSecretBox } from '../../../server/src/platform/secrets.ts'

@@ -1,7 +1,7 @@
 import { notFound } from '../../contract/errors.ts'
 import type { OwnedApps } from '../../deployments/app-directory.ts'
 import { sourceOfSecrets } from '../../deployments/app-variables.ts'
-import { type GitCredentialDependencies, gitCredentialHandlers } from '../../deployments/git-access/handlers.ts'
+import { type GitCredentialDependencies, gitCredentialHandlers } from '../../deployments/git-credentials.ts'
 import type { DeploymentStore } from '../../deployments/rows.ts'
 import { isRepository } from '../../deployments/source-of.ts'
 import type { HandlersOf } from '../../http/call.ts'

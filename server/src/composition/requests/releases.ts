@@ -1,19 +1,19 @@
 import { createLinkedDatabases } from '../../databases/linked.ts'
-import { createAppRequests } from '../../deployments/app-requests/apps.ts'
-import { appHandlers, linkHandlers } from '../../deployments/app-requests/handlers.ts'
-import { createLinkRequests } from '../../deployments/app-requests/links.ts'
-import { createAdoption, createVariableRequests } from '../../deployments/app-requests/variables.ts'
 import { createAppVariables } from '../../deployments/app-variables.ts'
-import { createAddRelease } from '../../deployments/owners/add-release.ts'
-import { checkSource } from '../../deployments/owners/check-source.ts'
-import { type CreateDeployment, createCreateDeployment } from '../../deployments/owners/create.ts'
-import { promotedSource } from '../../deployments/owners/promoted-source.ts'
-import { createApplyVariables } from '../../deployments/owners/variables/apply.ts'
+import { appHandlers, createAppRequests } from '../../deployments/apps.ts'
+import {
+  type CreateDeployment,
+  checkSource,
+  createAddRelease,
+  createCreateDeployment,
+  promotedSource,
+} from '../../deployments/create.ts'
+import { createLinkRequests, createSourcesOf, linkHandlers } from '../../deployments/links.ts'
 import type { DeploymentStore } from '../../deployments/rows.ts'
 import type { DeploymentSecrets } from '../../deployments/secrets.ts'
-import { createSourcesOf } from '../../deployments/state/variables-of-apps/links.ts'
-import { useSource } from '../../deployments/uploads/rows.ts'
-import { setImageVolumes } from '../../deployments/volumes/rows.ts'
+import { useSource } from '../../deployments/uploads.ts'
+import { createAdoption, createApplyVariables, createVariableRequests } from '../../deployments/variables.ts'
+import { setImageVolumes } from '../../deployments/volumes.ts'
 import { domainNamesOf } from '../../domains/rows.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'

@@ -1,17 +1,16 @@
-import { invalidRequest, notFound } from '../../contract/errors.ts'
-import type { ResponseBody } from '../../contract/operations.ts'
-import { isVolumeName } from '../../contract/volume-rules.ts'
-import type { HandlersOf } from '../../http/call.ts'
-import type { TenantProject } from '../../http/principal.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import { type Plans, planNamed } from '../../platform/plans.ts'
-import { limitsOf } from '../../runtimes/limits.ts'
-import type { OwnedApps } from '../app-directory.ts'
-import type { DeploymentStore } from '../rows.ts'
-import type { DeploymentRow } from '../tables.ts'
-import type { VolumePaths } from './rows.ts'
+import { invalidRequest, notFound } from '../contract/errors.ts'
+import type { ResponseBody } from '../contract/operations.ts'
+import { isVolumeName } from '../contract/volume-rules.ts'
+import type { HandlersOf } from '../http/call.ts'
+import type { TenantProject } from '../http/principal.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { type Plans, planNamed } from '../platform/plans.ts'
+import { limitsOf } from '../runtimes/limits.ts'
+import type { OwnedApps } from './app-directory.ts'
+import type { DeploymentStore } from './rows.ts'
+import type { DeploymentRow } from './tables.ts'
 
-export interface VolumeRequestDependencies {
+interface VolumeRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases'>
   readonly apps: Pick<OwnedApps, 'find' | 'hold'>
@@ -101,3 +100,32 @@ async function newestOf(
 /** Returns the volumes that releases name; those of the last one count first. */
 const pathsIn = (rows: readonly DeploymentRow[]): VolumePaths =>
   Object.assign({}, ...rows.map(({ build_plan }) => build_plan?.volumes ?? {}))
+
+type VolumesTables = {
+  /** The volumes of apps that are deployed as images. */
+  app_volumes: {
+    app_id: string
+    name: string
+    /** Absolute, in the container. */
+    path: string
+  }
+}
+
+const tablesOf = (on: Database | Transaction) => on.withTables<VolumesTables>()
+
+/** The path of each volume, by its name. */
+type VolumePaths = Readonly<Record<string, string>>
+
+/** Returns the volumes that images of an app have. */
+export async function imageVolumesOf(on: Database | Transaction, appId: string): Promise<VolumePaths> {
+  const rows = await tablesOf(on).selectFrom('app_volumes').selectAll().where('app_id', '=', appId).execute()
+  return Object.fromEntries(rows.map(({ name, path }) => [name, path]))
+}
+
+/** Sets the volumes that further images of an app have, in place of others. Their files stay as they are. */
+export async function setImageVolumes(transaction: Transaction, appId: string, volumes: VolumePaths): Promise<void> {
+  const trx = tablesOf(transaction)
+  await trx.deleteFrom('app_volumes').where('app_id', '=', appId).execute()
+  const rows = Object.entries(volumes).map(([name, path]) => ({ app_id: appId, name, path }))
+  if (rows.length > 0) await trx.insertInto('app_volumes').values(rows).execute()
+}

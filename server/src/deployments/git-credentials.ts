@@ -1,14 +1,16 @@
-import { invalidRequest, notFound } from '../../contract/errors.ts'
-import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
-import type { HandlersOf } from '../../http/call.ts'
-import type { TenantProject } from '../../http/principal.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import type { SecretBox } from '../../platform/secrets.ts'
-import { type GitSource, parseGitUrl, sshUrlOf } from '../../sources/git-url.ts'
-import { takesToken } from '../../sources/remote.ts'
-import { type DeployKey, fingerprintOf, makeDeployKey } from '../../sources/ssh.ts'
-import { findCredentials, secretContext } from './access.ts'
-import { tablesOf } from './tables.ts'
+import type { Generated, Selectable } from 'kysely'
+import { invalidRequest, notFound } from '../contract/errors.ts'
+import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import type { HandlersOf } from '../http/call.ts'
+import type { TenantProject } from '../http/principal.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import type { SecretBox } from '../platform/secrets.ts'
+import { type GitSource, parseGitUrl, sshUrlOf } from '../sources/git-url.ts'
+import { takesToken } from '../sources/remote.ts'
+import { type GitAccess, SourceError, sameRepository } from '../sources/sources.ts'
+import { type DeployKey, fingerprintOf, makeDeployKey } from '../sources/ssh.ts'
+import type { DeploymentSecrets } from './secrets.ts'
+import type { DeploymentRow } from './tables.ts'
 
 export interface GitCredentialDependencies {
   readonly database: Database
@@ -120,3 +122,105 @@ async function view(on: Database | Transaction, appId: string): Promise<Response
     })),
   }
 }
+
+/** Binds the encrypted secret to its app and its purpose. */
+const secretContext = (appId: string): string => `${appId} git credentials`
+
+function findCredentials(on: Database | Transaction, appId: string): Promise<GitCredentialsRow | undefined> {
+  return tablesOf(on).selectFrom('git_credentials').selectAll().where('app_id', '=', appId).executeTakeFirst()
+}
+
+/** Returns how git reaches the repository of a deployment. */
+type GitAccessOf = (row: DeploymentRow) => Promise<GitAccess>
+
+/**
+ * Makes the function that returns how git reaches the repository of a deployment: with the token that the deployment was given,
+ * or else with the credentials that its app has for this very repository.
+ */
+export function createGitAccess(dependencies: {
+  readonly database: Database
+  readonly secretBox: SecretBox
+  readonly secrets: Pick<DeploymentSecrets, 'tokenOf'>
+}): GitAccessOf {
+  const { database, secretBox, secrets } = dependencies
+  return async (row) => {
+    const hostKeys = hostKeysOf(database, row.app_id)
+    const given = secrets.tokenOf(row)
+    if (given !== null) return { credentials: { token: given, sshKey: null }, hostKeys }
+    const stored = await findCredentials(database, row.app_id)
+    if (stored === undefined || row.source_id !== null || !sameRepository(stored.git_url, row.git_url)) {
+      return { credentials: { token: null, sshKey: null }, hostKeys }
+    }
+    const secret = secretBox.decrypt(stored.secret, secretContext(row.app_id))
+    const sshKey = stored.public_key === null ? null : { publicKey: stored.public_key, privateKey: secret }
+    return { credentials: { token: sshKey === null ? secret : null, sshKey }, hostKeys }
+  }
+}
+
+/** The most ssh hosts that an app knows. A commit can name any number of them in its submodules, and each is a row. */
+const mostHosts = 200
+
+function hostKeysOf(database: Database, appId: string): GitAccess['hostKeys'] {
+  const keyOf = async (host: string) => {
+    const found = tablesOf(database).selectFrom('git_hosts').select('key').where('app_id', '=', appId)
+    return (await found.where('host', '=', host).executeTakeFirst())?.key ?? null
+  }
+  return {
+    keyOf,
+    async keep(host, key) {
+      const known = await keyOf(host)
+      if (known !== null) return known === key
+      if ((await countHosts(database, appId)) >= mostHosts) throw tooManyHosts()
+      await tablesOf(database)
+        .insertInto('git_hosts')
+        .values({ app_id: appId, host, key })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute()
+      return (await keyOf(host)) === key
+    },
+  }
+}
+
+async function countHosts(database: Database, appId: string): Promise<number> {
+  const { count } = await tablesOf(database)
+    .selectFrom('git_hosts')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('app_id', '=', appId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+const tooManyHosts = (): SourceError =>
+  new SourceError(
+    'too_many_hosts',
+    `The app knows ${mostHosts} ssh hosts, as many as it may.`,
+    'Forget them, and deploy again: fairlead git forget APP, or Settings of the app in the dashboard.',
+  )
+
+type GitAccessTables = {
+  /** The stored credentials of apps. */
+  git_credentials: {
+    app_id: string
+    kind: 'token' | 'deploy_key'
+    git_url: string
+    /** The token or the private key, encrypted. */
+    secret: Buffer
+    /** Null for a token. */
+    public_key: string | null
+    created_at: Generated<Date>
+  }
+  /** The keys of ssh hosts that apps have met. */
+  git_hosts: {
+    app_id: string
+    /** With the port. */
+    host: string
+    /** The type and the key in base64. */
+    key: string
+    met_at: Generated<Date>
+  }
+}
+
+type GitCredentialsRow = Selectable<GitAccessTables['git_credentials']>
+
+/** This part's tables, inside a transaction or outside of one. */
+const tablesOf = (on: Database | Transaction) => on.withTables<GitAccessTables>()

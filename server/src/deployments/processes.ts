@@ -1,12 +1,12 @@
-import { invalidRequest, notFound } from '../../contract/errors.ts'
-import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
-import type { HandlersOf } from '../../http/call.ts'
-import type { TenantProject } from '../../http/principal.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import { type Plans, planNamed } from '../../platform/plans.ts'
-import { commandLine } from '../../runtimes/command-line.ts'
-import type { OwnedApps } from '../app-directory.ts'
-import { notifyChange } from '../changes.ts'
+import { invalidRequest, notFound } from '../contract/errors.ts'
+import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
+import type { HandlersOf } from '../http/call.ts'
+import type { TenantProject } from '../http/principal.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { type Plans, planNamed } from '../platform/plans.ts'
+import { commandLine } from '../runtimes/command-line.ts'
+import type { OwnedApps } from './app-directory.ts'
+import { notifyChange } from './changes.ts'
 import {
   type DesiredProcess,
   desiredProcesses,
@@ -15,9 +15,9 @@ import {
   type Scale,
   web,
   withinPlan,
-} from '../process-types.ts'
-import type { DeploymentStore } from '../rows.ts'
-import type { DeploymentRow, InstanceRow } from '../tables.ts'
+} from './process-types.ts'
+import type { DeploymentStore } from './rows.ts'
+import type { DeploymentRow, InstanceRow } from './tables.ts'
 
 export interface ProcessRequestDependencies {
   readonly database: Database

@@ -1,7 +1,6 @@
-import { firstProcess, type LogName, type LogStore, type LogStream } from '../../../logs/log-store.ts'
-import { createMasker, type Masker } from '../../../logs/masking.ts'
-import { eventOf, type FormatEvent, idOf, type Positions, type TextOptions, textOf } from './format.ts'
-import { type LogSource, mergeLines, type SourceLine } from './merge-lines.ts'
+import { firstProcess, type LogName, type LogStore, type LogStream } from '../logs/log-store.ts'
+import { createMasker, type Masker } from '../logs/masking.ts'
+import type { LogLine, LogPart } from '../logs/reader.ts'
 
 /** The logs of one deployment, with its secrets masked. */
 export interface DeploymentLogs {
@@ -166,3 +165,122 @@ export function createLogReader(
     },
   }
 }
+
+/** The log that a line is from: `build`, or the instance that printed it, such as `worker.2`. */
+type LogSource = string
+
+interface SourceLine {
+  readonly source: LogSource
+  readonly line: LogLine
+}
+
+/** The part of one log that was read from a position on. */
+export interface SourcePart {
+  readonly source: LogSource
+  readonly from: number
+  readonly part: LogPart
+}
+
+/**
+ * Puts the lines of several logs in the order in which they were noted, those of one time in the order of the logs. A log of
+ * which more may come holds back the later lines of the others: these are read again. Also returns where each log goes on.
+ */
+export function mergeLines(parts: readonly SourcePart[]): {
+  readonly lines: readonly SourceLine[]
+  readonly next: Readonly<Record<LogSource, number>>
+} {
+  const timed = parts.map((each) => ({ ...each, lines: withTimes(each.part) }))
+  const moved = timed.filter(({ from, part }) => part.next !== from)
+  const limit = Math.min(...moved.map(({ lines }) => lines.at(-1)?.noted ?? -Infinity))
+  const next: Record<LogSource, number> = {}
+  const merged: (SourceLine & { readonly noted: number })[] = []
+  for (const { source, from, part, lines } of timed) {
+    const count = lines.findIndex(({ noted }) => noted > limit)
+    const taken = count === -1 ? lines : lines.slice(0, count)
+    next[source] = count === -1 ? part.next : (taken.at(-1)?.line.end ?? from)
+    for (const { line, noted } of taken) merged.push({ source, line, noted })
+  }
+  return { lines: merged.sort((a, b) => a.noted - b.noted), next }
+}
+
+/** The times of lines never go back within a log: one that was not noted came after the one before it. */
+function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted: number }[] {
+  let last = 0
+  return lines.map((line) => {
+    last = Math.max(last, line.noted)
+    return { line, noted: last }
+  })
+}
+
+/** How far the logs of a deployment have been sent, in bytes. */
+export type Positions = Readonly<Record<LogSource, number>>
+
+/** An event's id: the positions after it, of the build, of `web.1`, and of other instances by their names: `120-4711:worker:2:80`. */
+function idOf({ build = 0, [firstProcess]: first = 0, ...others }: Positions): string {
+  const ofOthers = Object.entries(others).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
+  return `${build}-${first}${ofOthers.join('')}`
+}
+
+/** Reads an event's id; returns undefined for anything else. */
+export function parsePositions(id: string | undefined): Positions | undefined {
+  const [, build, first, others] =
+    /^(\d{1,15})-(\d{1,15})((?::[a-z][a-z0-9_-]{0,29}:\d{1,4}:\d{1,15})*)$/.exec(id ?? '') ?? []
+  if (build === undefined || first === undefined || others === undefined) return undefined
+  const known = [...others.matchAll(/:([^:]+):(\d+):(\d+)/g)]
+  return {
+    build: Number(build),
+    [firstProcess]: Number(first),
+    ...Object.fromEntries(known.map(([, type, number, position]) => [`${type}.${number}`, Number(position)])),
+  }
+}
+
+/** The parts before each line of a text. */
+interface TextOptions {
+  /** Its time (RFC 3339; `-` where it is unknown) and its stream. */
+  readonly timestamps: boolean
+  /** The instance that printed it, or `build`. */
+  readonly processes: boolean
+}
+
+function textOf(source: LogSource, { at, text }: LogLine, { timestamps, processes }: TextOptions): string {
+  const time = timestamps ? `${timeOf(at) ?? '-'} ${streamOf(source)} ` : ''
+  return `${time}${processes ? `${source} ` : ''}${text}\n`
+}
+
+const streamOf = (source: LogSource): LogStream => (source === 'build' ? 'build' : 'runtime')
+
+/** Makes the server-sent event of a line. `positions` are those after it. */
+type FormatEvent = (positions: Positions, source: LogSource, line: LogLine) => string
+
+/** A line as a server-sent event. */
+export const eventOf: FormatEvent = (positions, source, line) =>
+  `id: ${idOf(positions)}\ndata: ${JSON.stringify(dataOf(source, line))}\n\n`
+
+function dataOf(source: LogSource, line: LogLine) {
+  const stream = streamOf(source)
+  return { at: timeOf(line.at), stream, process: stream === 'build' ? null : source, text: line.text }
+}
+
+/** The positions in the logs of one of an app's releases. */
+interface PartPosition {
+  /** The id of the deployment. */
+  readonly id: string
+  readonly positions: Positions
+}
+
+/** A line of one release of an app as a server-sent event. Its id has the positions of all `parts`. */
+export function appEventOf(parts: readonly PartPosition[], id: string, source: LogSource, line: LogLine): string {
+  const data = { deployment_id: id, ...dataOf(source, line) }
+  const ids = parts.map((part) => `${part.id}:${idOf(part.positions)}`)
+  return `id: ${ids.join('.')}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+/** Reads the id of an event of an app's log: the positions by the id of the deployment. Returns undefined for anything else. */
+export function parseAppPositions(id: string | undefined): ReadonlyMap<string, Positions> | undefined {
+  const parts = (id ?? '').split('.').map((part) => /^(dep_\w{26}):(.*)$/.exec(part))
+  const entries = parts.map((part) => [part?.[1] ?? '', parsePositions(part?.[2])] as const)
+  const known = entries.filter((entry): entry is readonly [string, Positions] => entry[1] !== undefined)
+  return known.length === entries.length ? new Map(known) : undefined
+}
+
+const timeOf = (at: LogLine['at']): string | null => (at === null ? null : new Date(at).toISOString())

@@ -1,13 +1,12 @@
-import { type Selectable, sql } from 'kysely'
-import { invalidRequest, notFound } from '../../contract/errors.ts'
-import type { ResponseBody } from '../../contract/operations.ts'
-import type { HandlersOf } from '../../http/call.ts'
-import { readPage } from '../../http/page.ts'
-import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
-import { newId } from '../../platform/ids.ts'
-import type { SecretBox } from '../../platform/secrets.ts'
-import { passwordContext } from './credentials.ts'
-import { type RegistriesTables, tablesOf } from './tables.ts'
+import { type Generated, type Selectable, sql } from 'kysely'
+import { invalidRequest, notFound } from '../contract/errors.ts'
+import type { ResponseBody } from '../contract/operations.ts'
+import type { HandlersOf } from '../http/call.ts'
+import { readPage } from '../http/page.ts'
+import { type Database, lockByName, type Transaction } from '../platform/database.ts'
+import { newId } from '../platform/ids.ts'
+import type { SecretBox } from '../platform/secrets.ts'
+import type { RegistryCredentials } from '../runtimes/runtime.ts'
 
 /** More than any project pulls from. */
 const mostRegistries = 50
@@ -78,3 +77,43 @@ const viewOf = ({
   username,
   created_at: created_at.toISOString(),
 })
+
+/** Binds an encrypted password to its project and its registry. */
+const passwordContext = (projectId: string, registry: string): string => `${projectId} registry ${registry}`
+
+/** Returns the credentials that a project has for a registry; null without. */
+type CredentialsFor = (projectId: string, registry: string) => Promise<RegistryCredentials | null>
+
+export function createCredentialsFor(given: {
+  readonly database: Database
+  readonly secretBox: SecretBox
+}): CredentialsFor {
+  return async (projectId, registry) => {
+    const stored = await tablesOf(given.database)
+      .selectFrom('registries')
+      .select(['username', 'password'])
+      .where('project_id', '=', projectId)
+      .where('registry', '=', registry)
+      .executeTakeFirst()
+    if (stored === undefined) return null
+    const { username, password } = stored
+    return { username, password: given.secretBox.decrypt(password, passwordContext(projectId, registry)) }
+  }
+}
+
+type RegistriesTables = {
+  /** The credentials of projects for registries of container images. */
+  registries: {
+    id: string
+    project_id: string
+    /** The host with its port, as references of images have it. */
+    registry: string
+    username: string
+    /** Encrypted. */
+    password: Buffer
+    created_at: Generated<Date>
+  }
+}
+
+/** This part's tables, inside a transaction or outside of one. */
+const tablesOf = (on: Database | Transaction) => on.withTables<RegistriesTables>()
