@@ -111,11 +111,6 @@ export const innerRooms: readonly Room[] = [
   { path: 'accounts/trust', imports: [] },
   { path: 'apps/metrics', imports: [] },
   { path: 'domains/checks', imports: [] },
-  { path: 'deployments/state', imports: [] },
-  { path: 'deployments/job', imports: ['deployments/state'] },
-  { path: 'deployments/job/explain', imports: [] },
-  { path: 'deployments/job/make', imports: ['deployments/job/explain'] },
-  { path: 'deployments/reconciler', imports: ['deployments/state', 'deployments/job'] },
 ]
 
 /** The folders of the dashboard, below `server/dashboard/src`. */

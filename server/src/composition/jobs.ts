@@ -1,4 +1,4 @@
-import type { DeployJob } from '../deployments/job/job.ts'
+import type { DeployJob } from '../deployments/deploy-job.ts'
 import { deployTask, startTask } from '../deployments/queue.ts'
 import { connectionBudget } from '../platform/database/connection-budget.ts'
 import { startWorkers, type Task, unlockDeadJobs, type Workers } from '../platform/jobs.ts'

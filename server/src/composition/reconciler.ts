@@ -1,16 +1,20 @@
+import { type ChangeFollower, createChangeFollower } from '../deployments/change-follower.ts'
 import { changesChannel } from '../deployments/changes.ts'
-import { askFor } from '../deployments/job/health.ts'
-import { createDiskWatch, type DiskWatch } from '../deployments/reconciler/disk-watch.ts'
-import { type ChangeFollower, createChangeFollower } from '../deployments/reconciler/follow-changes.ts'
-import { createHealthWatch } from '../deployments/reconciler/health-watch.ts'
-import { createOthers, type Others, type OthersDependencies } from '../deployments/reconciler/others.ts'
-import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
-import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
-import { createRemoveDeployment } from '../deployments/reconciler/remove.ts'
-import { createRenew } from '../deployments/reconciler/renew.ts'
-import { createRevive } from '../deployments/reconciler/revive.ts'
-import { createSweep } from '../deployments/reconciler/sweep.ts'
+import { createDiskWatch, type DiskWatch } from '../deployments/disk-watch.ts'
+import { askFor } from '../deployments/health.ts'
+import { createHealthWatch } from '../deployments/health-watch.ts'
+import { createOthers, type Others, type OthersDependencies } from '../deployments/reconcile-replicas.ts'
+import {
+  createReconcile,
+  createReconcileAll,
+  createReconciler,
+  createRenew,
+  createRevive,
+  type Reconciler,
+} from '../deployments/reconciler.ts'
 import { createNoteInLog } from '../deployments/release-log.ts'
+import { createSweep } from '../deployments/sweep.ts'
+import { createRemoveDeployment } from '../deployments/teardown.ts'
 import type { Gateway } from '../gateway/client.ts'
 import { listen } from '../platform/database/notifications.ts'
 import type { Caches } from '../platform/disk/caches.ts'

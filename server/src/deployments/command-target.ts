@@ -4,11 +4,11 @@ import { staticServerName } from '../platform/toolchain.ts'
 import { type Handle, type Instances, type Release, RuntimeError, type StopOptions } from '../runtimes/runtime.ts'
 import type { Runtimes } from '../runtimes/runtimes.ts'
 import type { AppDirectory } from './app-directory.ts'
-import type { Teardown } from './job/teardown.ts'
 import type { DeploymentLocks } from './lock.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { ReleaseOf } from './secrets.ts'
 import type { DeploymentRow } from './tables.ts'
+import type { Teardown } from './teardown.ts'
 
 /** The instance beside which a command of an app runs. */
 export interface CommandTarget {

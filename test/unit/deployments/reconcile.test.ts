@@ -6,7 +6,7 @@ import {
   createReconcileAll,
   type Reconcile,
   type ReconcileDependencies,
-} from '../../../server/src/deployments/reconciler/reconcile.ts'
+} from '../../../server/src/deployments/reconciler.ts'
 import type { DeploymentRow } from '../../../server/src/deployments/tables.ts'
 import type { Upstream } from '../../../server/src/gateway/client.ts'
 import type { Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
