@@ -21,7 +21,7 @@ import { createFail } from '../deployments/outcome.ts'
 import { desiredProcesses } from '../deployments/process-types.ts'
 import { createCredentialsFor } from '../deployments/registries.ts'
 import { createLastLines, createNoteInLog } from '../deployments/release-log.ts'
-import { createLeaving, createOtherInstances, createStartReplicas } from '../deployments/replicas.ts'
+import { createDraining, createReplicaControl, createStartReplicas } from '../deployments/replicas.ts'
 import { createRoutes } from '../deployments/routes.ts'
 import { createPrune, createRetire, createSwitchStep, type SwitchStep } from '../deployments/switch.ts'
 import { createTeardown } from '../deployments/teardown.ts'
@@ -47,7 +47,7 @@ export function composeJobParts(
   const routes = createRoutes({ gateway, lock: appLock, drainMs })
   const lastLines = createLastLines(logs)
   const checkHealth = createHealthCheck({ instances, gateway, lastLines, note: createNoteInLog(logs) })
-  const leaving = createLeaving(
+  const draining = createDraining(
     (upstream, signal) => gateway.drain(upstream, { timeoutMs: drainMs, signal }),
     (work) => background.add(work, { what: 'ending an instance' }),
   )
@@ -57,7 +57,13 @@ export function composeJobParts(
     disk: createDiskGuard({ directory: state.directory.root, reserveBytes }),
     lastLines,
     checkHealth,
-    others: createOtherInstances({ rows: store.instances, instances, checkHealth, leaving, settings: config.deploys }),
+    replicas: createReplicaControl({
+      rows: store.instances,
+      instances,
+      checkHealth,
+      draining,
+      settings: config.deploys,
+    }),
     teardown: createTeardown({ store, locks, instances, routes }),
     removeApp: createRemoveApp({ runtimes, logs }),
     fail: createFail({ database: state.db, jobs: store.jobs, ofProjects: store.ofProjects, apps, announce, urlOf }),
@@ -74,7 +80,7 @@ export function composeDeployJob(
   const { config, logger } = composition
   const { apps } = services.apps
   const { store, locks, secrets, releaseOf, mostInstances, background } = core
-  const { instances, routes, checkHealth, others, disk, fail } = parts
+  const { instances, routes, checkHealth, replicas, disk, fail } = parts
   const slots = createSlots<string>(config.deploys.builds)
   const build = composeBuild(composition, services, core, { ...parts, slots })
   const note = createNoteInLog(services.logs)
@@ -92,7 +98,7 @@ export function composeDeployJob(
     start: createStartStep({ instances, routes }),
     checkHealth,
     startReplicas: createStartReplicas({
-      others,
+      replicas,
       rowsOf: store.instances.of,
       mostInstances,
       processesOf: async (row, plan) => desiredProcesses(plan, await store.scales.of(composition.state.db, row.app_id)),

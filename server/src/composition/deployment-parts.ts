@@ -5,7 +5,7 @@ import type { DeploymentLocks } from '../deployments/lock.ts'
 import type { Announce, Fail } from '../deployments/outcome.ts'
 import type { Waker } from '../deployments/reconciler.ts'
 import type { LastLines } from '../deployments/release-log.ts'
-import type { OtherInstances } from '../deployments/replicas.ts'
+import type { ReplicaControl } from '../deployments/replicas.ts'
 import type { Routes } from '../deployments/routes.ts'
 import type { DeploymentStore } from '../deployments/rows.ts'
 import type { DeploymentSecrets, ReleaseOf } from '../deployments/secrets.ts'
@@ -60,7 +60,7 @@ export interface DeployJobParts {
   readonly disk: DiskGuard
   readonly lastLines: LastLines
   readonly checkHealth: HealthCheck
-  readonly others: OtherInstances
+  readonly replicas: ReplicaControl
   readonly teardown: Teardown
   readonly fail: Fail
   /** Removes all data of an app from runtimes and logs. */

@@ -3,7 +3,7 @@ import { changesChannel } from '../deployments/changes.ts'
 import { createDiskWatch, type DiskWatch } from '../deployments/disk-watch.ts'
 import { askFor } from '../deployments/health.ts'
 import { createHealthWatch } from '../deployments/health-watch.ts'
-import { createOthers, type Others, type OthersDependencies } from '../deployments/reconcile-replicas.ts'
+import { createReplicas, type Replicas, type ReplicasDependencies } from '../deployments/reconcile-replicas.ts'
 import {
   createReconcile,
   createReconcileAll,
@@ -45,11 +45,11 @@ export async function startReconciler(
   const { store, locks, background } = core
   const { routes, instances } = parts
   const follower = composeFollower(composition, services, core, parts)
-  const others = composeOthers(composition, core, parts, given)
-  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, others })
+  const replicas = composeReplicas(composition, core, parts, given)
+  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, replicas })
   const diskWatch = composeDiskWatch(composition, services, core, parts)
   const healthWatch = createHealthWatch({
-    ...{ store, locks, instances, routes, logger, gateway: given.gateway, isExpected: others.isExpected },
+    ...{ store, locks, instances, routes, logger, gateway: given.gateway, isExpected: replicas.isExpected },
     ask: (endpoint, path, signal) => askFor(given.gateway, endpoint, path, signal),
     note: createNoteInLog(services.logs),
   })
@@ -100,22 +100,22 @@ async function ofEach(
   return new Map([...(await plansOfAll())].map(([id, plan]) => [id, limit(plan)]))
 }
 
-function composeOthers(
+function composeReplicas(
   { config, logger }: Composition,
   { store, plansOfAll }: DeploymentCore,
-  { others, instances, routes }: DeployJobParts,
+  { replicas, instances, routes }: DeployJobParts,
   { gateway, noteRestart }: { readonly gateway: Gateway; readonly noteRestart: (appId: string) => void },
-): Others {
+): Replicas {
   const { instances: rows, scales } = store
   const mostOfAll = () => ofEach(plansOfAll, (plan) => plan.instances)
-  const drain: OthersDependencies['drain'] = (upstream, signal) =>
+  const drain: ReplicasDependencies['drain'] = (upstream, signal) =>
     gateway.drain(upstream, { timeoutMs: config.deploys.drainMs, signal })
-  return createOthers({
+  return createReplicas({
     store,
     rows,
     scales,
     mostOfAll,
-    others,
+    replicas,
     instances,
     gateway,
     drain,
@@ -153,11 +153,11 @@ function composeReconciler(
   given: {
     readonly gateway: Gateway
     readonly follower: ChangeFollower
-    readonly others: Others
+    readonly replicas: Replicas
     readonly noteRestart: (appId: string) => void
   },
 ): Reconciler {
-  const { gateway, follower, others, noteRestart } = given
+  const { gateway, follower, replicas, noteRestart } = given
   instances.onEnded(waker.wake)
   const refused = new Set<string>()
   const stopListening = gateway.onRefused(({ appId, deploymentId }) => {
@@ -171,7 +171,7 @@ function composeReconciler(
     ...{ settings: config.deploys, noteRestart, logger },
   })
   const reconcile = createReconcile({
-    others,
+    replicas,
     refusals: { ids: refused, recoverMs: 5_000 },
     store,
     locks,
@@ -190,7 +190,7 @@ function composeReconciler(
       ...{ database: state.db, store, apps, runtimes, logs, removeApp, locks, teardown, logger },
       clearVolumes: createVolumeFolders(state.directory.apps).clear,
     }),
-    reconcileAll: createReconcileAll({ store, others, locks, reconcile, logger }),
+    reconcileAll: createReconcileAll({ store, replicas, locks, reconcile, logger }),
     waker,
     store,
     gateway,

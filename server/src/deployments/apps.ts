@@ -168,12 +168,12 @@ async function list(
   page: PageRequest,
 ): Promise<Page<ResponseBody<'activity.list'>>> {
   const { rows, next } = await store.ofProjects.list(project.id, page)
-  const known = await apps.byIds(
+  const byId = await apps.byIds(
     database,
     rows.map((row) => row.app_id),
   )
   const releases = rows.flatMap((row) => {
-    const app = known.get(row.app_id)
+    const app = byId.get(row.app_id)
     // Deleted between the two reads.
     return app === undefined ? [] : [{ ...releaseOf(row), app: { id: app.id, name: app.name } }]
   })

@@ -16,7 +16,7 @@ import {
   RuntimeError,
 } from '../runtimes/runtime.ts'
 import { anotherTry, buildAdvice } from './advice.ts'
-import type { DiskGuard, DiskLimit, Guarded } from './disk-guard.ts'
+import type { DiskGuard, DiskLimit, Unmeasured } from './disk-guard.ts'
 import { DeploymentError, exceededLimit, seeOutput, withLastLines } from './failure.ts'
 import { createQueueNotes, inBuildLog, type LastLines, withBuildLog } from './release-log.ts'
 import type { JobTransitions } from './rows.ts'
@@ -34,7 +34,7 @@ export type BuildStep = (
   runtime: BuildRuntime,
   work: BuildWork,
   signal: AbortSignal,
-) => Promise<Guarded<BuildPlan>>
+) => Promise<Unmeasured<BuildPlan>>
 
 type BuildRuntime = Pick<Runtime, 'builder' | 'releases' | 'images'>
 
@@ -104,7 +104,7 @@ function build(
   { builder, releases, images }: BuildRuntime,
   work: BuildWork & { readonly output: FileHandle },
   signal: AbortSignal,
-): Promise<Guarded<BuildPlan>> {
+): Promise<Unmeasured<BuildPlan>> {
   const { plan, output } = work
   const limit: DiskLimit = {
     stage: 'build',

@@ -337,8 +337,8 @@ export async function checkSource(
       problems.push({ field: 'git_token', message: 'can be sent to an https address alone' })
     }
   }
-  const [first, ...others] = problems
-  if (first !== undefined) throw invalidRequest(first, ...others)
+  const [first, ...rest] = problems
+  if (first !== undefined) throw invalidRequest(first, ...rest)
 }
 
 /**

@@ -2,7 +2,7 @@ import type { BuildPlan } from '../builds/build-plan.ts'
 import type { Handle, Release } from '../runtimes/runtime.ts'
 import { nameUnset } from './advice.ts'
 import type { AppDirectory } from './app-directory.ts'
-import type { Guarded } from './disk-guard.ts'
+import type { Unmeasured } from './disk-guard.ts'
 import { DeploymentError } from './failure.ts'
 import type { HealthCheck } from './health.ts'
 import { type InstanceControl, releaseRef } from './instances.ts'
@@ -60,7 +60,7 @@ async function deploy(
   const { apps, store, releaseOf, make, start, checkHealth, startReplicas, switchOver, settings } = dependencies
   const app = await apps.get(row.app_id)
   const made = row.retained ? retainedPlan(row) : await make(row, await releaseOf(row, app), steps, signal)
-  const { value: plan, fits } = made
+  const { value: plan, withinLimit } = made
   // A password of a linked database may have been rotated during the build, which may have gone to another runtime.
   const { variables, variable_origins, runtime } = (await store.rows.find(row.id)) ?? row
   const deployment = { ...row, variables, variable_origins, runtime, build_plan: plan }
@@ -69,8 +69,8 @@ async function deploy(
   const started = await start(deployment, withLimits(release, plan.processes?.[web] ?? {}), plan, signal)
   steps.begin('check')
   // Measured only now, because it would take the processor from the start; and while the app starts by itself.
-  const fitting = fits()
-  fitting.catch(() => undefined)
+  const measuring = withinLimit()
+  measuring.catch(() => undefined)
   const stableMs = row.retained ? Math.min(settings.stableMs, stableAgainMs) : settings.stableMs
   const { startTimeoutMs } = settings
   const { instance, endpoints } = await checkHealth(
@@ -82,7 +82,7 @@ async function deploy(
     throw nameUnset(error, plan, release.variables)
   })
   const replicas = await startReplicas(deployment, release, plan, instance, signal)
-  await fitting
+  await measuring
   steps.begin('switch')
   const [first, ...more] = endpoints
   const upstream = upstreamOf(deployment, [first, ...more, ...replicas])
@@ -92,8 +92,8 @@ async function deploy(
 /** A release that was stable before needs a shorter check, so that a rollback is quick. */
 const stableAgainMs = 300
 
-function retainedPlan({ id, build_plan }: DeploymentRow): Guarded<BuildPlan> {
-  if (build_plan !== null) return { value: build_plan, fits: async () => undefined }
+function retainedPlan({ id, build_plan }: DeploymentRow): Unmeasured<BuildPlan> {
+  if (build_plan !== null) return { value: build_plan, withinLimit: async () => undefined }
   throw new DeploymentError('start', 'server_error', `The release ${id} has lost its plan. Deploy again.`)
 }
 

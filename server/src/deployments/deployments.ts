@@ -91,12 +91,12 @@ export function createDeployments(dependencies: {
 
     async list(project, page) {
       const { rows, next } = await store.ofProjects.list(project.id, page)
-      const known = await apps.byIds(
+      const byId = await apps.byIds(
         database,
         rows.map((row) => row.app_id),
       )
       const deployments = rows.flatMap((row) => {
-        const app = known.get(row.app_id)
+        const app = byId.get(row.app_id)
         // Deleted between the two reads.
         return app === undefined ? [] : [itemOf(row, app, urlOf)]
       })

@@ -9,14 +9,14 @@ export interface DiskGuard {
    * Runs a step that writes to the disk, and ends it when it writes more than it may or the disk is nearly full. Rejects
    * with a `DeploymentError`: `too_large` or `no_space`.
    */
-  guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<Guarded<T>>
+  guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<Unmeasured<T>>
 }
 
-/** The result of a step, which is there before all that it wrote is measured. */
-export interface Guarded<T> {
+/** The result of a step, before everything that the step wrote is measured. */
+export interface Unmeasured<T> {
   readonly value: T
-  /** Measures that; rejects as `guard` does. To be called once; nothing may go live before it has resolved. */
-  readonly fits: () => Promise<void>
+  /** Measures what the step wrote, and rejects as `guard` does. Call it once; nothing may go live before it resolves. */
+  readonly withinLimit: () => Promise<void>
 }
 
 export interface DiskLimit {
@@ -57,7 +57,7 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
       try {
         const value = await step(AbortSignal.any([signal, watch.exceeded]))
         const ended = watch.end()
-        return { value, fits: () => ended.then(checkFree).then(async () => void (await checkSize())) }
+        return { value, withinLimit: () => ended.then(checkFree).then(async () => void (await checkSize())) }
       } catch (error) {
         await watch.end()
         throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error

@@ -67,11 +67,11 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
 
   return {
     async watch(signal) {
-      const known: Known = { running: [], most: new Map(), bytes: new Map() }
+      const last: LastRound = { running: [], most: new Map(), bytes: new Map() }
       while (!signal.aborted) {
         try {
           const begun = performance.now()
-          const measured = await measureAll(dependencies, known, signal)
+          const measured = await measureAll(dependencies, last, signal)
           const free = await freeBytes()
           for (const disk of await disksOf(dependencies, measured, free)) {
             await stopWriter(dependencies, disk.measured, disk.free, signal)
@@ -87,7 +87,7 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
 }
 
 /** The findings of the last round, which are all that is known while the database cannot write and is away. */
-interface Known {
+interface LastRound {
   running: readonly DeploymentRow[]
   most: ReadonlyMap<string, number>
   bytes: ReadonlyMap<string, number>
@@ -95,29 +95,29 @@ interface Known {
 
 async function measureAll(
   dependencies: DiskWatchDependencies,
-  known: Known,
+  last: LastRound,
   signal: AbortSignal,
 ): Promise<readonly Measured[]> {
   const { store, mostBytesOfAll, logger } = dependencies
   const measured: Measured[] = []
   try {
-    known.running = await store.rows.running()
-    known.most = await mostBytesOfAll()
+    last.running = await store.rows.running()
+    last.most = await mostBytesOfAll()
   } catch (error) {
     logger.warn({ err: error }, 'the apps that run, or their limits, could not be read; those of the last round count')
   }
-  for (const row of known.running) {
+  for (const row of last.running) {
     if (signal.aborted) break
     try {
       // A project without a plan is being removed, and its apps with it.
-      const most = known.most.get(row.project_id) ?? Number.POSITIVE_INFINITY
+      const most = last.most.get(row.project_id) ?? Number.POSITIVE_INFINITY
       const bytes = await measure(dependencies, row, most, signal)
-      if (bytes !== undefined) measured.push({ row, bytes, before: known.bytes.get(row.id) })
+      if (bytes !== undefined) measured.push({ row, bytes, before: last.bytes.get(row.id) })
     } catch (error) {
       logger.error({ err: error, deployment: row.id }, 'the disk usage of an app could not be measured')
     }
   }
-  known.bytes = new Map(measured.map(({ row, bytes }) => [row.id, bytes]))
+  last.bytes = new Map(measured.map(({ row, bytes }) => [row.id, bytes]))
   return measured
 }
 

@@ -10,7 +10,7 @@ import {
   SourceError,
   type Sources,
 } from '../sources/sources.ts'
-import type { DiskGuard, DiskLimit, Guarded } from './disk-guard.ts'
+import type { DiskGuard, DiskLimit, Unmeasured } from './disk-guard.ts'
 import { DeploymentError } from './failure.ts'
 import { releaseRef } from './instances.ts'
 import type { NoteInLog } from './release-log.ts'
@@ -26,7 +26,7 @@ export type FetchStep = (
   /** The folder, and the part of the runtime that measures it. */
   target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },
   signal: AbortSignal,
-) => Promise<Pick<Guarded<unknown>, 'fits'>>
+) => Promise<Pick<Unmeasured<unknown>, 'withinLimit'>>
 
 interface FetchDependencies {
   readonly sources: Pick<Sources, 'fetch' | 'fetchUploaded' | 'cacheSize'>
@@ -67,7 +67,7 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
         return Math.max(files, cached - cachedBefore)
       },
     }
-    const { value: fetched, fits } = await within('fetch', settings.fetchTimeoutMs, signal, (limited) =>
+    const { value: fetched, withinLimit } = await within('fetch', settings.fetchTimeoutMs, signal, (limited) =>
       disk.guard(limit, limited, (guarded) =>
         sayAlive({ what: 'fetching the source', say: (line) => note(releaseRef(row), 'build', line) }, () =>
           fetchRow(dependencies, row, directory, guarded),
@@ -75,7 +75,7 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
       ),
     )
     await jobs.fetched(row, { ...fetched, info: fetched.info && commitDetails(fetched.info, secrets.variablesOf(row)) })
-    return { fits }
+    return { withinLimit }
   }
 }
 

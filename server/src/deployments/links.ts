@@ -199,12 +199,12 @@ export function createLinkedApps(given: {
       if (releases.some((row) => row.status === 'building' || outdatedFirst(row).length > 0)) return false
       const byId = new Map(releases.map((row) => [row.id, row]))
       if (byId.size === 0) return true
-      const others = await tablesOf(database)
+      const instances = await tablesOf(database)
         .selectFrom('instances')
         .selectAll()
         .where('deployment_id', 'in', [...byId.keys()])
         .execute()
-      return others.every((each) => {
+      return instances.every((each) => {
         const row = byId.get(each.deployment_id)
         return row === undefined || !isOutdated(row, each)
       })

@@ -216,17 +216,17 @@ function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted
 export type Positions = Readonly<Record<LogSource, number>>
 
 /** An event's id: the positions after it, of the build, of `web.1`, and of other instances by their names: `120-4711:worker:2:80`. */
-function idOf({ build = 0, [firstProcess]: first = 0, ...others }: Positions): string {
-  const ofOthers = Object.entries(others).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
-  return `${build}-${first}${ofOthers.join('')}`
+function idOf({ build = 0, [firstProcess]: first = 0, ...rest }: Positions): string {
+  const ofRest = Object.entries(rest).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
+  return `${build}-${first}${ofRest.join('')}`
 }
 
 /** Reads an event's id; returns undefined for anything else. */
 export function parsePositions(id: string | undefined): Positions | undefined {
-  const [, build, first, others] =
+  const [, build, first, rest] =
     /^(\d{1,15})-(\d{1,15})((?::[a-z][a-z0-9_-]{0,29}:\d{1,4}:\d{1,15})*)$/.exec(id ?? '') ?? []
-  if (build === undefined || first === undefined || others === undefined) return undefined
-  const known = [...others.matchAll(/:([^:]+):(\d+):(\d+)/g)]
+  if (build === undefined || first === undefined || rest === undefined) return undefined
+  const known = [...rest.matchAll(/:([^:]+):(\d+):(\d+)/g)]
   return {
     build: Number(build),
     [firstProcess]: Number(first),

@@ -11,7 +11,7 @@ import { type RegistryCredentials, type Release, type Runtime, RuntimeError } fr
 import type { Runtimes } from '../runtimes/runtimes.ts'
 import { nameUnset } from './advice.ts'
 import type { BuildStep, BuildWork } from './build.ts'
-import type { DiskGuard, DiskLimit, Guarded } from './disk-guard.ts'
+import type { DiskGuard, DiskLimit, Unmeasured } from './disk-guard.ts'
 import { DeploymentError } from './failure.ts'
 import type { FetchStep } from './fetch.ts'
 import { releaseRef } from './instances.ts'
@@ -40,7 +40,7 @@ export type MakeRelease = (
   release: Release,
   steps: Pick<StepRecorder, 'begin'>,
   signal: AbortSignal,
-) => Promise<Guarded<BuildPlan>>
+) => Promise<Unmeasured<BuildPlan>>
 
 interface MakeReleaseDependencies {
   readonly runtimes: Pick<Runtimes, 'preferred' | 'packs' | 'all'>
@@ -64,15 +64,15 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
     const planning = plans.begin(row.account_id)
     try {
       const directory = await runtime.builder.prepare(release)
-      const { fits } = await fetch(row, { directory, releases: runtime.releases }, signal)
+      const { withinLimit } = await fetch(row, { directory, releases: runtime.releases }, signal)
       steps.begin('plan')
       const request = requestOf(dependencies, row)
       // Both only read, and what does not fit may well have no plan.
-      const [fitting, planned] = await Promise.allSettled([
-        fits(),
+      const [measured, planned] = await Promise.allSettled([
+        withinLimit(),
         request.then((given) => planning.finish(directory, given, signal)),
       ])
-      if (fitting.status === 'rejected') throw fitting.reason
+      if (measured.status === 'rejected') throw measured.reason
       if (planned.status === 'rejected') throw planned.reason
       if (!planned.value.ok) throw notPlanned(planned.value.failure)
       const { plan } = planned.value
@@ -86,10 +86,10 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
       })
       const isPacked = packs.isPacked()
       // Measured while the files are there.
-      if (isPacked) await made.fits()
+      if (isPacked) await made.withinLimit()
       // An image has all that it needs of its sources.
       if (maker !== runtime || isPacked) await runtime.releases.remove(release)
-      return isPacked ? { value: made.value, fits: async () => undefined } : made
+      return isPacked ? { value: made.value, withinLimit: async () => undefined } : made
     } finally {
       planning.end()
     }
@@ -135,8 +135,8 @@ function createPacks(
     async pack({ start, processes = {} }, options) {
       if (packs === null) return
       if (start.argv.includes(staticServerName)) {
-        const { [web]: _, ...others } = processes
-        if (Object.keys(others).length > 0) throw siteWithPrograms()
+        const { [web]: _, ...rest } = processes
+        if (Object.keys(rest).length > 0) throw siteWithPrograms()
         // The gateway serves its folder, and nothing of it runs.
         return
       }
@@ -174,7 +174,7 @@ type Promote = (
   release: Release,
   steps: Pick<StepRecorder, 'begin'>,
   signal: AbortSignal,
-) => Promise<Guarded<BuildPlan>>
+) => Promise<Unmeasured<BuildPlan>>
 
 interface PromoteDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
@@ -198,7 +198,7 @@ export function createPromote(dependencies: PromoteDependencies): Promote {
     }
     const plan = await slots.use(row.account_id, signal, copy, () => steps.begin('queued'))
     // A copy of an image is another name of it, and there is nothing to run.
-    if (isOfImage(plan)) return { value: plan, fits: async () => undefined }
+    if (isOfImage(plan)) return { value: plan, withinLimit: async () => undefined }
     const origin = `The files are those of ${fromId}, which were not built again.`
     const work = {
       plan: { ...plan, build: [], notes: [origin] },
@@ -229,8 +229,8 @@ async function copyKept(
     const from = await rows.find(fromId)
     if (from?.retained !== true || from.build_plan === null || from.runtime !== row.runtime) throw notKept(fromId)
     const { build_plan } = from
-    const { fits } = await disk.guard(limit, held, (guarded) => builder.copy(releaseRef(from), release, guarded))
-    await fits()
+    const { withinLimit } = await disk.guard(limit, held, (guarded) => builder.copy(releaseRef(from), release, guarded))
+    await withinLimit()
     return build_plan
   }
   let again = true
@@ -266,7 +266,7 @@ export type PullImage = (
   release: Release,
   steps: Pick<StepRecorder, 'begin'>,
   signal: AbortSignal,
-) => Promise<Guarded<BuildPlan>>
+) => Promise<Unmeasured<BuildPlan>>
 
 interface PullDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
@@ -293,9 +293,9 @@ export function createPullImage(dependencies: PullDependencies): PullImage {
     await dependencies.assertReachable(reference.registry)
     return slots.use(row.account_id, signal, async () => {
       steps.begin('fetch')
-      const { value: pulled, fits } = await pull(dependencies, row, { reference, release, runtime }, signal)
+      const { value: pulled, withinLimit } = await pull(dependencies, row, { reference, release, runtime }, signal)
       await dependencies.jobs.pulled(row, digestOf(pulled))
-      return { value: { ...imagePlan, volumes: await dependencies.volumesOf(row.app_id) }, fits }
+      return { value: { ...imagePlan, volumes: await dependencies.volumesOf(row.app_id) }, withinLimit }
     })
   }
 }
@@ -314,7 +314,7 @@ async function pull(
   row: DeploymentRow,
   given: { readonly reference: ImageReference; readonly release: Release; readonly runtime: Runtime },
   signal: AbortSignal,
-): Promise<Guarded<string>> {
+): Promise<Unmeasured<string>> {
   const { release, runtime } = given
   const { images, releases } = runtime
   if (images === null) throw new DeploymentError('fetch', 'no_docker', 'This server runs no container images any more.')

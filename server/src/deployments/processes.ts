@@ -64,13 +64,13 @@ async function scale(
   await apps.hold(transaction, project.id, appId)
   const [serving] = await store.releases.serving(transaction, [appId])
   const [latest] = await store.releases.latest(transaction, [appId])
-  const known = processesOf(serving ?? latest, new Map()).map(({ type }) => type)
+  const types = processesOf(serving ?? latest, new Map()).map(({ type }) => type)
   for (const [type, { instances }] of Object.entries(processes)) {
     const field = `processes.${type}.instances`
-    if (!known.includes(type)) {
+    if (!types.includes(type)) {
       throw invalidRequest({
         field: `processes.${type}`,
-        message: `is no process type of this app, which has: ${known.join(', ')}`,
+        message: `is no process type of this app, which has: ${types.join(', ')}`,
       })
     }
     if (type === web && instances === 0) {

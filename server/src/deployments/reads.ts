@@ -62,7 +62,7 @@ const mostServed = 100
 export interface JobReads {
   find(id: string, on?: Transaction): Promise<DeploymentRow | undefined>
   /** The ids among these that there are rows of. */
-  known(ids: readonly string[]): Promise<ReadonlySet<string>>
+  existing(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
   running(): Promise<DeploymentRow[]>
   /** Those that run and name a path that tells whether they are healthy. */
@@ -248,7 +248,7 @@ export function createJobReads({ database }: { database: Database }): JobReads {
 
   return {
     find: (id, on) => rows(on).where('id', '=', id).executeTakeFirst(),
-    async known(ids) {
+    async existing(ids) {
       const found = await tablesOf(database)
         .selectFrom('deployments')
         .select('id')

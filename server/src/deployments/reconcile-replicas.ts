@@ -18,14 +18,14 @@ import {
   withinPlan,
 } from './process-types.ts'
 import { createRestarts, createSilences, type Restarts, type Silences } from './reconcile.ts'
-import type { OtherInstances } from './replicas.ts'
+import type { ReplicaControl } from './replicas.ts'
 import { type Routes, stopGraceMs, upstreamOf } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/** The instances of running releases besides the first one of `web`: those of the app's further processes, and replicas. */
-export interface Others {
+/** Keeps the replicas of running releases as they should be: all instances besides the first one of `web`, of every process type. */
+export interface Replicas {
   /** Reads what all releases have and should have. */
   refresh(): Promise<void>
   /**
@@ -33,7 +33,7 @@ export interface Others {
    * for those that ended so often that they are not started again soon.
    */
   isSteady(row: DeploymentRow): boolean
-  /** False for an instance that ended so often that it is not started again soon, and for one that leaves. */
+  /** False for an instance that ended so often that it is not started again soon, and for one that is draining. */
   isExpected(row: DeploymentRow, instance: InstanceRow): boolean
   /** Takes over the instances of `web` that listen, and returns their endpoints in the order of their numbers. */
   endpoints(row: DeploymentRow, release: Release): Promise<readonly Endpoint[]>
@@ -58,7 +58,7 @@ export interface Others {
   settle(): Promise<void>
 }
 
-export interface OthersDependencies {
+export interface ReplicasDependencies {
   readonly store: {
     readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>
     readonly rows: Pick<DeploymentStore['rows'], 'find'>
@@ -67,7 +67,7 @@ export interface OthersDependencies {
   readonly scales: Pick<Scales, 'all'>
   /** The most instances of an app that the plan of its project allows, by the id of the project. */
   readonly mostOfAll: () => Promise<ReadonlyMap<string, number>>
-  readonly others: OtherInstances
+  readonly replicas: ReplicaControl
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted' | 'stop'>
   readonly gateway: { current(appId: string): Upstream | null }
   /** Resolves when an upstream that gets no new requests has finished those that it has, or had its time. */
@@ -88,7 +88,7 @@ interface Snapshot {
 interface Work {
   readonly row: DeploymentRow
   readonly release: Release
-  readonly known: readonly InstanceRow[]
+  readonly recorded: readonly InstanceRow[]
   readonly desired: readonly DesiredProcess[]
   readonly signal: AbortSignal
   readonly isReviving: () => boolean
@@ -112,8 +112,8 @@ const keyOf = ({ id }: Pick<DeploymentRow, 'id'>, { type, number }: InstanceName
 
 const none: Scale = new Map()
 
-export function createOthers(dependencies: OthersDependencies): Others {
-  const { rows, scales, mostOfAll, instances, others, gateway } = dependencies
+export function createReplicas(dependencies: ReplicasDependencies): Replicas {
+  const { rows, scales, mostOfAll, instances, replicas, gateway } = dependencies
   const memory: Memory = {
     restarts: createRestarts(),
     silences: createSilences(),
@@ -138,27 +138,27 @@ export function createOthers(dependencies: OthersDependencies): Others {
   }
   const waits = (row: DeploymentRow, instance: InstanceRow): boolean =>
     memory.restarts.isLoop(keyOf(row, instance), performance.now())
-  const endpoints: Others['endpoints'] = async (row, release) => {
-    const known = await read(row)
-    return (await listening(dependencies, row, known, desiredOf(row), release)).flatMap((each) => each.endpoints)
+  const endpoints: Replicas['endpoints'] = async (row, release) => {
+    const recorded = await read(row)
+    return (await listening(dependencies, row, recorded, desiredOf(row), release)).flatMap((each) => each.endpoints)
   }
 
   return {
     refresh,
 
     isSteady(row) {
-      const known = seen.instances.get(row.id) ?? []
+      const recorded = seen.instances.get(row.id) ?? []
       const desired = desiredOf(row)
       return (
-        isComplete(row, known, desired) &&
-        known.every((each) => isDesired(row, each, desired) && !others.isLeaving(each)) &&
-        known.every((each) => waits(row, each) || (instances.isAdopted(each.handle) && !isOutdated(row, each))) &&
+        isComplete(row, recorded, desired) &&
+        recorded.every((each) => isDesired(row, each, desired) && !replicas.isDraining(each)) &&
+        recorded.every((each) => waits(row, each) || (instances.isAdopted(each.handle) && !isOutdated(row, each))) &&
         outdatedFirst(row).length === 0 &&
         gateway.current(row.app_id)?.endpoints.length === (desired[0]?.instances ?? 1)
       )
     },
 
-    isExpected: (row, instance) => !waits(row, instance) && !others.isLeaving(instance),
+    isExpected: (row, instance) => !waits(row, instance) && !replicas.isDraining(instance),
 
     endpoints,
 
@@ -173,7 +173,7 @@ export function createOthers(dependencies: OthersDependencies): Others {
     },
 
     async complete(row, release, { signal, meanwhile }, isReviving = () => false) {
-      const work = { row, release, known: await read(row), desired: desiredOf(row), signal, isReviving }
+      const work = { row, release, recorded: await read(row), desired: desiredOf(row), signal, isReviving }
       const route = createRouting(dependencies, work, () => endpoints(row, release))
       await Promise.all([endSurplus(dependencies, work, route), startMissing(dependencies, memory, work, route)])
       replaceOutdated(dependencies, memory, work, { route, meanwhile })
@@ -187,11 +187,11 @@ export function createOthers(dependencies: OthersDependencies): Others {
 
 const isComplete = (
   { instance }: DeploymentRow,
-  known: readonly InstanceRow[],
+  recorded: readonly InstanceRow[],
   desired: readonly DesiredProcess[],
 ): boolean =>
   desired.every(
-    (process) => known.filter(({ type }) => type === process.type).length === numbersOf(process, instance).length,
+    (process) => recorded.filter(({ type }) => type === process.type).length === numbersOf(process, instance).length,
   )
 
 /** The number that is free once another instance of `web` is the first one; those of older servers take over its name. */
@@ -209,16 +209,16 @@ function isDesired(
 
 /** Takes over the instances of `web` that listen. */
 async function listening(
-  { instances, others }: Pick<OthersDependencies, 'instances' | 'others'>,
+  { instances, replicas }: Pick<ReplicasDependencies, 'instances' | 'replicas'>,
   row: DeploymentRow,
-  known: readonly InstanceRow[],
+  recorded: readonly InstanceRow[],
   desired: readonly DesiredProcess[],
   release: Release,
 ): Promise<{ instance: InstanceRow; endpoints: readonly Endpoint[] }[]> {
-  const replicas = known.filter((each) => each.type === web && isDesired(row, each, desired))
+  const desiredReplicas = recorded.filter((each) => each.type === web && isDesired(row, each, desired))
   const found = await Promise.all(
-    replicas.map(async (instance) => {
-      const endpoints = await others.endpointsOf(instance)
+    desiredReplicas.map(async (instance) => {
+      const endpoints = await replicas.endpointsOf(instance)
       if (endpoints.length > 0) await instances.adopt(release, instance.handle)
       return { instance, endpoints }
     }),
@@ -228,7 +228,7 @@ async function listening(
 
 /** Returns a function that routes to all instances of `web` that listen now, one change after the other. */
 function createRouting(
-  { store, instances, routes }: Pick<OthersDependencies, 'store' | 'instances' | 'routes'>,
+  { store, instances, routes }: Pick<ReplicasDependencies, 'store' | 'instances' | 'routes'>,
   { row }: Work,
   endpoints: () => Promise<readonly Endpoint[]>,
 ): () => Promise<void> {
@@ -263,19 +263,19 @@ function createRouting(
 
 /** Takes the address from instances that are too many, which then finish their requests and end. */
 async function endSurplus(
-  { others }: Pick<OthersDependencies, 'others'>,
-  { row, release, known, desired }: Work,
+  { replicas }: Pick<ReplicasDependencies, 'replicas'>,
+  { row, release, recorded, desired }: Work,
   route: () => Promise<void>,
 ): Promise<void> {
-  const surplus = known.filter((each) => !isDesired(row, each, desired) && !others.isLeaving(each))
+  const surplus = recorded.filter((each) => !isDesired(row, each, desired) && !replicas.isDraining(each))
   if (surplus.length === 0) return
   await route()
-  await Promise.all(surplus.map((instance) => others.leave(release, instance)))
+  await Promise.all(surplus.map((instance) => replicas.drain(release, instance)))
 }
 
 /** Starts the instances that are missing or have ended, each when that is due; those of `web` get the address one by one. */
 async function startMissing(
-  dependencies: OthersDependencies,
+  dependencies: ReplicasDependencies,
   memory: Memory,
   work: Work,
   route: () => Promise<void>,
@@ -293,17 +293,17 @@ async function startMissing(
 }
 
 async function startOne(
-  { others, instances, rows, noteRestart, logger }: OthersDependencies,
+  { replicas, instances, rows, noteRestart, logger }: ReplicasDependencies,
   { restarts, silences, promoted }: Memory,
-  { row, release, known, signal }: Work,
+  { row, release, recorded, signal }: Work,
   { process, number }: { readonly process: DesiredProcess; readonly number: number },
   route: () => Promise<void>,
 ): Promise<void> {
-  const before = known.find((each) => each.type === process.type && each.number === number)
+  const before = recorded.find((each) => each.type === process.type && each.number === number)
   const key = keyOf(row, { type: process.type, number })
   const now = performance.now()
-  if (before !== undefined && others.isLeaving(before)) {
-    if (others.keep(before) && process.type === web) await route()
+  if (before !== undefined && replicas.isDraining(before)) {
+    if (replicas.keep(before) && process.type === web) await route()
     return
   }
   if (before !== undefined && (await lives(instances, release, before, silences))) return
@@ -320,7 +320,7 @@ async function startOne(
       if (!(await rows.note(row.id, before.handle, 'ended'))) return
       await instances.stop(release, before.handle, { graceMs: 0 })
     }
-    await others.start(row, release, process, number, signal)
+    await replicas.start(row, release, process, number, signal)
     // A change of the number of instances is no restart.
     if (!isAgain) restarts.forget(key)
     if (process.type === web) await route()
@@ -334,7 +334,7 @@ async function startOne(
 
 /** True for an instance that has not ended, which is taken over if an earlier server has started it. */
 async function lives(
-  instances: OthersDependencies['instances'],
+  instances: ReplicasDependencies['instances'],
   release: Release,
   { type, handle }: InstanceRow,
   silences: Silences,
@@ -350,18 +350,20 @@ async function lives(
  * successor does. One that is being started again gets the new variables anyway.
  */
 function replaceOutdated(
-  dependencies: OthersDependencies,
+  dependencies: ReplicasDependencies,
   memory: Memory,
   work: Work,
   { route, meanwhile }: { readonly route: () => Promise<void>; readonly meanwhile: SharedLock['meanwhile'] },
 ): void {
-  const { row, known, desired, isReviving, signal } = work
-  const others = known.filter(
+  const { row, recorded, desired, isReviving, signal } = work
+  const replaceable = recorded.filter(
     (each) =>
-      isDesired(row, each, desired) && !dependencies.others.isLeaving(each) && !memory.starting.has(keyOf(row, each)),
+      isDesired(row, each, desired) &&
+      !dependencies.replicas.isDraining(each) &&
+      !memory.starting.has(keyOf(row, each)),
   )
   const first = isReviving() ? [] : outdatedFirst(row)
-  for (const { type, handle } of [...first, ...others.filter((each) => isOutdated(row, each))]) {
+  for (const { type, handle } of [...first, ...replaceable.filter((each) => isOutdated(row, each))]) {
     const process = desired.find((each) => each.type === type)
     const key = `${row.id} ${firstName(handle)}`
     if (process === undefined || memory.replacing.has(key) || signal.aborted) continue
@@ -375,13 +377,13 @@ function replaceOutdated(
 }
 
 async function replaceOne(
-  dependencies: OthersDependencies,
+  dependencies: ReplicasDependencies,
   { replacements }: Memory,
   { row, release, signal }: Work,
   { process, handle, key }: { readonly process: DesiredProcess; readonly handle: Handle; readonly key: string },
   route: () => Promise<void>,
 ): Promise<void> {
-  const { others, instances, logger } = dependencies
+  const { replicas, instances, logger } = dependencies
   const now = performance.now()
   if (replacements.isLoop(key, now) || !replacements.isDue(key, now)) return
   const seen = await instances.observe(handle)
@@ -391,7 +393,7 @@ async function replaceOne(
   try {
     replacements.note(key, now)
     logger.info(about, 'an instance with older variables is replaced')
-    await others.replace(row, release, process, { handle }, signal)
+    await replicas.replace(row, release, process, { handle }, signal)
     replacements.forget(key)
   } catch (error) {
     if (signal.aborted || error instanceof NoLongerDesired) return
@@ -411,7 +413,7 @@ async function replaceOne(
 
 /** Gives the address of a replaced instance to its successor, and resolves when it has finished its requests. */
 async function handOver(
-  { drain }: Pick<OthersDependencies, 'drain'>,
+  { drain }: Pick<ReplicasDependencies, 'drain'>,
   { row, seen, signal }: Pick<Work, 'row' | 'signal'> & { readonly seen: Observation },
   route: () => Promise<void>,
 ): Promise<void> {

@@ -13,7 +13,7 @@ import type { DeploymentLocks, SharedLock } from './lock.ts'
 import type { Fail } from './outcome.ts'
 import { firstName, web, withLimits } from './process-types.ts'
 import { createRestarts, type Restarts } from './reconcile.ts'
-import type { Others } from './reconcile-replicas.ts'
+import type { Replicas } from './reconcile-replicas.ts'
 import type { LastLines } from './release-log.ts'
 import { type Routes, stopGraceMs, upstreamOf } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
@@ -172,7 +172,7 @@ export interface ReconcileDependencies {
   readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
   readonly renew: Renew
-  readonly others: Omit<Others, 'refresh' | 'isExpected' | 'settle'>
+  readonly replicas: Omit<Replicas, 'refresh' | 'isExpected' | 'settle'>
 }
 
 export function createReconcile(dependencies: ReconcileDependencies): Reconcile {
@@ -211,11 +211,11 @@ async function reconcileRow(
   row: DeploymentRow,
   held: SharedLock,
 ): Promise<(() => Promise<void>)[]> {
-  const { store, routes, releaseOf, revive, others } = dependencies
+  const { store, routes, releaseOf, revive, replicas } = dependencies
   const { signal, meanwhile } = held
   const release = await releaseOf(row)
   const complete = (serving: DeploymentRow) => {
-    const completing = meanwhile(others.complete(serving, release, held, () => reviving.has(row.id)))
+    const completing = meanwhile(replicas.complete(serving, release, held, () => reviving.has(row.id)))
     return () => completing
   }
   const isKnown = () => hasInstance(dependencies, row)
@@ -223,7 +223,7 @@ async function reconcileRow(
   if (await adopt(dependencies, row, signal)) return [complete(row)]
   // Another instance has taken its place: the next round looks at the release again.
   if (!(await isKnown())) return []
-  const hasReplica = (await others.endpoints(row, release)).length > 0
+  const hasReplica = (await replicas.endpoints(row, release)).length > 0
   if (!hasReplica) await routes.unroute(row, isKnown)
   // A supervisor starts its worker again by itself.
   if (dependencies.refusals.ids.delete(row.id) && (await listensAgain(dependencies, row, signal))) {
@@ -231,7 +231,7 @@ async function reconcileRow(
   }
   // Another release may have taken over meanwhile: then this one finishes its requests, and is left alone.
   if (!(await store.jobs.runs(row))) return []
-  const promoted = hasReplica ? await others.promote(row, release) : null
+  const promoted = hasReplica ? await replicas.promote(row, release) : null
   if (promoted !== null) {
     await adopt(dependencies, promoted, signal)
     return [complete(promoted)]
@@ -239,27 +239,27 @@ async function reconcileRow(
   if (hasReplica) await routes.unroute(row, isKnown)
   if (!(await isKnown())) return []
   reviving.add(row.id)
-  const replicas = () => others.endpoints(row, release)
-  const started = meanwhile(revive(row, release, replicas, signal).finally(() => reviving.delete(row.id)))
+  const endpoints = () => replicas.endpoints(row, release)
+  const started = meanwhile(revive(row, release, endpoints, signal).finally(() => reviving.delete(row.id)))
   return [() => started, complete(row)]
 }
 
-type ServesDependencies = Pick<ReconcileDependencies, 'gateway' | 'instances' | 'refusals' | 'others'>
+type ServesDependencies = Pick<ReconcileDependencies, 'gateway' | 'instances' | 'refusals' | 'replicas'>
 
 /**
  * True when the release has the app's address, and this leader looks after its instance, which is alive. The gateway may
  * send requests to it already: its routes outlive the leader that made them. Health checks at the start are not repeated.
  * After a refused connection, the owner of the listening socket has to be looked up again.
  */
-function serves({ gateway, instances, refusals, others }: ServesDependencies, row: DeploymentRow): boolean {
+function serves({ gateway, instances, refusals, replicas }: ServesDependencies, row: DeploymentRow): boolean {
   const { id, app_id, instance } = row
   if (instance === null || refusals.ids.has(id)) return false
-  return gateway.current(app_id)?.deploymentId === id && instances.isAdopted(instance) && others.isSteady(row)
+  return gateway.current(app_id)?.deploymentId === id && instances.isAdopted(instance) && replicas.isSteady(row)
 }
 
 /** Routes to the instance that the row names, if it still is that instance and it can answer. */
 async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, signal: AbortSignal): Promise<boolean> {
-  const { instances, gateway, routes, store, renew, releaseOf, others } = dependencies
+  const { instances, gateway, routes, store, renew, releaseOf, replicas } = dependencies
   if (row.instance === null) return false
   if (serves(dependencies, row)) return true
   const seen = await instances.observe(row.instance)
@@ -270,7 +270,7 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   await instances.adopt(release, row.instance)
   const [endpoint] = seen.endpoints
   if ('folder' in endpoint && (await gateway.probe(endpoint, '/')) >= 500) return false
-  const more = await others.endpoints(row, release)
+  const more = await replicas.endpoints(row, release)
   const upstream = upstreamOf(row, [...seen.endpoints, ...more])
   // While others start.
   if (isKnown && isDeepStrictEqual(gateway.current(row.app_id), upstream)) return true
@@ -278,7 +278,7 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   // An instance that was replaced since then is about to end, and must not get requests again.
   const mayRoute = async () => {
     if (!(await store.jobs.runs(row)) || !(await hasInstance(dependencies, row))) return false
-    haveChanged = !isDeepStrictEqual(await others.endpoints(row, release), more)
+    haveChanged = !isDeepStrictEqual(await replicas.endpoints(row, release), more)
     return !haveChanged
   }
   const isRouted = await routes.route(row.app_id, upstream, mayRoute)
@@ -330,12 +330,12 @@ interface ReconcileAll {
 
 export function createReconcileAll(dependencies: {
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> }
-  readonly others: Pick<Others, 'refresh' | 'settle'>
+  readonly replicas: Pick<Replicas, 'refresh' | 'settle'>
   readonly locks: Pick<DeploymentLocks, 'ended'>
   readonly reconcile: Reconcile
   readonly logger: Logger
 }): ReconcileAll {
-  const { store, others, locks, reconcile, logger } = dependencies
+  const { store, replicas, locks, reconcile, logger } = dependencies
   const underWay = new Set<Promise<void>>()
   let triedAll = false
   let seenEnded = 0
@@ -346,7 +346,7 @@ export function createReconcileAll(dependencies: {
       // Asked before the rows are read, which do not show what ends afterwards.
       seenEnded = locks.ended()
       let isSteady = true
-      await others.refresh()
+      await replicas.refresh()
       for (const row of await store.rows.running()) {
         const work = reconcile(row, stopping)
         if (work === null) continue
@@ -362,7 +362,7 @@ export function createReconcileAll(dependencies: {
     },
     async settle() {
       await Promise.all(underWay)
-      await others.settle()
+      await replicas.settle()
     },
     async begin(stopping) {
       await all.run(stopping)
@@ -450,8 +450,8 @@ async function startAgain(
       { ...settings, path: row.build_plan.health },
       signal,
     )
-    const known = { ...row, instance: first }
-    if (instance !== started && !(await store.jobs.setInstance(known, instance))) return await end()
+    const current = { ...row, instance: first }
+    if (instance !== started && !(await store.jobs.setInstance(current, instance))) return await end()
     first = instance
     const more = await replicas()
     // One that was replaced since then is about to end. Then the release is routed to when it is looked at again.

@@ -12,8 +12,8 @@ import { stopGraceMs } from './routes.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/** Starts and ends the instances of a release besides its first one of `web`, each with its row, and replaces any. */
-export interface OtherInstances {
+/** Starts and ends the replicas of a release: its instances besides the first one of `web`, each with its row. Replaces any instance. */
+export interface ReplicaControl {
   /**
    * Starts an instance in the place of an earlier one of that number, and resolves with its endpoints when it is healthy:
    * one of `web` answers, one of another type, which has no endpoint, stays up. Rejects as a health check does, and with
@@ -39,29 +39,29 @@ export interface OtherInstances {
   ): Promise<void>
   /**
    * Lets an instance that has lost the address finish its requests, then ends it and removes its row, in the background. Does
-   * nothing for one that leaves already.
+   * nothing for an instance that is draining already.
    */
-  leave(release: Release, instance: InstanceRow): Promise<void>
-  isLeaving(instance: Pick<InstanceRow, 'handle'>): boolean
-  /** Keeps an instance that leaves; false when it is being ended already. */
+  drain(release: Release, instance: InstanceRow): Promise<void>
+  isDraining(instance: Pick<InstanceRow, 'handle'>): boolean
+  /** Keeps an instance that is draining; false when it is being ended already. */
   keep(instance: Pick<InstanceRow, 'handle'>): boolean
-  /** The endpoints of an instance that listens; none otherwise, and none of one that leaves. */
+  /** The endpoints of an instance that listens; none otherwise, and none of an instance that is draining. */
   endpointsOf(instance: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]>
 }
 
-interface OtherInstancesDependencies {
+interface ReplicaControlDependencies {
   readonly rows: Pick<InstanceRows, 'of' | 'started' | 'note' | 'remove' | 'replace'>
   readonly instances: Pick<InstanceControl, 'start' | 'stop' | 'observe'>
   readonly checkHealth: HealthCheck
-  readonly leaving: Leaving
+  readonly draining: Draining
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
 }
 
 /** The time between two looks at an instance that has to stay up. */
 const pollMs = 50
 
-export function createOtherInstances(dependencies: OtherInstancesDependencies): OtherInstances {
-  const { rows, instances, leaving } = dependencies
+export function createReplicaControl(dependencies: ReplicaControlDependencies): ReplicaControl {
+  const { rows, instances, draining } = dependencies
   const listening = async ({ handle }: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]> => {
     const seen = await instances.observe(handle)
     return seen.state === 'listening' ? seen.endpoints : []
@@ -106,16 +106,16 @@ export function createOtherInstances(dependencies: OtherInstancesDependencies): 
       throw new NoLongerDesired()
     },
 
-    async leave(release, instance) {
+    async drain(release, instance) {
       const [first, ...more] = instance.type === web ? await listening(instance) : []
       const upstream = first === undefined ? null : { deploymentId: release.id, endpoints: [first, ...more] as const }
-      leaving.begin(instance.handle, upstream, () => end(release, instance))
+      draining.begin(instance.handle, upstream, () => end(release, instance))
     },
 
-    isLeaving: ({ handle }) => leaving.has(handle),
-    keep: ({ handle }) => leaving.keep(handle),
+    isDraining: ({ handle }) => draining.has(handle),
+    keep: ({ handle }) => draining.keep(handle),
 
-    endpointsOf: async (instance) => (leaving.has(instance.handle) ? [] : listening(instance)),
+    endpointsOf: async (instance) => (draining.has(instance.handle) ? [] : listening(instance)),
   }
 }
 
@@ -135,7 +135,7 @@ async function takesPlace(
 }
 
 async function untilHealthy(
-  { instances, checkHealth, settings }: OtherInstancesDependencies,
+  { instances, checkHealth, settings }: ReplicaControlDependencies,
   started: {
     readonly row: DeploymentRow
     readonly release: Release
@@ -181,13 +181,13 @@ export type StartReplicas = (
  * does not allow so many.
  */
 export function createStartReplicas(dependencies: {
-  readonly others: OtherInstances
+  readonly replicas: ReplicaControl
   readonly rowsOf: (deploymentId: string) => Promise<InstanceRow[]>
   readonly processesOf: (row: DeploymentRow, plan: BuildPlan) => Promise<readonly DesiredProcess[]>
   /** The most instances of an app that the plan of its project allows. */
   readonly mostInstances: (projectId: string) => Promise<number>
 }): StartReplicas {
-  const { others, rowsOf, processesOf, mostInstances } = dependencies
+  const { replicas, rowsOf, processesOf, mostInstances } = dependencies
   return async (row, release, plan, first, signal) => {
     const processes = await processesOf(row, plan)
     const [process] = processes
@@ -195,12 +195,14 @@ export function createStartReplicas(dependencies: {
     if (process === undefined || together === 1) return []
     const most = await mostInstances(row.project_id)
     if (together > most) throw new DeploymentError('start', 'too_many_instances', tooMany(together, most))
-    const known = new Map((await rowsOf(row.id)).filter(({ type }) => type === web).map((each) => [each.number, each]))
+    const recorded = new Map(
+      (await rowsOf(row.id)).filter(({ type }) => type === web).map((each) => [each.number, each]),
+    )
     const planned = { ...row, build_plan: plan }
     const startOne = async (number: number): Promise<readonly Endpoint[]> => {
-      const before = known.get(number)
-      const kept = before === undefined ? [] : await others.endpointsOf(before)
-      return kept.length > 0 ? kept : others.start(planned, release, process, number, signal)
+      const before = recorded.get(number)
+      const kept = before === undefined ? [] : await replicas.endpointsOf(before)
+      return kept.length > 0 ? kept : replicas.start(planned, release, process, number, signal)
     }
     const settled = await Promise.allSettled(numbersOf(process, first).map(startOne))
     const failed = settled.find((each) => each.status === 'rejected')
@@ -217,10 +219,10 @@ const tooMany = (together: number, most: number): string =>
  * Instances that are one too many: each takes no new requests, finishes those that it has, and is ended. This goes on in the
  * background, because nothing else of their release has to wait for it.
  */
-interface Leaving {
+interface Draining {
   has(instance: Handle): boolean
   /**
-   * Begins with an instance; does nothing for one that leaves already.
+   * Begins with an instance; does nothing for one that is draining already.
    *
    * @param upstream its endpoints, which get no new requests any more; null without any
    */
@@ -229,7 +231,7 @@ interface Leaving {
   keep(instance: Handle): boolean
 }
 
-interface Leaver {
+interface DrainingInstance {
   readonly kept: AbortController
   isEnding: boolean
 }
@@ -238,40 +240,44 @@ interface Leaver {
  * @param drain resolves when the upstream has finished its requests or had its time, and when the signal aborts
  * @param inBackground tracks what goes on
  */
-export function createLeaving(
+export function createDraining(
   drain: (upstream: Upstream, signal: AbortSignal) => Promise<void>,
   inBackground: (work: Promise<void>) => void,
-): Leaving {
-  const leavers = new Map<string, Leaver>()
+): Draining {
+  const drainingInstances = new Map<string, DrainingInstance>()
   const keyOf = (instance: Handle): string => JSON.stringify(instance)
 
-  const leave = async (leaver: Leaver, upstream: Upstream | null, end: () => Promise<void>): Promise<void> => {
-    if (upstream !== null) await drain(upstream, leaver.kept.signal)
-    if (leaver.kept.signal.aborted) return
-    leaver.isEnding = true
+  const drainAndEnd = async (
+    draining: DrainingInstance,
+    upstream: Upstream | null,
+    end: () => Promise<void>,
+  ): Promise<void> => {
+    if (upstream !== null) await drain(upstream, draining.kept.signal)
+    if (draining.kept.signal.aborted) return
+    draining.isEnding = true
     await end()
   }
 
   return {
-    has: (instance) => leavers.has(keyOf(instance)),
+    has: (instance) => drainingInstances.has(keyOf(instance)),
 
     begin(instance, upstream, end) {
       const key = keyOf(instance)
-      if (leavers.has(key)) return
-      const leaver: Leaver = { kept: new AbortController(), isEnding: false }
-      leavers.set(key, leaver)
+      if (drainingInstances.has(key)) return
+      const draining: DrainingInstance = { kept: new AbortController(), isEnding: false }
+      drainingInstances.set(key, draining)
       const over = () => {
-        if (leavers.get(key) === leaver) leavers.delete(key)
+        if (drainingInstances.get(key) === draining) drainingInstances.delete(key)
       }
-      inBackground(leave(leaver, upstream, end).finally(over))
+      inBackground(drainAndEnd(draining, upstream, end).finally(over))
     },
 
     keep(instance) {
       const key = keyOf(instance)
-      const leaver = leavers.get(key)
-      if (leaver?.isEnding === true) return false
-      leaver?.kept.abort()
-      leavers.delete(key)
+      const draining = drainingInstances.get(key)
+      if (draining?.isEnding === true) return false
+      draining?.kept.abort()
+      drainingInstances.delete(key)
       return true
     },
   }

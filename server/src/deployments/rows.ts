@@ -276,8 +276,8 @@ async function deleteRow(apps: AppRows, transaction: Transaction, row: Deploymen
     .where('status', 'in', [...restingStatuses])
     .executeTakeFirst()
   if (numDeletedRows !== 1n) return false
-  const others = trx.selectFrom('deployments').select('id').where('app_id', '=', row.app_id).limit(1)
-  if ((await others.executeTakeFirst()) === undefined) await apps.delete(transaction, row.app_id)
+  const remaining = trx.selectFrom('deployments').select('id').where('app_id', '=', row.app_id).limit(1)
+  if ((await remaining.executeTakeFirst()) === undefined) await apps.delete(transaction, row.app_id)
   return true
 }
 

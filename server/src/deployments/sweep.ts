@@ -42,13 +42,13 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
     const found = await logs.list()
     const logged = found.map(({ appId }) => ({ id: appId, releases: [] }))
     // Queried after the listing: a release that began since then is in the rows, or was not listed.
-    const known = new Set((await apps.list()).map(({ id }) => id))
+    const existing = new Set((await apps.list()).map(({ id }) => id))
     const clear = async (app: { readonly id: string; readonly releases: readonly string[] }): Promise<void> => {
       for (const id of app.releases) {
         const found = { isRunning: running.has(id), instances: instances.get(id) ?? 0 }
         await clearRelease(dependencies, { id, app_id: app.id }, found)
       }
-      if (!known.has(app.id)) await removeApp(app.id)
+      if (!existing.has(app.id)) await removeApp(app.id)
     }
     // In parallel: an instance may take long to end.
     await Promise.all(
@@ -60,7 +60,7 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
     )
     await removeLogs(
       dependencies,
-      found.filter(({ appId }) => known.has(appId)),
+      found.filter(({ appId }) => existing.has(appId)),
     )
     await dependencies.clearVolumes().catch((error: unknown) => {
       logger.error({ err: error }, 'the files of deleted volumes could not be removed')
@@ -87,9 +87,10 @@ async function removeLogs(
   { store, logs }: SweepDependencies,
   found: readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[],
 ): Promise<void> {
-  const known = await store.rows.known(found.flatMap(({ deploymentIds }) => deploymentIds))
+  const existing = await store.rows.existing(found.flatMap(({ deploymentIds }) => deploymentIds))
   for (const { appId, deploymentIds } of found) {
-    for (const deploymentId of deploymentIds) if (!known.has(deploymentId)) await logs.remove({ appId, deploymentId })
+    for (const deploymentId of deploymentIds)
+      if (!existing.has(deploymentId)) await logs.remove({ appId, deploymentId })
   }
 }
 
@@ -105,16 +106,16 @@ async function clearRelease(
   const isActive = row?.status === 'building' || row?.status === 'running'
   if (!isRetained && !isActive) await teardown(release)
   if (row?.status !== 'running') return
-  if (found.instances > (await knownOf(dependencies, row)).length) await endUnknown(dependencies, row.id)
+  if (found.instances > (await recordedInstances(dependencies, row)).length) await endUnknown(dependencies, row.id)
 }
 
 /** Returns the instances of a release that have a row. */
-async function knownOf(
+async function recordedInstances(
   { store }: Pick<SweepDependencies, 'store'>,
   { id, instance }: DeploymentRow,
 ): Promise<readonly Handle[]> {
-  const others = (await store.instances.of(id)).map(({ handle }) => handle)
-  return instance === null ? others : [instance, ...others]
+  const further = (await store.instances.of(id)).map(({ handle }) => handle)
+  return instance === null ? further : [instance, ...further]
 }
 
 /** Ends the instances of a running release that have no row: a server has started them right before it was killed. */
@@ -125,6 +126,6 @@ async function endUnknown(dependencies: SweepDependencies, id: string): Promise<
     const holder = runtimes.all.find(({ name }) => name === row?.runtime)
     if (row?.status !== 'running' || holder === undefined) return
     logger.warn({ deployment: id }, 'instances that nobody knows of are ended')
-    await holder.releases.endOthers(releaseRef(row), await knownOf(dependencies, row))
+    await holder.releases.endOthers(releaseRef(row), await recordedInstances(dependencies, row))
   })
 }

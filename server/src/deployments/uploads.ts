@@ -262,8 +262,8 @@ export function createSourceExpiry(dependencies: {
     async forget() {
       await deleteExpired(database, days)
       const stored = await files.settled()
-      const known = await knownSources(database, stored)
-      for (const id of stored) if (!known.has(id)) await files.remove(id)
+      const existing = await existingSources(database, stored)
+      for (const id of stored) if (!existing.has(id)) await files.remove(id)
     },
     async removeProject(projectId) {
       const ids = await deleteOfProject(database, projectId)
@@ -359,7 +359,7 @@ async function deleteOfProject(database: Database, projectId: string): Promise<s
 }
 
 /** Returns those of the ids that have rows. */
-async function knownSources(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
+async function existingSources(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tablesOf(database)
     .selectFrom('sources')
     .select('id')

@@ -52,7 +52,9 @@ async function failureOf({ waits = [], runs, plan = {}, finishes = true }: Story
     },
     jobs: { waits: async () => undefined } as never,
     lastLines: createLastLines(logs),
-    disk: { guard: async (_limit, guarded, step) => ({ value: await step(guarded), fits: async () => undefined }) },
+    disk: {
+      guard: async (_limit, guarded, step) => ({ value: await step(guarded), withinLimit: async () => undefined }),
+    },
     credentialsFor: async () => null,
     settings: { buildTimeoutMs: 60_000, mostReleaseBytes: 1 },
   })

@@ -19,14 +19,14 @@ it('a release that is packed for another runtime is measured before its files ar
     runtimes: createRuntimes(preferred, [], { runtime: builds, pack: async () => void events.push('packed') }),
     jobs: { moveTo: async () => true },
     rows: { latestBuilt: async () => undefined },
-    fetch: async () => ({ fits: async () => undefined }),
+    fetch: async () => ({ withinLimit: async () => undefined }),
     plans: { begin: () => ({ finish: async () => ({ ok: true, plan }), end: () => undefined }) },
     chooseOutput: async (_, value) => ({ ok: true, value }),
     build: async (_row, _release, _runtime, { pack }, signal) => {
       await pack?.(plan, { output: undefined as never, signal })
       return {
         value: plan,
-        fits: async () => {
+        withinLimit: async () => {
           events.push('measured')
           throw new Error('it is too large')
         },

@@ -2,8 +2,8 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BuildPlan } from '../../../../server/src/builds/build-plan.ts'
 import { DeploymentError } from '../../../../server/src/deployments/failure.ts'
-import { createOthers, type OthersDependencies } from '../../../../server/src/deployments/reconcile-replicas.ts'
-import { createOtherInstances } from '../../../../server/src/deployments/replicas.ts'
+import { createReplicas, type ReplicasDependencies } from '../../../../server/src/deployments/reconcile-replicas.ts'
+import { createReplicaControl } from '../../../../server/src/deployments/replicas.ts'
 import type { DeploymentRow, InstanceRow } from '../../../../server/src/deployments/tables.ts'
 import { staticServerName } from '../../../../server/src/platform/toolchain.ts'
 import type { Endpoint } from '../../../../server/src/runtimes/runtime.ts'
@@ -19,7 +19,7 @@ afterEach(() => {
 const endpoint: Endpoint = { host: '127.0.0.1', port: 10_000 }
 
 /** A release with one further instance, of which `starts` has the times; one of `web` listens, others end at once. */
-function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersDependencies> = {}) {
+function withOneMore(processes: BuildPlan['processes'], changes: Partial<ReplicasDependencies> = {}) {
   const plan: BuildPlan = {
     kind: 'node',
     build: [],
@@ -29,7 +29,7 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersD
   const row = deploymentRow({ status: 'running', build_plan: plan })
   let known: InstanceRow[] = []
   const starts: number[] = []
-  const others = createOthers({
+  const replicas = createReplicas({
     drain: async () => undefined,
     store: { jobs: { runs: async () => true }, rows: { find: async () => row } },
     rows: {
@@ -47,7 +47,7 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersD
     },
     scales: { all: async () => new Map() },
     mostOfAll: async () => new Map(),
-    others: {
+    replicas: {
       async start({ id }, _release, { type }, number) {
         starts.push(performance.now())
         const handle = { runtime: 'process', data: { pid: starts.length } }
@@ -55,8 +55,8 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersD
         return []
       },
       replace: async () => undefined,
-      leave: async () => undefined,
-      isLeaving: () => false,
+      drain: async () => undefined,
+      isDraining: () => false,
       keep: () => true,
       endpointsOf: async () => [endpoint],
     },
@@ -77,17 +77,17 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<OthersD
   })
   const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
   const complete = async (current: DeploymentRow, isReviving = false) => {
-    await others.complete(current, release, held, () => isReviving)
-    await others.settle()
+    await replicas.complete(current, release, held, () => isReviving)
+    await replicas.settle()
   }
-  return { others, row, starts, complete }
+  return { replicas, row, starts, complete }
 }
 
 it('starts the second instance again after pauses that grow, though each becomes the first and ends then', async () => {
-  const { others, row, starts, complete } = withOneMore({ web: { instances: 2 } })
+  const { replicas, row, starts, complete } = withOneMore({ web: { instances: 2 } })
   // The first instance ends as often as another one can take its place.
   for (let time = 0; time < 60_000; time += 250) {
-    await complete((await others.promote(row, release)) ?? row)
+    await complete((await replicas.promote(row, release)) ?? row)
     vi.advanceTimersByTime(250)
   }
   const [begun = 0] = starts
@@ -96,33 +96,33 @@ it('starts the second instance again after pauses that grow, though each becomes
 })
 
 it('is steady while a worker that ends again and again is not started soon', async () => {
-  const { others, row, starts, complete } = withOneMore({
+  const { replicas, row, starts, complete } = withOneMore({
     worker: { command: { argv: ['node', 'b.js'] }, instances: 1 },
   })
   for (let time = 0; time < 30_000; time += 250) {
     await complete(row)
-    if (starts.length < 6) expect(others.isSteady(row)).toBe(false)
+    if (starts.length < 6) expect(replicas.isSteady(row)).toBe(false)
     vi.advanceTimersByTime(250)
   }
   expect(starts).toHaveLength(6)
-  expect(others.isSteady(row)).toBe(true)
+  expect(replicas.isSteady(row)).toBe(true)
   vi.advanceTimersByTime(60_000)
-  expect(others.isSteady(row)).toBe(false)
+  expect(replicas.isSteady(row)).toBe(false)
 })
 
 /** A release whose password was rotated since its instance was started. */
-function withOlderVariables(replace: () => Promise<void>, changes: Partial<OthersDependencies> = {}) {
+function withOlderVariables(replace: () => Promise<void>, changes: Partial<ReplicasDependencies> = {}) {
   const steps: string[] = []
   const step = (name: string) => async () => void steps.push(name)
-  const { others, row, complete } = withOneMore(undefined, {
-    others: {
+  const { replicas, row, complete } = withOneMore(undefined, {
+    replicas: {
       start: async () => [],
       async replace() {
         steps.push('start')
         await replace()
       },
-      leave: async () => undefined,
-      isLeaving: () => false,
+      drain: async () => undefined,
+      isDraining: () => false,
       keep: () => true,
       endpointsOf: async () => [],
     },
@@ -143,15 +143,15 @@ function withOlderVariables(replace: () => Promise<void>, changes: Partial<Other
   })
   row.instance = { runtime: 'process', data: {} }
   row.variable_origins = { plain: [], given: [], linked: { DATABASE_URL: 'db_1' }, rotations: 1 }
-  return { others, row, complete, steps }
+  return { replicas, row, complete, steps }
 }
 
 it('an instance with older variables ends when its successor has the address and its requests are done', async () => {
-  const { others, row, complete, steps } = withOlderVariables(async () => undefined)
+  const { replicas, row, complete, steps } = withOlderVariables(async () => undefined)
   await complete(row)
   expect(steps).toEqual(['start', 'route', 'drain', 'stop'])
-  expect(others.isSteady(row)).toBe(false)
-  expect(others.isSteady({ ...row, instance: { runtime: 'process', data: {}, rotations: 1 } })).toBe(true)
+  expect(replicas.isSteady(row)).toBe(false)
+  expect(replicas.isSteady({ ...row, instance: { runtime: 'process', data: {}, rotations: 1 } })).toBe(true)
 })
 
 it('an instance with older variables goes on while its successors do not come up, which start after pauses that grow', async () => {
@@ -177,12 +177,12 @@ it('an instance with older variables is not replaced while it is started again',
 
 it('a start of what is missing does not wait for an instance that is replaced', async () => {
   const replaced = Promise.withResolvers<void>()
-  const { others, row, steps } = withOlderVariables(() => replaced.promise)
+  const { replicas, row, steps } = withOlderVariables(() => replaced.promise)
   const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
-  await others.complete(row, release, held)
+  await replicas.complete(row, release, held)
   expect(steps).toEqual(['start'])
   replaced.resolve()
-  await others.settle()
+  await replicas.settle()
   expect(steps).toEqual(['start', 'route', 'drain', 'stop'])
 })
 
@@ -223,7 +223,7 @@ it('an address is not routed to when its instance was replaced before the turn o
 function withOlderWorker(
   argv: BuildPlan['start']['argv'],
   isAlive: boolean,
-  changes: Partial<OthersDependencies['rows']> = {},
+  changes: Partial<ReplicasDependencies['rows']> = {},
 ) {
   const started: string[] = []
   let starting = Promise.resolve()
@@ -241,7 +241,7 @@ function withOlderWorker(
   })
   const handle = { runtime: 'process', data: { pid: 1 }, process: 'worker.1' }
   const worker = { ...{ deployment_id: row.id, type: 'worker', number: 1, handle }, state: 'running' } as const
-  const rows: OthersDependencies['rows'] = {
+  const rows: ReplicasDependencies['rows'] = {
     of: async () => [],
     all: async () => [{ ...worker, restarts: 0, started_at: new Date() }],
     started: async () => true,
@@ -254,7 +254,7 @@ function withOlderWorker(
   }
   const { complete } = withOneMore(undefined, {
     rows,
-    others: {
+    replicas: {
       async start(_row, _release, { type }) {
         started.push(`start ${type}`)
         await starting
@@ -263,8 +263,8 @@ function withOlderWorker(
       async replace(_row, _release, { type }) {
         started.push(`replace ${type}`)
       },
-      leave: async () => undefined,
-      isLeaving: () => false,
+      drain: async () => undefined,
+      isDraining: () => false,
       keep: () => true,
       endpointsOf: async () => [],
     },
@@ -315,7 +315,7 @@ describe('a successor whose place in the database is not confirmed', () => {
   /** Replaces an instance while the connection breaks, and returns what is stopped then. */
   const stoppedWhen = async (hasPlace: boolean, signal = new AbortController().signal) => {
     const stopped: unknown[] = []
-    const others = createOtherInstances({
+    const replicas = createReplicaControl({
       rows: {
         of: async () => [],
         started: async () => true,
@@ -331,10 +331,12 @@ describe('a successor whose place in the database is not confirmed', () => {
         observe: async () => ({ state: 'listening', endpoints: [endpoint] }),
       },
       checkHealth: async () => ({ instance: handle, endpoints: [endpoint] }),
-      leaving: { has: () => false, begin: () => undefined, keep: () => true },
+      draining: { has: () => false, begin: () => undefined, keep: () => true },
       settings: { startTimeoutMs: 1, stableMs: 0 },
     })
-    const error = await others.replace(deploymentRow(), release, web, old, signal).catch((thrown: Error) => thrown.name)
+    const error = await replicas
+      .replace(deploymentRow(), release, web, old, signal)
+      .catch((thrown: Error) => thrown.name)
     return { stopped, error }
   }
 
