@@ -3,10 +3,85 @@ import type { BuildPlan } from '../builds/build-plan.ts'
 import type { Command } from '../platform/command.ts'
 import { DeploymentError, withSentence } from './failure.ts'
 
+/**
+ * Returns how a command of a build that failed is run once more, and what the log says of that; null where its last lines
+ * name no obstacle that another way of running it removes.
+ */
+export function anotherTry(
+  { unlocked, ...command }: Command,
+  lines: readonly string[],
+): { readonly command: Command; readonly note: string } | null {
+  if (unlocked !== undefined && refusesLock(lines))
+    return { command: { ...command, argv: unlocked }, note: unlockedNote }
+  if (!lacksOldHash.test(stripVTControlCharacters(lines.join('\n')))) return null
+  return { command: { ...command, nodeOptions: ['--openssl-legacy-provider'] }, note: oldHashNote }
+}
+
+/** Returns the advice for a failed build whose last lines name one of these obstacles; else undefined. */
+export function buildAdvice(lines: readonly string[]): string | undefined {
+  const text = stripVTControlCharacters(lines.join('\n'))
+  return obstacles.find(([pattern]) => pattern.test(text))?.[1]
+}
+
+/** Returns the next step for an app whose last lines tell why it ended before it answered; else undefined. */
+export function startAdvice(lines: readonly string[]): string | undefined {
+  const text = stripVTControlCharacters(lines.join('\n'))
+  for (const [pattern, advice] of reasons) {
+    const match = pattern.exec(text)
+    if (match !== null) return advice(match)
+  }
+  return undefined
+}
+
+/**
+ * Returns the error of a deployment with the names of variables that the repository gives samples of and the app has no
+ * value for; any other error as it is.
+ *
+ * @param variables the app's own variables
+ */
+export function nameUnset(
+  error: unknown,
+  { samples }: Pick<BuildPlan, 'samples'>,
+  variables: Readonly<Record<string, string>>,
+): unknown {
+  if (samples === undefined || !(error instanceof DeploymentError) || !codes.has(error.failure.code)) return error
+  const unset = samples.names.filter((name) => !Object.hasOwn(variables, name))
+  if (unset.length === 0) return error
+  const named = unset.slice(0, mostNamed).join(', ')
+  const more = unset.length > mostNamed ? ` and ${unset.length - mostNamed} more` : ''
+  return withSentence(
+    error,
+    `${samples.file} names variables that have no value here: ${named}${more}. If the app needs them, set them in the ` +
+      'request (env_vars), with "fairlead env set", or in the dashboard, and deploy again.',
+  )
+}
+
+/** Failures behind which a variable without a value may stand. */
+const codes: ReadonlySet<string> = new Set([
+  'build_failed',
+  'release_failed',
+  'app_exited',
+  'not_listening',
+  'unhealthy',
+])
+const mostNamed = 12
+
+/** True when the last lines tell that the package manager installed nothing, for the lock file does not fit. */
+const refusesLock = (lines: readonly string[]): boolean => lockRefusal.test(stripVTControlCharacters(lines.join('\n')))
+
 /** The refusals of package managers whose lock file does not fit package.json. */
 // npm prints the help of the command below its reason, which may stand far above the last lines.
 const lockRefusal =
   /package\.json and \S+ (or \S+ )?are in sync|npm help ci\b|ERR_PNPM_OUTDATED_LOCKFILE|lockfile needs to be updated|YN0028|lockfile had changes, but lockfile is frozen/i
+
+const unlockedNote =
+  'warning: The lock file does not fit package.json, so versions are chosen anew, and may be others with each deployment. ' +
+  'Run the install command of the package manager, and commit the lock file that it writes.'
+
+const oldHashNote =
+  'warning: The build uses a hash that Node 17 and later allow only with --openssl-legacy-provider, as webpack 4 does. It runs ' +
+  'again with that option. Newer versions of the build tools, or "engines" in package.json with the Node that they were made ' +
+  'for, make it unnecessary.'
 
 /** webpack 4 and its like use a hash (MD4) that OpenSSL 3, and so Node 17 and later, has in its legacy provider alone. */
 const lacksOldHash = /ERR_OSSL_EVP_UNSUPPORTED|digital envelope routines::(unsupported|initialization error)/
@@ -30,38 +105,6 @@ const obstacles: readonly (readonly [pattern: RegExp, advice: string])[] = [
       'commit the lock file that it writes.',
   ],
 ]
-
-/** True when the last lines tell that the package manager installed nothing, for the lock file does not fit. */
-const refusesLock = (lines: readonly string[]): boolean => lockRefusal.test(stripVTControlCharacters(lines.join('\n')))
-
-const unlockedNote =
-  'warning: The lock file does not fit package.json, so versions are chosen anew, and may be others with each deployment. ' +
-  'Run the install command of the package manager, and commit the lock file that it writes.'
-
-const oldHashNote =
-  'warning: The build uses a hash that Node 17 and later allow only with --openssl-legacy-provider, as webpack 4 does. It runs ' +
-  'again with that option. Newer versions of the build tools, or "engines" in package.json with the Node that they were made ' +
-  'for, make it unnecessary.'
-
-/**
- * Returns how a command of a build that failed is run once more, and what the log says of that; null where its last lines
- * name no obstacle that another way of running it removes.
- */
-export function anotherTry(
-  { unlocked, ...command }: Command,
-  lines: readonly string[],
-): { readonly command: Command; readonly note: string } | null {
-  if (unlocked !== undefined && refusesLock(lines))
-    return { command: { ...command, argv: unlocked }, note: unlockedNote }
-  if (!lacksOldHash.test(stripVTControlCharacters(lines.join('\n')))) return null
-  return { command: { ...command, nodeOptions: ['--openssl-legacy-provider'] }, note: oldHashNote }
-}
-
-/** Returns the advice for a failed build whose last lines name one of these obstacles; else undefined. */
-export function buildAdvice(lines: readonly string[]): string | undefined {
-  const text = stripVTControlCharacters(lines.join('\n'))
-  return obstacles.find(([pattern]) => pattern.test(text))?.[1]
-}
 
 /** Reasons that programs give when they end at their start, and the next step for each; the first that fits counts. */
 const reasons: readonly (readonly [pattern: RegExp, advice: (match: readonly string[]) => string])[] = [
@@ -110,46 +153,3 @@ const reasons: readonly (readonly [pattern: RegExp, advice: (match: readonly str
     () => 'The port was already taken by another part of the app: let one process listen on the port in PORT.',
   ],
 ]
-
-/** Returns the next step for an app whose last lines tell why it ended before it answered; else undefined. */
-export function startAdvice(lines: readonly string[]): string | undefined {
-  const text = stripVTControlCharacters(lines.join('\n'))
-  for (const [pattern, advice] of reasons) {
-    const match = pattern.exec(text)
-    if (match !== null) return advice(match)
-  }
-  return undefined
-}
-
-/** Failures behind which a variable without a value may stand. */
-const codes: ReadonlySet<string> = new Set([
-  'build_failed',
-  'release_failed',
-  'app_exited',
-  'not_listening',
-  'unhealthy',
-])
-const mostNamed = 12
-
-/**
- * Returns the error of a deployment with the names of variables that the repository gives samples of and the app has no
- * value for; any other error as it is.
- *
- * @param variables the app's own variables
- */
-export function nameUnset(
-  error: unknown,
-  { samples }: Pick<BuildPlan, 'samples'>,
-  variables: Readonly<Record<string, string>>,
-): unknown {
-  if (samples === undefined || !(error instanceof DeploymentError) || !codes.has(error.failure.code)) return error
-  const unset = samples.names.filter((name) => !Object.hasOwn(variables, name))
-  if (unset.length === 0) return error
-  const named = unset.slice(0, mostNamed).join(', ')
-  const more = unset.length > mostNamed ? ` and ${unset.length - mostNamed} more` : ''
-  return withSentence(
-    error,
-    `${samples.file} names variables that have no value here: ${named}${more}. If the app needs them, set them in the ` +
-      'request (env_vars), with "fairlead env set", or in the dashboard, and deploy again.',
-  )
-}

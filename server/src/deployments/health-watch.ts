@@ -105,7 +105,7 @@ export function createHealthWatch(dependencies: HealthWatchDependencies): Health
 /** Lists the instances of `web` that this leader looks after. What is known of one is kept. */
 async function readTargets(
   { store, instances }: HealthWatchDependencies,
-  known: ReadonlyMap<string, Target>,
+  previous: ReadonlyMap<string, Target>,
   now: number,
 ): Promise<ReadonlyMap<string, Target>> {
   const targets = new Map<string, Target>()
@@ -118,10 +118,10 @@ async function readTargets(
     for (const { number, handle } of [{ number: firstNumber(row.instance), handle: row.instance }, ...replicas]) {
       if (!instances.isAdopted(handle)) continue
       const key = `${row.id} ${JSON.stringify(handle)}`
-      const before = known.get(key) ?? {
+      const before = previous.get(key) ?? {
         endpoint: null,
         failures: 0,
-        dueAt: now + nextCheckMs(0, known.size),
+        dueAt: now + nextCheckMs(0, previous.size),
         isBusy: false,
       }
       targets.set(key, Object.assign(before, { row, path, name: `${web}.${number}`, handle }))

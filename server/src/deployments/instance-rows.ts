@@ -28,7 +28,7 @@ export interface InstanceRows {
    * Notes a state of an instance, and the handle by which it is known now. False when it has no place any more, as when another one
    * was put there. One that became the first of its release has a place, and no state.
    */
-  note(deploymentId: string, known: Handle, state: InstanceState, handle?: Handle): Promise<boolean>
+  note(deploymentId: string, recorded: Handle, state: InstanceState, handle?: Handle): Promise<boolean>
   /** Removes an instance, unless another one has taken its place. */
   remove(deploymentId: string, instance: InstanceName & Pick<InstanceRow, 'handle'>): Promise<void>
   clear(deploymentId: string): Promise<void>
@@ -68,7 +68,8 @@ export function createInstanceRows({ database }: { readonly database: Database }
 
     started: (target, name, handle) => started(database, target, name, handle),
 
-    note: (deploymentId, known, state, handle = known) => note(database, deploymentId, { known, state, handle }),
+    note: (deploymentId, recorded, state, handle = recorded) =>
+      note(database, deploymentId, { recorded, state, handle }),
 
     async remove(deployment_id, { type, number, handle }) {
       await remove(database, { deployment_id, type, number, handle })
@@ -125,14 +126,14 @@ const is = (handle: Handle) => sql<Handle>`${JSON.stringify(handle)}::jsonb`
 async function note(
   database: Database,
   deploymentId: string,
-  { known, state, handle }: { readonly known: Handle; readonly state: InstanceState; readonly handle: Handle },
+  { recorded, state, handle }: { readonly recorded: Handle; readonly state: InstanceState; readonly handle: Handle },
 ): Promise<boolean> {
   // This table comes first: an instance may move from here to the row of its release, and never back.
   const other = await tablesOf(database)
     .updateTable('instances')
     .set({ state, handle: JSON.stringify(handle) })
     .where('deployment_id', '=', deploymentId)
-    .where('handle', '=', is(known))
+    .where('handle', '=', is(recorded))
     .executeTakeFirst()
   if (other.numUpdatedRows === 1n) return true
   const first = await tablesOf(database)
@@ -140,7 +141,7 @@ async function note(
     .set({ instance: JSON.stringify(handle) })
     .where('id', '=', deploymentId)
     .where('status', '=', 'running')
-    .where('instance', '=', is(known))
+    .where('instance', '=', is(recorded))
     .executeTakeFirst()
   return first.numUpdatedRows === 1n
 }

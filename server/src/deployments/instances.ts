@@ -178,10 +178,10 @@ function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>
 
     /** @param ended called when the instance ends, before the listeners */
     add(handle: Handle, ended: () => void): void {
-      const known = { key: keyOf(handle) }
-      keys.set(known.key, known)
+      const entry = { key: keyOf(handle) }
+      keys.set(entry.key, entry)
       instancesOf(handle).watch(handle, () => {
-        keys.delete(known.key)
+        keys.delete(entry.key)
         ended()
         for (const listener of listeners) listener()
       })
@@ -189,11 +189,11 @@ function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>
 
     /** Knows an instance by another handle from now on, which it returns. */
     rename(handle: Handle, to: Handle): Handle {
-      const known = keys.get(keyOf(handle))
-      if (known === undefined) return to
-      keys.delete(known.key)
-      known.key = keyOf(to)
-      keys.set(known.key, known)
+      const entry = keys.get(keyOf(handle))
+      if (entry === undefined) return to
+      keys.delete(entry.key)
+      entry.key = keyOf(to)
+      keys.set(entry.key, entry)
       return to
     },
 

@@ -380,8 +380,8 @@ function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest)
 
     /** The releases as they are now. */
     update(releases: readonly Row[]): void {
-      const known = new Map(releases.map((release) => [release.id, release]))
-      for (const part of parts.values()) renew(part, known.get(part.id), app)
+      const byId = new Map(releases.map((release) => [release.id, release]))
+      for (const part of parts.values()) renew(part, byId.get(part.id), app)
       for (const release of releases) if (!parts.has(release.id)) add(release, nowhere)
     },
 
@@ -460,8 +460,8 @@ async function resume<Row extends Release>(
   const starts = new Map<string, Positions>()
   for (const [index, release] of releases.entries()) {
     const tail = index < newest ? 0 : wanted.tail
-    const known = from.get(release.id)
-    starts.set(release.id, known ?? startOf(await findTail(app.logsOf(release), { ...wanted, tail })))
+    const resumed = from.get(release.id)
+    starts.set(release.id, resumed ?? startOf(await findTail(app.logsOf(release), { ...wanted, tail })))
   }
   return starts
 }

@@ -2,6 +2,11 @@ import type { Handle } from '../runtimes/runtime.ts'
 import { DeploymentError } from './failure.ts'
 import type { DeploymentRow } from './tables.ts'
 
+/*
+ * What is decided about releases that run, without acting: when one that has ended is started again, when one that does not listen
+ * counts as ended, when one is asked for its health, and which app is stopped when the disk is full.
+ */
+
 /** Decides when a release that has ended is started again, and when that was too often. Times are in milliseconds. */
 export interface Restarts {
   isDue(id: string, now: number): boolean
@@ -93,9 +98,9 @@ export function createSilences(): Silences {
 export const failuresAllowed = 3
 export const mostChecksPerSecond = 10
 
-const everyMs = 10_000
+const checkEveryMs = 10_000
 /** One that has failed is asked again sooner. */
-const failingMs = 5_000
+const checkAgainMs = 5_000
 
 /** Returns the failures in a row after a check, and whether the instance has to be started again. */
 export function afterCheck(
@@ -112,7 +117,7 @@ export function afterCheck(
  */
 export function nextCheckMs(failures: number, instances: number): number {
   const turnMs = (instances / mostChecksPerSecond) * 1_000
-  return Math.max(failures === 0 ? everyMs : failingMs, turnMs)
+  return Math.max(failures === 0 ? checkEveryMs : checkAgainMs, turnMs)
 }
 
 /** An app that has written less than this since the last round is not one that fills the disk. */

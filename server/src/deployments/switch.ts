@@ -120,7 +120,7 @@ function throwUnanswered(error: unknown): never {
   )
 }
 
-const attempts = 5
+const confirmAttempts = 5
 
 /**
  * Asks the gateway for the app as a visitor would, and resolves when the new release answers. Rejects with a
@@ -134,7 +134,7 @@ async function confirmRoute(
   signal: AbortSignal,
 ): Promise<void> {
   let seen = 'no answer'
-  for (let attempt = 1; attempt <= attempts; attempt++) {
+  for (let attempt = 1; attempt <= confirmAttempts; attempt++) {
     try {
       const target = { ...listener, path: healthPath ?? '/', headers: hostHeader(address) }
       const { status, headers } = await probe(target, signal)

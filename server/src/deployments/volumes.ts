@@ -55,10 +55,10 @@ async function remove(
     })
   }
   const used = pathsIn(rows)
-  const known = await folders.names(appId)
+  const existing = await folders.names(appId)
   for (const [index, name] of names.entries()) {
     const field = `delete.${index}`
-    if (!isVolumeName(name) || !known.includes(name)) {
+    if (!isVolumeName(name) || !existing.includes(name)) {
       throw invalidRequest({ field, message: 'is no volume of this app' })
     }
     if (Object.hasOwn(used, name)) {
