@@ -89,23 +89,6 @@ export const innerRooms: readonly Room[] = [
   { path: 'accounts/trust', imports: [] },
   { path: 'apps/metrics', imports: [] },
   { path: 'domains/checks', imports: [] },
-  { path: 'deployments/state', imports: [] },
-  { path: 'deployments/state/source', imports: [] },
-  { path: 'deployments/state/variables-of-apps', imports: ['deployments/state/source'] },
-  { path: 'deployments/job', imports: ['deployments/state'] },
-  { path: 'deployments/job/explain', imports: [] },
-  { path: 'deployments/job/make', imports: ['deployments/job/explain', 'deployments/job/progress'] },
-  { path: 'deployments/job/progress', imports: [] },
-  { path: 'deployments/attach', imports: ['deployments/state', 'deployments/job'] },
-  { path: 'deployments/owners', imports: ['deployments/state', 'deployments/job'] },
-  { path: 'deployments/owners/log-reads', imports: [] },
-  { path: 'deployments/owners/variables', imports: [] },
-  { path: 'deployments/uploads', imports: ['deployments/state'] },
-  { path: 'deployments/git-access', imports: ['deployments/state'] },
-  { path: 'deployments/registries', imports: [] },
-  { path: 'deployments/volumes', imports: ['deployments/state'] },
-  { path: 'deployments/app-requests', imports: ['deployments/state'] },
-  { path: 'deployments/reconciler', imports: ['deployments/state', 'deployments/job'] },
 ]
 
 /** The folders of the dashboard, below `server/dashboard/src`. */

@@ -1,32 +1,32 @@
 import { chooseOutput } from '../builds/choose-output.ts'
 import { createPlanApart } from '../builds/planner.ts'
-import { createGitAccess } from '../deployments/git-access/access.ts'
-import { createDeploy } from '../deployments/job/deploy.ts'
-import { createDiskGuard } from '../deployments/job/disk.ts'
-import { createFail } from '../deployments/job/fail.ts'
-import { createHealthCheck } from '../deployments/job/health.ts'
-import { createInstanceControl, createRemoveApp } from '../deployments/job/instances.ts'
-import { createDeployJob, type DeployJob } from '../deployments/job/job.ts'
-import { createLeaving } from '../deployments/job/leaving.ts'
-import { type BuildStep, createBuildStep } from '../deployments/job/make/build.ts'
-import { createFetchStep } from '../deployments/job/make/fetch.ts'
-import { createMake } from '../deployments/job/make/make.ts'
-import { createMakeRelease, type MakeRelease } from '../deployments/job/make/make-release.ts'
-import { createPromote } from '../deployments/job/make/promote.ts'
-import { createPullImage, type PullImage } from '../deployments/job/make/pull-image.ts'
-import { createRegistryReach } from '../deployments/job/make/registry-reach.ts'
-import { createOtherInstances, createStartReplicas } from '../deployments/job/other-instances.ts'
-import { createLastLines, createNoteInLog } from '../deployments/job/progress/log-lines.ts'
-import { createPrune } from '../deployments/job/prune.ts'
-import { createRetire } from '../deployments/job/retire.ts'
-import { createRoutes } from '../deployments/job/routes.ts'
-import { createStartStep } from '../deployments/job/start.ts'
-import { createSwitchStep, type SwitchStep } from '../deployments/job/switch-over.ts'
-import { createTeardown } from '../deployments/job/teardown.ts'
-import { createCredentialsFor } from '../deployments/registries/credentials.ts'
-import { desiredProcesses } from '../deployments/state/processes.ts'
-import { createSourceFiles } from '../deployments/uploads/files.ts'
-import { imageVolumesOf } from '../deployments/volumes/rows.ts'
+import { type BuildStep, createBuildStep } from '../deployments/build.ts'
+import { createDeploy, createStartStep } from '../deployments/deploy.ts'
+import { createDeployJob, type DeployJob } from '../deployments/deploy-job.ts'
+import { createDiskGuard } from '../deployments/disk-guard.ts'
+import { createFetchStep } from '../deployments/fetch.ts'
+import { createGitAccess } from '../deployments/git-credentials.ts'
+import { createHealthCheck } from '../deployments/health.ts'
+import { createInstanceControl, createRemoveApp } from '../deployments/instances.ts'
+import {
+  createMake,
+  createMakeRelease,
+  createPromote,
+  createPullImage,
+  createRegistryReach,
+  type MakeRelease,
+  type PullImage,
+} from '../deployments/make.ts'
+import { createFail } from '../deployments/outcome.ts'
+import { desiredProcesses } from '../deployments/process-types.ts'
+import { createCredentialsFor } from '../deployments/registries.ts'
+import { createLastLines, createNoteInLog } from '../deployments/release-log.ts'
+import { createDraining, createReplicaControl, createStartReplicas } from '../deployments/replicas.ts'
+import { createRoutes } from '../deployments/routes.ts'
+import { createPrune, createRetire, createSwitchStep, type SwitchStep } from '../deployments/switch.ts'
+import { createTeardown } from '../deployments/teardown.ts'
+import { createSourceFiles } from '../deployments/uploads.ts'
+import { imageVolumesOf } from '../deployments/volumes.ts'
 import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { createSlots, type Slots } from '../platform/slots.ts'
@@ -47,7 +47,7 @@ export function composeJobParts(
   const routes = createRoutes({ gateway, lock: appLock, drainMs })
   const lastLines = createLastLines(logs)
   const checkHealth = createHealthCheck({ instances, gateway, lastLines, note: createNoteInLog(logs) })
-  const leaving = createLeaving(
+  const draining = createDraining(
     (upstream, signal) => gateway.drain(upstream, { timeoutMs: drainMs, signal }),
     (work) => background.add(work, { what: 'ending an instance' }),
   )
@@ -57,7 +57,13 @@ export function composeJobParts(
     disk: createDiskGuard({ directory: state.directory.root, reserveBytes }),
     lastLines,
     checkHealth,
-    others: createOtherInstances({ rows: store.instances, instances, checkHealth, leaving, settings: config.deploys }),
+    replicas: createReplicaControl({
+      rows: store.instances,
+      instances,
+      checkHealth,
+      draining,
+      settings: config.deploys,
+    }),
     teardown: createTeardown({ store, locks, instances, routes }),
     removeApp: createRemoveApp({ runtimes, logs }),
     fail: createFail({ database: state.db, jobs: store.jobs, ofProjects: store.ofProjects, apps, announce, urlOf }),
@@ -74,7 +80,7 @@ export function composeDeployJob(
   const { config, logger } = composition
   const { apps } = services.apps
   const { store, locks, secrets, releaseOf, mostInstances, background } = core
-  const { instances, routes, checkHealth, others, disk, fail } = parts
+  const { instances, routes, checkHealth, replicas, disk, fail } = parts
   const slots = createSlots<string>(config.deploys.builds)
   const build = composeBuild(composition, services, core, { ...parts, slots })
   const note = createNoteInLog(services.logs)
@@ -92,7 +98,7 @@ export function composeDeployJob(
     start: createStartStep({ instances, routes }),
     checkHealth,
     startReplicas: createStartReplicas({
-      others,
+      replicas,
       rowsOf: store.instances.of,
       mostInstances,
       processesOf: async (row, plan) => desiredProcesses(plan, await store.scales.of(composition.state.db, row.app_id)),

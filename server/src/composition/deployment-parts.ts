@@ -1,16 +1,15 @@
-import type { DiskGuard } from '../deployments/job/disk.ts'
-import type { Fail } from '../deployments/job/fail.ts'
-import type { HealthCheck } from '../deployments/job/health.ts'
-import type { InstanceControl } from '../deployments/job/instances.ts'
-import type { OtherInstances } from '../deployments/job/other-instances.ts'
-import type { LastLines } from '../deployments/job/progress/log-lines.ts'
-import type { Routes } from '../deployments/job/routes.ts'
-import type { Teardown } from '../deployments/job/teardown.ts'
-import type { Waker } from '../deployments/reconciler/waker.ts'
-import type { Announce } from '../deployments/state/announce.ts'
-import type { DeploymentLocks } from '../deployments/state/lock.ts'
-import type { DeploymentSecrets, ReleaseOf } from '../deployments/state/secrets.ts'
-import type { DeploymentStore } from '../deployments/state/store.ts'
+import type { DiskGuard } from '../deployments/disk-guard.ts'
+import type { HealthCheck } from '../deployments/health.ts'
+import type { InstanceControl } from '../deployments/instances.ts'
+import type { DeploymentLocks } from '../deployments/lock.ts'
+import type { Announce, Fail } from '../deployments/outcome.ts'
+import type { Waker } from '../deployments/reconciler.ts'
+import type { LastLines } from '../deployments/release-log.ts'
+import type { ReplicaControl } from '../deployments/replicas.ts'
+import type { Routes } from '../deployments/routes.ts'
+import type { DeploymentStore } from '../deployments/rows.ts'
+import type { DeploymentSecrets, ReleaseOf } from '../deployments/secrets.ts'
+import type { Teardown } from '../deployments/teardown.ts'
 import type { LogStore } from '../logs/log-store.ts'
 import type { Background } from '../platform/background.ts'
 import type { KeyedLock } from '../platform/keyed-lock.ts'
@@ -61,7 +60,7 @@ export interface DeployJobParts {
   readonly disk: DiskGuard
   readonly lastLines: LastLines
   readonly checkHealth: HealthCheck
-  readonly others: OtherInstances
+  readonly replicas: ReplicaControl
   readonly teardown: Teardown
   readonly fail: Fail
   /** Removes all data of an app from runtimes and logs. */

@@ -1,5 +1,5 @@
 import { ApiError } from '../contract/errors.ts'
-import { countByStatus } from '../deployments/state/reads.ts'
+import { countByStatus } from '../deployments/reads.ts'
 import { unlessAborted } from '../platform/abort.ts'
 import { criticalBytes, freeBytesIn } from '../platform/disk/free-space.ts'
 import { countJobs } from '../platform/jobs.ts'

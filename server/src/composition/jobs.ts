@@ -1,5 +1,5 @@
-import type { DeployJob } from '../deployments/job/job.ts'
-import { deployTask, startTask } from '../deployments/state/queue.ts'
+import type { DeployJob } from '../deployments/deploy-job.ts'
+import { deployTask, startTask } from '../deployments/queue.ts'
 import { connectionBudget } from '../platform/database/connection-budget.ts'
 import { startWorkers, type Task, unlockDeadJobs, type Workers } from '../platform/jobs.ts'
 import { removeProject, removeProjectTask } from '../projects/projects.ts'

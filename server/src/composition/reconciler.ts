@@ -1,16 +1,20 @@
-import { askFor } from '../deployments/job/health.ts'
-import { createNoteInLog } from '../deployments/job/progress/log-lines.ts'
-import { createDiskWatch, type DiskWatch } from '../deployments/reconciler/disk-watch.ts'
-import { type ChangeFollower, createChangeFollower } from '../deployments/reconciler/follow-changes.ts'
-import { createHealthWatch } from '../deployments/reconciler/health-watch.ts'
-import { createOthers, type Others, type OthersDependencies } from '../deployments/reconciler/others.ts'
-import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
-import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
-import { createRemoveDeployment } from '../deployments/reconciler/remove.ts'
-import { createRenew } from '../deployments/reconciler/renew.ts'
-import { createRevive } from '../deployments/reconciler/revive.ts'
-import { createSweep } from '../deployments/reconciler/sweep.ts'
-import { changesChannel } from '../deployments/state/changes.ts'
+import { type ChangeFollower, createChangeFollower } from '../deployments/change-follower.ts'
+import { changesChannel } from '../deployments/changes.ts'
+import { createDiskWatch, type DiskWatch } from '../deployments/disk-watch.ts'
+import { askFor } from '../deployments/health.ts'
+import { createHealthWatch } from '../deployments/health-watch.ts'
+import { createReplicas, type Replicas, type ReplicasDependencies } from '../deployments/reconcile-replicas.ts'
+import {
+  createReconcile,
+  createReconcileAll,
+  createReconciler,
+  createRenew,
+  createRevive,
+  type Reconciler,
+} from '../deployments/reconciler.ts'
+import { createNoteInLog } from '../deployments/release-log.ts'
+import { createSweep } from '../deployments/sweep.ts'
+import { createRemoveDeployment } from '../deployments/teardown.ts'
 import type { Gateway } from '../gateway/client.ts'
 import { listen } from '../platform/database/notifications.ts'
 import type { Caches } from '../platform/disk/caches.ts'
@@ -41,11 +45,11 @@ export async function startReconciler(
   const { store, locks, background } = core
   const { routes, instances } = parts
   const follower = composeFollower(composition, services, core, parts)
-  const others = composeOthers(composition, core, parts, given)
-  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, others })
+  const replicas = composeReplicas(composition, core, parts, given)
+  const reconciler = composeReconciler(composition, services, core, parts, { ...given, follower, replicas })
   const diskWatch = composeDiskWatch(composition, services, core, parts)
   const healthWatch = createHealthWatch({
-    ...{ store, locks, instances, routes, logger, gateway: given.gateway, isExpected: others.isExpected },
+    ...{ store, locks, instances, routes, logger, gateway: given.gateway, isExpected: replicas.isExpected },
     ask: (endpoint, path, signal) => askFor(given.gateway, endpoint, path, signal),
     note: createNoteInLog(services.logs),
   })
@@ -96,22 +100,22 @@ async function ofEach(
   return new Map([...(await plansOfAll())].map(([id, plan]) => [id, limit(plan)]))
 }
 
-function composeOthers(
+function composeReplicas(
   { config, logger }: Composition,
   { store, plansOfAll }: DeploymentCore,
-  { others, instances, routes }: DeployJobParts,
+  { replicas, instances, routes }: DeployJobParts,
   { gateway, noteRestart }: { readonly gateway: Gateway; readonly noteRestart: (appId: string) => void },
-): Others {
+): Replicas {
   const { instances: rows, scales } = store
   const mostOfAll = () => ofEach(plansOfAll, (plan) => plan.instances)
-  const drain: OthersDependencies['drain'] = (upstream, signal) =>
+  const drain: ReplicasDependencies['drain'] = (upstream, signal) =>
     gateway.drain(upstream, { timeoutMs: config.deploys.drainMs, signal })
-  return createOthers({
+  return createReplicas({
     store,
     rows,
     scales,
     mostOfAll,
-    others,
+    replicas,
     instances,
     gateway,
     drain,
@@ -149,11 +153,11 @@ function composeReconciler(
   given: {
     readonly gateway: Gateway
     readonly follower: ChangeFollower
-    readonly others: Others
+    readonly replicas: Replicas
     readonly noteRestart: (appId: string) => void
   },
 ): Reconciler {
-  const { gateway, follower, others, noteRestart } = given
+  const { gateway, follower, replicas, noteRestart } = given
   instances.onEnded(waker.wake)
   const refused = new Set<string>()
   const stopListening = gateway.onRefused(({ appId, deploymentId }) => {
@@ -167,7 +171,7 @@ function composeReconciler(
     ...{ settings: config.deploys, noteRestart, logger },
   })
   const reconcile = createReconcile({
-    others,
+    replicas,
     refusals: { ids: refused, recoverMs: 5_000 },
     store,
     locks,
@@ -186,7 +190,7 @@ function composeReconciler(
       ...{ database: state.db, store, apps, runtimes, logs, removeApp, locks, teardown, logger },
       clearVolumes: createVolumeFolders(state.directory.apps).clear,
     }),
-    reconcileAll: createReconcileAll({ store, others, locks, reconcile, logger }),
+    reconcileAll: createReconcileAll({ store, replicas, locks, reconcile, logger }),
     waker,
     store,
     gateway,

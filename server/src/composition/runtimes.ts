@@ -1,4 +1,4 @@
-import type { RuntimeNames } from '../deployments/owners/deployment-source.ts'
+import type { RuntimeNames } from '../deployments/create.ts'
 import { createLogStore, type LogStore } from '../logs/log-store.ts'
 import { openCgroups } from '../platform/cgroups.ts'
 import type { Caches } from '../platform/disk/caches.ts'

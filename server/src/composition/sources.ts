@@ -1,8 +1,12 @@
 import { basename, dirname, join } from 'node:path'
 import { createAccounts } from '../accounts/accounts.ts'
-import { createSourceExpiry, type SourceExpiry } from '../deployments/uploads/expiry.ts'
-import { createSourceFiles } from '../deployments/uploads/files.ts'
-import { createUploadSource, type UploadDependencies } from '../deployments/uploads/upload.ts'
+import {
+  createSourceExpiry,
+  createSourceFiles,
+  createUploadSource,
+  type SourceExpiry,
+  type UploadDependencies,
+} from '../deployments/uploads.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { type Caches, createCaches } from '../platform/disk/caches.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'

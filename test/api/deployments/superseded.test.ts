@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { createJobTransitions } from '../../../server/src/deployments/state/job-transitions.ts'
 import {
   bringBackSuperseded,
+  createJobTransitions,
   giveUpSuperseded,
   supersedeWaiting,
-} from '../../../server/src/deployments/state/superseded.ts'
-import { type DeploymentRow, tablesOf } from '../../../server/src/deployments/state/tables.ts'
+} from '../../../server/src/deployments/rows.ts'
+import { type DeploymentRow, tablesOf } from '../../../server/src/deployments/tables.ts'
 import type { DatabaseHandle, Transaction } from '../../../server/src/platform/database.ts'
 import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 

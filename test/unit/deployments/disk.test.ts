@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDiskGuard, type DiskLimit } from '../../../server/src/deployments/job/disk.ts'
+import { createDiskGuard, type DiskLimit } from '../../../server/src/deployments/disk-guard.ts'
 import { assertRoom, freeBytesIn } from '../../../server/src/platform/disk/free-space.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -29,9 +29,9 @@ const endlessStep = (signal: AbortSignal): Promise<never> =>
 
 describe('a guarded step', () => {
   it('resolves with its result while it writes no more than it may', async () => {
-    const { value, fits } = await guardWith(0).guard(limit(1_000, 1_100), running, async () => 'done')
+    const { value, withinLimit } = await guardWith(0).guard(limit(1_000, 1_100), running, async () => 'done')
     expect(value).toBe('done')
-    await expect(fits()).resolves.toBeUndefined()
+    await expect(withinLimit()).resolves.toBeUndefined()
   })
 
   it('is ended when it has written more than it may and the free space has fallen', async () => {
@@ -49,14 +49,14 @@ describe('a guarded step', () => {
   })
 
   it('fails when it has written more than it may by its end', async () => {
-    const { fits } = await guardWith(0).guard(limit(0, 101), running, async () => 'done')
-    await expect(fits()).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
+    const { withinLimit } = await guardWith(0).guard(limit(0, 101), running, async () => 'done')
+    await expect(withinLimit()).rejects.toMatchObject({ failure: { stage: 'build', code: 'too_large' } })
   })
 
   it('fails as too large when a folder cannot be measured, before it or after it', async () => {
     const unreadable = limit(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
-    const { fits } = await guardWith(0).guard(unreadable, running, async () => 'done')
-    await expect(fits()).rejects.toMatchObject({ failure: { code: 'too_large' } })
+    const { withinLimit } = await guardWith(0).guard(unreadable, running, async () => 'done')
+    await expect(withinLimit()).rejects.toMatchObject({ failure: { code: 'too_large' } })
   })
 
   it('is not begun when less is free on the disk of its runtime than the reserve', async () => {

@@ -2,10 +2,10 @@ import type { FileHandle } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import type { BuildPlan } from '../../../server/src/builds/build-plan.ts'
 import { failed } from '../../../server/src/builds/result.ts'
-import { createInstanceControl } from '../../../server/src/deployments/job/instances.ts'
-import { createBuildStep } from '../../../server/src/deployments/job/make/build.ts'
-import { createLastLines } from '../../../server/src/deployments/job/progress/log-lines.ts'
-import type { DeploymentError } from '../../../server/src/deployments/state/failure.ts'
+import { createBuildStep } from '../../../server/src/deployments/build.ts'
+import type { DeploymentError } from '../../../server/src/deployments/failure.ts'
+import { createInstanceControl } from '../../../server/src/deployments/instances.ts'
+import { createLastLines } from '../../../server/src/deployments/release-log.ts'
 import { createLogStore } from '../../../server/src/logs/log-store.ts'
 import type { Command } from '../../../server/src/platform/command.ts'
 import type { Builder, Exit, Release, Runtime } from '../../../server/src/runtimes/runtime.ts'
@@ -52,7 +52,9 @@ async function failureOf({ waits = [], runs, plan = {}, finishes = true }: Story
     },
     jobs: { waits: async () => undefined } as never,
     lastLines: createLastLines(logs),
-    disk: { guard: async (_limit, guarded, step) => ({ value: await step(guarded), fits: async () => undefined }) },
+    disk: {
+      guard: async (_limit, guarded, step) => ({ value: await step(guarded), withinLimit: async () => undefined }),
+    },
     credentialsFor: async () => null,
     settings: { buildTimeoutMs: 60_000, mostReleaseBytes: 1 },
   })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { withLastLines } from '../../../server/src/deployments/state/failure.ts'
-import { limitInOutput, limitMessage } from '../../../server/src/deployments/state/limit-messages.ts'
+import { limitInOutput, limitMessage, withLastLines } from '../../../server/src/deployments/failure.ts'
 
 describe('a limit that ended a build or an app', () => {
   test('is named with what was allowed and used, and what to do', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createMakeRelease } from '../../../server/src/deployments/job/make/make-release.ts'
+import { createMakeRelease } from '../../../server/src/deployments/make.ts'
 import { createRuntimes } from '../../../server/src/runtimes/runtimes.ts'
 import { deploymentRow, releaseOfRow } from '../../harness/deployment-row.ts'
 import { createExampleRuntime } from '../../harness/runtimes/example.ts'
@@ -19,14 +19,14 @@ it('a release that is packed for another runtime is measured before its files ar
     runtimes: createRuntimes(preferred, [], { runtime: builds, pack: async () => void events.push('packed') }),
     jobs: { moveTo: async () => true },
     rows: { latestBuilt: async () => undefined },
-    fetch: async () => ({ fits: async () => undefined }),
+    fetch: async () => ({ withinLimit: async () => undefined }),
     plans: { begin: () => ({ finish: async () => ({ ok: true, plan }), end: () => undefined }) },
     chooseOutput: async (_, value) => ({ ok: true, value }),
     build: async (_row, _release, _runtime, { pack }, signal) => {
       await pack?.(plan, { output: undefined as never, signal })
       return {
         value: plan,
-        fits: async () => {
+        withinLimit: async () => {
           events.push('measured')
           throw new Error('it is too large')
         },

@@ -1,13 +1,13 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
 import {
   createReconcile,
   createReconcileAll,
   type Reconcile,
   type ReconcileDependencies,
-} from '../../../server/src/deployments/reconciler/reconcile.ts'
-import { createDeploymentLocks } from '../../../server/src/deployments/state/lock.ts'
-import type { DeploymentRow } from '../../../server/src/deployments/state/tables.ts'
+} from '../../../server/src/deployments/reconciler.ts'
+import type { DeploymentRow } from '../../../server/src/deployments/tables.ts'
 import type { Upstream } from '../../../server/src/gateway/client.ts'
 import type { Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'
@@ -54,7 +54,7 @@ const serving: Situation = {
   isSteady: true,
 }
 
-const othersOf = (isSteady: boolean): ReconcileDependencies['others'] => ({
+const replicasOf = (isSteady: boolean): ReconcileDependencies['replicas'] => ({
   isSteady: () => isSteady,
   endpoints: async () => [],
   promote: async () => null,
@@ -87,7 +87,7 @@ function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDepen
         return may
       },
     },
-    others: othersOf(situation.isSteady),
+    replicas: replicasOf(situation.isSteady),
     releaseOf: async ({ id, app_id }) => ({
       id,
       appId: app_id,
@@ -187,7 +187,7 @@ it('a release is routed to with the replicas that it has when its turn comes', a
   const replica = (port: number) => ({ host: '127.0.0.1', port })
   await createReconcile({
     ...worldOf({ isAdopted: false }, done),
-    others: { ...othersOf(false), endpoints: async () => [replica(ports.shift() ?? 10_002)] },
+    replicas: { ...replicasOf(false), endpoints: async () => [replica(ports.shift() ?? 10_002)] },
   })(running, stopping)
   expect(done).toEqual(['adopt', 'adopt', ['route', { ...upstream, endpoints: [...endpoints, replica(10_002)] }]])
 })
@@ -201,8 +201,8 @@ it('a release whose second instance hangs at its start is started again when its
     ...worldOf({ isSteady: false }, done),
     locks,
     instances: { observe: async () => observed, adopt: async () => undefined, isAdopted: () => observed === listening },
-    others: {
-      ...othersOf(false),
+    replicas: {
+      ...replicasOf(false),
       complete: async () => {
         done.push('complete')
         await hanging.promise
@@ -243,7 +243,7 @@ describe('all running releases', () => {
   const allOf = (reconcile: Reconcile, locks = createDeploymentLocks()) =>
     createReconcileAll({
       store: { rows: { running: async () => rows } },
-      others: { refresh: async () => undefined, settle: async () => undefined },
+      replicas: { refresh: async () => undefined, settle: async () => undefined },
       locks,
       reconcile,
       logger: pino({ level: 'silent' }),

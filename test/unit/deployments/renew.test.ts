@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createRenew } from '../../../server/src/deployments/reconciler/renew.ts'
+import { createRenew } from '../../../server/src/deployments/reconciler.ts'
 import type { Upstream } from '../../../server/src/gateway/client.ts'
 import type { Handle } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow, releaseOfRow as release } from '../../harness/deployment-row.ts'

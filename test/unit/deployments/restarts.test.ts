@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createRestarts } from '../../../server/src/deployments/reconciler/restarts.ts'
+import { createRestarts } from '../../../server/src/deployments/reconcile.ts'
 
 it('restarts follow at once, then after pauses that double, and five in a row are a loop', () => {
   const restarts = createRestarts()

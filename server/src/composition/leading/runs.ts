@@ -1,5 +1,5 @@
 import { validCredentials } from '../../accounts/authentication.ts'
-import type { FindCommandTarget } from '../../deployments/attach/target.ts'
+import type { FindCommandTarget } from '../../deployments/command-target.ts'
 import { createMasker } from '../../logs/masking.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Transaction } from '../../platform/database.ts'

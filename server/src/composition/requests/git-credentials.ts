@@ -1,9 +1,9 @@
 import { notFound } from '../../contract/errors.ts'
-import { type GitCredentialDependencies, gitCredentialHandlers } from '../../deployments/git-access/handlers.ts'
-import type { OwnedApps } from '../../deployments/state/apps.ts'
-import { isRepository } from '../../deployments/state/source/source-of.ts'
-import type { DeploymentStore } from '../../deployments/state/store.ts'
-import { sourceOfSecrets } from '../../deployments/state/variables-of-apps/source-of-secrets.ts'
+import type { OwnedApps } from '../../deployments/app-directory.ts'
+import { sourceOfSecrets } from '../../deployments/app-variables.ts'
+import { type GitCredentialDependencies, gitCredentialHandlers } from '../../deployments/git-credentials.ts'
+import type { DeploymentStore } from '../../deployments/rows.ts'
+import { isRepository } from '../../deployments/source-of.ts'
 import type { HandlersOf } from '../../http/call.ts'
 
 /** Creates the operations that store and read the git credentials of apps. */

@@ -1,4 +1,4 @@
-import type { LinkRequests } from '../../deployments/app-requests/links.ts'
+import type { LinkRequests } from '../../deployments/links.ts'
 import type { HandlersOf } from '../../http/call.ts'
 
 /** The link operation that the databases feature needs. */

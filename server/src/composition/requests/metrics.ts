@@ -1,5 +1,5 @@
 import { metricsHandlers } from '../../apps/metrics/read.ts'
-import { createDeploymentStore } from '../../deployments/state/store.ts'
+import { createDeploymentStore } from '../../deployments/rows.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { DeploymentRow } from '../../../../server/src/deployments/state/tables.ts'
-import { sourceOfSecrets } from '../../../../server/src/deployments/state/variables-of-apps/source-of-secrets.ts'
+import { sourceOfSecrets } from '../../../../server/src/deployments/app-variables.ts'
+import type { DeploymentRow } from '../../../../server/src/deployments/tables.ts'
 import type { Database } from '../../../../server/src/platform/database.ts'
 
 type Kind = 'user' | 'key'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { createInstanceControl, createRemoveApp } from '../../../../server/src/deployments/job/instances.ts'
-import { createMeasureInstances } from '../../../../server/src/deployments/reconciler/measure.ts'
-import type { DeploymentRow } from '../../../../server/src/deployments/state/tables.ts'
+import { createInstanceControl, createRemoveApp } from '../../../../server/src/deployments/instances.ts'
+import type { DeploymentRow } from '../../../../server/src/deployments/tables.ts'
+import { createMeasureInstances } from '../../../../server/src/deployments/usage.ts'
 import type { Handle, Images, ReleaseStore, Runtime } from '../../../../server/src/runtimes/runtime.ts'
 import { createRuntimes } from '../../../../server/src/runtimes/runtimes.ts'
 

@@ -1,14 +1,10 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import {
-  afterCheck,
-  mostChecksPerSecond,
-  nextCheckMs,
-} from '../../../../server/src/deployments/reconciler/health-rules.ts'
-import { createHealthWatch } from '../../../../server/src/deployments/reconciler/health-watch.ts'
-import { createDeploymentLocks } from '../../../../server/src/deployments/state/lock.ts'
-import type { InstanceRow } from '../../../../server/src/deployments/state/tables.ts'
+import { createHealthWatch } from '../../../../server/src/deployments/health-watch.ts'
+import { createDeploymentLocks } from '../../../../server/src/deployments/lock.ts'
+import { afterCheck, mostChecksPerSecond, nextCheckMs } from '../../../../server/src/deployments/reconcile.ts'
+import type { InstanceRow } from '../../../../server/src/deployments/tables.ts'
 import type { AddressEndpoint, Upstream } from '../../../../server/src/gateway/protocol/calls.ts'
 import type { Handle } from '../../../../server/src/runtimes/runtime.ts'
 import { deploymentRow } from '../../../harness/deployment-row.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { mergeLines, type SourcePart } from '../../../../server/src/deployments/owners/log-reads/merge-lines.ts'
+import { mergeLines, type SourcePart } from '../../../../server/src/deployments/log-lines.ts'
 
 /** A part that has a line of one byte at each of the times. */
 const part = (source: string, from: number, times: readonly number[]): SourcePart => ({

@@ -1,0 +1,57 @@
+import type { Database, Transaction } from '../platform/database.ts'
+import type { App, AppDirectory } from './app-directory.ts'
+import type { DeploymentFailure } from './failure.ts'
+import type { ProjectReads } from './reads.ts'
+import { bringBackSuperseded, type JobTransitions } from './rows.ts'
+import type { DeploymentRow } from './tables.ts'
+
+/** The outcome of a deployment. */
+type Announcement = {
+  readonly row: Pick<DeploymentRow, 'id' | 'project_id' | 'account_id'>
+  readonly url: string
+} & (
+  | { readonly event: 'deployment.succeeded' | 'deployment.canceled' }
+  | { readonly event: 'deployment.failed'; readonly failure: DeploymentFailure }
+)
+
+/** Writes the event and its deliveries in the transaction of the change. */
+export type Announce = (transaction: Transaction, announcement: Announcement) => Promise<void>
+
+/** Returns the public address of an app. */
+export type UrlOf = (app: Pick<App, 'address'>) => string
+
+/**
+ * Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted.
+ *
+ * @param only the first instance that the release has to have; any when it is not given
+ */
+export type Fail = (
+  row: DeploymentRow,
+  failure: DeploymentFailure,
+  only?: Pick<DeploymentRow, 'instance'>,
+) => Promise<void>
+
+export function createFail(dependencies: {
+  readonly database: Database
+  readonly jobs: Pick<JobTransitions, 'fail'>
+  readonly ofProjects: Pick<ProjectReads, 'countBuilding'>
+  readonly apps: Pick<AppDirectory, 'get'>
+  readonly announce: Announce
+  readonly urlOf: UrlOf
+}): Fail {
+  const { database, jobs, ofProjects, apps, announce, urlOf } = dependencies
+  return async (row, failure, only) => {
+    const app = await apps.get(row.app_id)
+    await database.transaction().execute(async (transaction) => {
+      if (!(await jobs.fail(transaction, row, failure, only))) return
+      const { stage, code, message } = failure
+      await announce(transaction, {
+        event: 'deployment.failed',
+        row,
+        url: urlOf(app),
+        failure: { stage, code, message },
+      })
+      await bringBackSuperseded(transaction, ofProjects, row)
+    })
+  }
+}
