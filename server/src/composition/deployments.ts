@@ -5,17 +5,22 @@ import { latestUsage } from '../apps/metrics/read.ts'
 import type { Traffic } from '../apps/traffic.ts'
 import { notFound } from '../contract/errors.ts'
 import { slugOf } from '../contract/fields.ts'
-import { type LinkedApps } from '../databases/rotation.ts'
+import type { LinkedApps } from '../databases/rotation.ts'
 import { activityHandlers } from '../deployments/apps.ts'
 import { createFindCommandTarget, type FindCommandTarget } from '../deployments/command-target.ts'
-import { type DeployJob } from '../deployments/deploy-job.ts'
-import { createDeploymentDetails, createDeployments, createLifecycle, deploymentHandlers } from '../deployments/deployments.ts'
+import type { DeployJob } from '../deployments/deploy-job.ts'
+import {
+  createDeploymentDetails,
+  createDeployments,
+  createLifecycle,
+  deploymentHandlers,
+} from '../deployments/deployments.ts'
 import { createLinkedApps } from '../deployments/links.ts'
 import { createDeploymentLocks } from '../deployments/lock.ts'
 import { createLogs } from '../deployments/logs.ts'
-import { type Announce } from '../deployments/outcome.ts'
+import type { Announce } from '../deployments/outcome.ts'
 import { processHandlers } from '../deployments/processes.ts'
-import { type ProjectReads } from '../deployments/reads.ts'
+import type { ProjectReads } from '../deployments/reads.ts'
 import { createWaker } from '../deployments/reconciler.ts'
 import { registryHandlers } from '../deployments/registries.ts'
 import { createDeploymentStore, type DeploymentStore } from '../deployments/rows.ts'

@@ -1,10 +1,16 @@
 import { createLinkedDatabases } from '../../databases/credentials.ts'
 import { createAppVariables } from '../../deployments/app-variables.ts'
 import { appHandlers, createAppRequests } from '../../deployments/apps.ts'
-import { type CreateDeployment, checkSource, createAddRelease, createCreateDeployment, promotedSource } from '../../deployments/create.ts'
+import {
+  type CreateDeployment,
+  checkSource,
+  createAddRelease,
+  createCreateDeployment,
+  promotedSource,
+} from '../../deployments/create.ts'
 import { createLinkRequests, createSourcesOf, linkHandlers } from '../../deployments/links.ts'
-import { type DeploymentStore } from '../../deployments/rows.ts'
-import { type DeploymentSecrets } from '../../deployments/secrets.ts'
+import type { DeploymentStore } from '../../deployments/rows.ts'
+import type { DeploymentSecrets } from '../../deployments/secrets.ts'
 import { useSource } from '../../deployments/uploads.ts'
 import { createAdoption, createApplyVariables, createVariableRequests } from '../../deployments/variables.ts'
 import { setImageVolumes } from '../../deployments/volumes.ts'
