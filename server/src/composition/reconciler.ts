@@ -7,7 +7,6 @@ import { createOthers, type Others, type OthersDependencies } from '../deploymen
 import { createReconcile, createReconcileAll } from '../deployments/reconciler/reconcile.ts'
 import { createReconciler, type Reconciler } from '../deployments/reconciler/reconciler.ts'
 import { createRemoveDeployment } from '../deployments/reconciler/remove.ts'
-import { createRenew } from '../deployments/reconciler/renew.ts'
 import { createRevive } from '../deployments/reconciler/revive.ts'
 import { createSweep } from '../deployments/reconciler/sweep.ts'
 import { changesChannel } from '../deployments/state/changes.ts'
@@ -176,7 +175,6 @@ function composeReconciler(
     routes: { ...routes, isOpen: listening.isOpen },
     releaseOf: async (row) => releaseOf(row, await apps.get(row.app_id)),
     revive,
-    renew: createRenew({ store, instances, gateway, routes, checkHealth, settings: config.deploys, logger }),
   })
   return createReconciler({
     listApps: apps.list,

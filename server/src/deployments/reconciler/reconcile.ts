@@ -10,7 +10,6 @@ import type { DeploymentLocks, SharedLock } from '../state/lock.ts'
 import type { DeploymentStore } from '../state/store.ts'
 import type { DeploymentRow } from '../state/tables.ts'
 import type { Others } from './others.ts'
-import type { Renew } from './renew.ts'
 import type { Revive } from './revive.ts'
 
 /**
@@ -46,7 +45,6 @@ export interface ReconcileDependencies {
   /** Returns the release of a deployment, with its app and its variables. */
   readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
-  readonly renew: Renew
   readonly others: Omit<Others, 'refresh' | 'isExpected' | 'settle'>
 }
 
@@ -134,7 +132,7 @@ function serves({ gateway, instances, refusals, others }: ServesDependencies, ro
 
 /** Routes to the instance that the row names, if it still is that instance and it can answer. */
 async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, signal: AbortSignal): Promise<boolean> {
-  const { instances, gateway, routes, store, renew, releaseOf, others } = dependencies
+  const { instances, gateway, routes, store, releaseOf, others } = dependencies
   if (row.instance === null) return false
   if (serves(dependencies, row)) return true
   const seen = await instances.observe(row.instance)
@@ -157,9 +155,7 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
     return !haveChanged
   }
   const isRouted = await routes.route(row.app_id, upstream, mayRoute)
-  if (haveChanged) return adopt(dependencies, row, signal)
-  if (isRouted) await renew(row, release, upstream, signal)
-  return isRouted
+  return haveChanged ? adopt(dependencies, row, signal) : isRouted
 }
 
 /** True while the database still names the same first instance as this row. */
