@@ -7,8 +7,8 @@ const record = z.object({
   pid: z.int().positive(),
   /** The start time of the process, as in /proc; it identifies the process together with the pid. */
   startTime: z.string(),
-  /** The boot of the system that `startTime` counts from; missing in records of older versions. */
-  boot: z.string().nullish(),
+  /** The boot of the system that `startTime` counts from; null where the system has none. */
+  boot: z.string().nullable(),
   version: z.string(),
 })
 
@@ -29,8 +29,7 @@ export async function readGatewayRecord(path: string, owner: number | undefined)
   try {
     const parsed = record.parse(JSON.parse(await readStart(path)))
     const isOwn = userOf(parsed.pid) === owner
-    const isOfThisBoot = !parsed.boot || parsed.boot === bootId()
-    return { ...parsed, isRunning: isOfThisBoot && isOwn && isRunning(parsed) }
+    return { ...parsed, isRunning: parsed.boot === bootId() && isOwn && isRunning(parsed) }
   } catch (error) {
     // The file is missing, is another file, or is being written.
     return unlessShort(null)(error)
