@@ -7,8 +7,8 @@ import type { Engine } from '../engines/engine.ts'
 import type { DatabasesTables } from '../tables.ts'
 import { createClosedCheck } from './closed-check.ts'
 import { createConnectionCheck } from './connection-check.ts'
+import { createConnectionLimitsCheck } from './connection-limits.ts'
 import { createSettingsCheck } from './logins.ts'
-import { createOlderDatabasesCheck } from './older-databases.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
 import { checkSessions, type IdsOf } from './session-check.ts'
 import { createSizeCheck } from './size-check.ts'
@@ -23,7 +23,7 @@ const closedEveryMs = 10_000
 const restrictedEveryMs = 1_000
 const settingsEveryMs = 5_000
 const snapshotsEveryMs = 60 * 60_000
-const olderDatabasesEveryMs = 60 * 60_000
+const limitsEveryMs = 60 * 60_000
 
 /**
  * All databases of a version share PostgreSQL's lock table, and PostgreSQL has no limit for a single database. If a
@@ -81,11 +81,7 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
     every(closedEveryMs, 'opening databases', createClosedCheck({ ...dependencies, reopen: reconciler.reopen })),
     every(restrictedEveryMs, 'limiting the growth of databases', sizes.restricted),
     every(settingsEveryMs, 'copying settings of roles', createSettingsCheck(dependencies)),
-    every(
-      olderDatabasesEveryMs,
-      'bringing databases of earlier versions up to date',
-      createOlderDatabasesCheck(dependencies),
-    ),
+    every(limitsEveryMs, 'restoring the connection limits of databases', createConnectionLimitsCheck(dependencies)),
     every(snapshotsEveryMs, 'removing old snapshots', checkSnapshots),
   ]
   return {

@@ -6,8 +6,8 @@ import type { IdsOf } from './session-check.ts'
 
 /**
  * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their
- * sessions above the new limits, and restores the limits when there is room. The check of older databases
- * (`createOlderDatabasesCheck`) restores limits that an earlier server lowered.
+ * sessions above the new limits, and restores the limits when there is room. `createConnectionLimitsCheck` restores
+ * limits that an earlier server lowered.
  */
 export function createConnectionCheck({
   engine,

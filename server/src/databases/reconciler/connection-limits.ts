@@ -7,11 +7,10 @@ import { databaseLimits } from '../plan-limits.ts'
 import type { DatabasesTables } from '../tables.ts'
 
 /**
- * Returns a function that gives databases of earlier versions of Fairlead what new ones have: timeouts, and a catalogue
- * that hides other databases. It also restores the connection limits of their plans, which an earlier server may have
- * lowered. Each call retries the databases that earlier calls could not reach.
+ * Returns a function that gives databases the connection limits of their plans: an earlier server may have lowered the
+ * limits, or had other plans. Each call retries the databases that earlier calls could not reach.
  */
-export function createOlderDatabasesCheck({
+export function createConnectionLimitsCheck({
   database,
   engine,
   plans,
@@ -36,11 +35,10 @@ export function createOlderDatabasesCheck({
       try {
         const instance = await openInstanceOf(engine, row, signal)
         const { connections } = databaseLimits(planNamed(plans, row.plan))
-        for (const role of rolesOf(row)) await instance.roles.ensureLimits(role, connections, signal)
-        await instance.closeCatalogue(row.role_name, signal)
+        for (const role of rolesOf(row)) await instance.roles.ensureConnections(role, connections, signal)
         done.add(row.id)
       } catch (err) {
-        if (!signal.aborted) logger.warn({ err, database: row.id }, 'a database could not be brought up to date yet')
+        if (!signal.aborted) logger.warn({ err, database: row.id }, 'the connection limit of a database could not be checked yet')
       }
     }
   }
