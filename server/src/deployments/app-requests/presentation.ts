@@ -18,7 +18,6 @@ export function releaseOf(row: DeploymentRow): Release {
     commit: commitOf(row),
     trigger: triggerOf(row),
     kept: row.retained,
-    // Failures of older servers have no suggestions.
     failure: row.failure && { suggestions: [], ...row.failure },
     created_at: row.created_at.toISOString(),
     started_at: begun?.toISOString() ?? null,
@@ -42,7 +41,7 @@ function timeOf(at: string | undefined): string | null {
 function triggerOf(row: DeploymentRow): Release['trigger'] {
   const request = lastRequestOf(row)
   if (request !== null) return { ...request.by, by: request.by.kind, kind: request.kind }
-  return row.triggered_by && { ...row.triggered_by, by: row.triggered_by.kind }
+  return { ...row.triggered_by, by: row.triggered_by.kind }
 }
 
 /** Shows an app with its releases and domains; there is always a latest one, because an app is deleted with its last deployment. */

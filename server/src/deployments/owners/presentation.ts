@@ -41,7 +41,6 @@ export function detailOf(
     env_var_names: Object.keys(variables).sort(),
     latest_id: row.latest_id,
     kept: row.retained,
-    // Failures of older servers have no suggestions.
     failure: row.failure && { suggestions: [], ...row.failure },
     builds_before: row.builds_before ?? row.expected_builds_before,
     steps: [...stepsOf(row)],
