@@ -1,7 +1,17 @@
 import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { open, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { z } from 'zod'
-import { bootId, isRunning, killGroup, type ProcessIdentity, unlessShort, userOf } from '../platform/processes.ts'
+import {
+  bootId,
+  isRunning,
+  killAll,
+  killGroup,
+  type ProcessIdentity,
+  unlessShort,
+  userOf,
+} from '../platform/processes.ts'
+import { gatewayHome } from './place.ts'
 
 const record = z.object({
   pid: z.int().positive(),
@@ -53,4 +63,23 @@ async function readStart(path: string): Promise<string> {
  */
 export function killGateway(gateway: ProcessIdentity, uid: number | undefined): void {
   if (isRunning(gateway) && userOf(gateway.pid) === uid) killGroup(gateway.pid)
+}
+
+/** Reads the records of the gateways of a data directory. There are two while a newer version replaces a gateway. */
+export async function findGateways({ root }: { readonly root: string }): Promise<readonly GatewayRecord[]> {
+  const { folder } = gatewayHome(root)
+  const owner = (await stat(folder).catch(() => null))?.uid
+  const names = (await readdir(folder).catch(unlessShort([]))).filter((name) => name.endsWith('.json'))
+  const found = await Promise.all(names.map((name) => readGatewayRecord(join(folder, name), owner)))
+  return found.filter((each) => each !== null)
+}
+
+/** Ends the gateways, which finish their requests within `graceMs`. Returns the gateways that ran. */
+export async function endGateways(
+  directory: { readonly root: string },
+  { graceMs }: { readonly graceMs: number },
+): Promise<readonly GatewayRecord[]> {
+  const running = (await findGateways(directory)).filter((gateway) => gateway.isRunning)
+  if (running.length > 0) await killAll({ leaders: running }, { graceMs })
+  return running
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isRunning } from '../../../server/src/platform/processes.ts'
-import { findAppProcesses } from '../../../server/src/running/app-processes.ts'
+import { findAppProcesses } from '../../../server/src/runtimes/leftovers.ts'
 import { fromHandle } from '../../../server/src/runtimes/process/handle.ts'
 import { type Bench, createBench, identities } from '../../harness/runtimes/support.ts'
 

@@ -1,9 +1,8 @@
 import { join } from 'node:path'
-import { foldersIn } from '../platform/disk/folders.ts'
-import { readOptional } from '../platform/files.ts'
-import type { PostmasterLock } from '../platform/postgres/lock-file.ts'
-import { findPostmaster } from '../platform/postgres/running.ts'
-import type { DataDirectory } from '../platform/startup/data-directory.ts'
+import { foldersIn } from '../disk/folders.ts'
+import { readOptional } from '../files.ts'
+import type { PostmasterLock } from './lock-file.ts'
+import { findPostmaster } from './running.ts'
 
 /** A cluster in the data directory, running or not. */
 export interface FoundCluster {
@@ -18,7 +17,10 @@ export interface FoundCluster {
 export async function findClusters({
   cluster,
   databases,
-}: Pick<DataDirectory, 'cluster' | 'databases'>): Promise<readonly FoundCluster[]> {
+}: {
+  readonly cluster: string
+  readonly databases: string
+}): Promise<readonly FoundCluster[]> {
   const users = (await foldersIn(databases)).map((version) => join(databases, version, 'data'))
   const found = await Promise.all([find('state', cluster), ...users.map((directory) => find('users', directory))])
   return found.filter((each) => each !== null)
