@@ -119,5 +119,4 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     for (const each of [...apps, { release }]) await runtime.releases.remove(each.release)
     expect(buildSeconds / ofApps).toBeGreaterThan(leastPart)
   }, 240_000)
-
 })

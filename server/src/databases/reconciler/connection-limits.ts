@@ -38,7 +38,8 @@ export function createConnectionLimitsCheck({
         for (const role of rolesOf(row)) await instance.roles.ensureConnections(role, connections, signal)
         done.add(row.id)
       } catch (err) {
-        if (!signal.aborted) logger.warn({ err, database: row.id }, 'the connection limit of a database could not be checked yet')
+        if (!signal.aborted)
+          logger.warn({ err, database: row.id }, 'the connection limit of a database could not be checked yet')
       }
     }
   }
