@@ -34,5 +34,4 @@ describe('POST /projects/:project_id/apps/:app_id/variables/adopt', () => {
     expect(await seenBy(app)).toEqual({ OWN_A: 'changed', OWN_C: 'of the app', version: 'first' })
     await expectNotFound(given.server, 'variables.adopt', app.params)
   })
-
 })

@@ -66,7 +66,8 @@ it('a database that uses up the connections loses some to others, idle ones firs
     address.pathname = `/${name}`
     return connect(address.href)
   }
-  const limits = () => operator.query("select rolconnlimit from pg_roles where rolname ~ '^[a-z]{26}$' order by rolname")
+  const limits = () =>
+    operator.query("select rolconnlimit from pg_roles where rolname ~ '^[a-z]{26}$' order by rolname")
 
   const first = await open(greedy)
   await first.query('begin')

@@ -99,7 +99,9 @@ describe.each([
     expect(await ask('select datname from pg_stat_database')).toEqual([[own]])
     await client.query(`comment on database ${own} is 'mine'`)
     expect(
-      await ask("select shobj_description(oid, 'pg_database') from pg_database where datname ~ '^[a-z]{26}$' order by oid"),
+      await ask(
+        "select shobj_description(oid, 'pg_database') from pg_database where datname ~ '^[a-z]{26}$' order by oid",
+      ),
     ).toEqual([['mine'], [null]])
     // As knex, Prisma, Django, SQLAlchemy and drivers ask.
     for (const question of [
