@@ -30504,12 +30504,8 @@ function explainNoKey({ cause: error, message: command }, apiUrl) {
     const refused = error instanceof _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h && (0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .foreignStatus */ .rn)(error) === undefined && !(0,_api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .isTransient */ .dg)(error);
     if (!refused)
         return explain(error, apiUrl);
-    if (error.code === 'not_found') {
-        if (new URL(apiUrl).pathname !== '/') {
-            return [explainPath(apiUrl)];
-        }
-        return [`\`api-key\`: ${apiUrl} is too old to exchange tokens of workflows. Update it, or pass a key.`];
-    }
+    if (error.code === 'not_found' && new URL(apiUrl).pathname !== '/')
+        return [explainPath(apiUrl)];
     const told = `${apiUrl} gives this workflow no key for the project: ${error.message}`;
     if (error.details['reason'] === 'audience')
         return [`\`api-url\`: ${told} Set it to that address.`];

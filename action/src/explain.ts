@@ -50,12 +50,7 @@ function explainNoKey({ cause: error, message: command }: KeyError, apiUrl: stri
   if (error instanceof NoTokenError) return [`GitHub gave no token for this job: ${reasonOf(error)}`]
   const refused = error instanceof ApiError && foreignStatus(error) === undefined && !isTransient(error)
   if (!refused) return explain(error, apiUrl)
-  if (error.code === 'not_found') {
-    if (new URL(apiUrl).pathname !== '/') {
-      return [explainPath(apiUrl)]
-    }
-    return [`\`api-key\`: ${apiUrl} is too old to exchange tokens of workflows. Update it, or pass a key.`]
-  }
+  if (error.code === 'not_found' && new URL(apiUrl).pathname !== '/') return [explainPath(apiUrl)]
   const told = `${apiUrl} gives this workflow no key for the project: ${error.message}`
   if (error.details['reason'] === 'audience') return [`\`api-url\`: ${told} Set it to that address.`]
   // A rule would change nothing about a token that does not count.

@@ -15,7 +15,6 @@ const programs = {
   gateway: 'gateway/program/main.ts',
   planner: 'builds/plan-program.ts',
   terminal: 'runtimes/process/terminal/host.ts',
-  enter: 'runtimes/process/enter.ts',
 }
 
 /** The imports that stay outside: native parts, and programs that are run by their files. */

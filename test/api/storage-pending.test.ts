@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -10,8 +9,7 @@ import { createDiskStore } from '../../server/src/storage/disk-store.ts'
 import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../server/src/storage/pending.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
-import { ownServer } from '../harness/server.ts'
-import { filesOnDisk, onlyProject, upload } from '../harness/storage.ts'
+import { filesOnDisk, onlyProject } from '../harness/storage.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
 const logger = pino({ level: 'silent' })
@@ -205,24 +203,4 @@ describe('two servers on one database and one store', () => {
     expect(await pendingIds()).toEqual([])
     await one.removeDeleted([id])
   })
-})
-
-it('settles at its first start what an earlier version left pending in the data directory', async () => {
-  await using server = await ownServer()
-  const { id: project } = await server.client.projects.create({ body: { name: 'Old' } })
-  const kept = await upload(server.client, project, 'kept.txt', 'kept')
-  const files = join(server.dataDirectory, 'files')
-
-  const doubtful = join(files, 'doubtful')
-  const [finished, unfinished] = [newId('file'), newId('file')]
-  await mkdir(doubtful)
-  for (const id of [kept.id, finished, unfinished]) await writeFile(join(doubtful, id), '')
-  await mkdir(join(files, finished.slice(-2)), { recursive: true })
-  await writeFile(join(files, finished.slice(-2), finished), 'no row')
-  await writeFile(join(doubtful, `${unfinished}.part`), 'half')
-
-  await server.restart()
-  expect(await filesOnDisk(server.dataDirectory)).toEqual([kept.id])
-  expect(await readdir(files)).not.toContain('doubtful')
-  expect(await (await fetch(kept.url)).text()).toBe('kept')
 })

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import type { Bench } from './row.ts'
 import { median } from './statistics.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
 const directory = join(root, 'action/dist')
 /** True for the files that a runner loads, which excludes the licences. */
 const isCode = (name: string) => /\.(m?js|json|wasm)$/.test(name)

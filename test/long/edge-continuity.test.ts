@@ -1,9 +1,9 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Status } from '../../server/src/commands/machine-status.ts'
 import { edgeHome } from '../../server/src/edge/edge.ts'
 import { readRecord } from '../../server/src/edge/record.ts'
-import type { Status } from '../../server/src/running/status.ts'
 import { deployAndSettle } from '../harness/deployments.ts'
 import { noCaddy, visit } from '../harness/edge.ts'
 import {

@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -121,16 +119,4 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     for (const each of [...apps, { release }]) await runtime.releases.remove(each.release)
     expect(buildSeconds / ofApps).toBeGreaterThan(leastPart)
   }, 240_000)
-
-  test('that an older version has started among the apps is found and ended', async () => {
-    const release = await bench.release(runtime, 'unruly')
-    const files = (await host.cgroups?.make(`${release.id}.build`, { memoryBytes: 1e9, cpus: 1, processes: 10 })) ?? []
-    const child = spawn('/bin/sleep', ['600'], { stdio: 'ignore' })
-    const exit = once(child, 'exit')
-    for (const file of files) await writeFile(file, String(child.pid))
-    expect((await runtime.releases.list()).running).toContain(release.id)
-    await runtime.releases.remove(release)
-    expect(await exit).toEqual([null, 'SIGKILL'])
-    for (const groups of [host.cgroups, host.builds]) expect(await groups?.names()).toEqual([])
-  })
 })

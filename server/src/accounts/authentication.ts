@@ -4,7 +4,6 @@ import { createBatcher } from '../platform/database/batcher.ts'
 import type { Database } from '../platform/database.ts'
 import { type Plans, requestsPerHour } from '../platform/plans.ts'
 import { hashKey, isWellFormedKey } from './keys.ts'
-import { scopesOfRow } from './scopes.ts'
 import { alive } from './sessions.ts'
 import type { AccountsTables } from './tables.ts'
 
@@ -33,7 +32,6 @@ export function createAuthentication({
         'account_id',
         'hash',
         'scopes',
-        'may_run',
         'project_ids',
         'workflow',
         'plan',
@@ -56,7 +54,7 @@ export function createAuthentication({
           accountId: row.account_id,
           credentialId: row.id,
           actor: { type: 'key', id: row.id, name: row.name },
-          scopes: new Set(scopesOfRow(row)),
+          scopes: new Set(row.scopes),
           projectIds: row.project_ids === null ? null : new Set(row.project_ids),
           workflow: row.workflow,
           requestsPerHour: row.requests_per_hour ?? requestsPerHour(plans, row.plan),

@@ -9,7 +9,7 @@ import { type Page, type PageRequest, readPage } from '../http/page.ts'
 import type { Totals } from '../platform/account-limits.ts'
 import { type Database, fromNow, type Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
-import { presetOf, presets, scopesOfRow, storedScopes } from './scopes.ts'
+import { presetOf, presets } from './scopes.ts'
 import type { AccountsTables } from './tables.ts'
 
 export interface NewKey {
@@ -27,7 +27,7 @@ export interface StoredKey {
   readonly id: string
   readonly accountId: string
   readonly name: string
-  readonly hint: string | null
+  readonly hint: string
   readonly scopes: readonly Scope[]
   readonly projectIds: readonly string[] | null
   readonly createdAt: Date
@@ -75,7 +75,6 @@ const fields = [
   'name',
   'hint',
   'scopes',
-  'may_run',
   'project_ids',
   'created_at',
   'last_used_at',
@@ -95,7 +94,7 @@ export function createKeys({ database }: { database: Database }): Keys {
       name,
       hash: hashKey(key),
       hint: key.slice(0, hintLength),
-      ...storedScopes(scopes),
+      scopes: [...scopes],
       project_ids: projectIds === null ? null : [...projectIds],
       expires_at: lifeMs == null ? null : fromNow(lifeMs),
       workflow: workflow == null ? null : JSON.stringify(workflow),
@@ -180,7 +179,7 @@ function fromRow(row: Omit<KeyRow, 'hash'>): StoredKey {
     accountId: row.account_id,
     name: row.name,
     hint: row.hint,
-    scopes: scopesOfRow(row),
+    scopes: row.scopes,
     projectIds: row.project_ids,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,

@@ -28,23 +28,3 @@ export function presetOf(scopes: readonly Scope[]): Preset | null {
   )
   return (found?.[0] as Preset | undefined) ?? null
 }
-
-/** The scopes of a key in its row. */
-export interface StoredScopes {
-  /** The scopes without `runs:write`, which older servers do not know. */
-  readonly scopes: Scope[]
-  /** Null for a key from an older version. */
-  readonly may_run: boolean | null
-}
-
-export function storedScopes(scopes: readonly Scope[]): StoredScopes {
-  return { scopes: scopes.filter((scope) => scope !== run), may_run: scopes.includes(run) }
-}
-
-/** Returns all scopes of a key. A key from an older version with every scope also gets `runs:write`. */
-export function scopesOfRow({ scopes, may_run }: StoredScopes): readonly Scope[] {
-  const mayRun = may_run ?? allScopes.every((scope) => scope === run || scopes.includes(scope))
-  return mayRun ? [...scopes, run] : scopes
-}
-
-const run: Scope = 'runs:write'

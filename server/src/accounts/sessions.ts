@@ -160,7 +160,7 @@ async function authenticate(
     .where(alive)
     .execute()
   const given = hashToken(secret)
-  const row = rows.find(({ secret_hash }) => secret_hash !== null && timingSafeEqual(secret_hash, given))
+  const row = rows.find(({ secret_hash }) => timingSafeEqual(secret_hash, given))
   if (row === undefined) return undefined
   if (!row.seen_recently) {
     await db.updateTable('sessions').set({ last_seen_at: sql<Date>`now()` }).where('id', '=', row.id).execute()

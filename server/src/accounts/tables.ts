@@ -19,12 +19,9 @@ export type AccountsTables = {
     account_id: string
     name: string
     hash: Buffer
-    /** The beginning of the key; `null` for keys from before this column. */
-    hint: string | null
-    /** The scopes without `runs:write`, which `may_run` holds. */
+    /** The beginning of the key. */
+    hint: string
     scopes: Scope[]
-    /** True when the scopes include `runs:write`; null for a key from an older version. */
-    may_run: boolean | null
     project_ids: string[] | null
     created_at: Generated<Date>
     last_used_at: Date | null
@@ -51,11 +48,8 @@ export type AccountsTables = {
     user_id: string
     /** The hash of the cookie. */
     hash: Buffer
-    /**
-     * The hash of the second secret; `null` for sessions of older versions, which had no second secret and are not
-     * valid.
-     */
-    secret_hash: Buffer | null
+    /** The hash of the second secret. */
+    secret_hash: Buffer
     address: string
     user_agent: string | null
     created_at: Generated<Date>

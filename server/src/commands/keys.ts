@@ -65,7 +65,7 @@ function listCommand(): Command {
         const rows = (await keys.list()).map((key) => [
           key.id,
           key.accountId,
-          key.hint === null ? '-' : `${key.hint}…`,
+          `${key.hint}…`,
           key.createdAt.toISOString(),
           key.lastUsedAt?.toISOString() ?? '-',
           key.expiresAt?.toISOString() ?? '-',

@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import { loadConfig } from '../platform/config.ts'
 import { createLogger } from '../platform/logger.ts'
-import type { Status } from '../running/status.ts'
 import { chosenDirectory } from './data-directory.ts'
+import type { Status } from './machine-status.ts'
 import { dataDirOption, printTable, type StateFlags } from './shared.ts'
 
 interface StatusFlags extends StateFlags {
@@ -17,7 +17,7 @@ export function statusCommand(): Command {
     .addOption(dataDirOption())
     .action(async (flags: StatusFlags) => {
       const config = loadConfig({ dataDir: await chosenDirectory(flags.dataDir) })
-      const { statusOf } = await import('../running/status.ts')
+      const { statusOf } = await import('./machine-status.ts')
       const status = await statusOf(config, createLogger({ level: 'fatal', destination: 'stderr' }))
       if (flags.json === true) process.stdout.write(`${JSON.stringify(status, null, 2)}\n`)
       else print(status, Date.now())

@@ -28,7 +28,7 @@ export function stopCommand(): Command {
     .addOption(dataDirOption())
     .action(async (flags: StopFlags) => {
       const dataDirectory = await chosenDirectory(flags.dataDir)
-      const { stopEverything } = await import('../running/stop.ts')
+      const { stopEverything } = await import('./stop-everything.ts')
       const { stopService, unitOf } = await import('./systemd-service.ts')
       let stopped = 0
       const report = (line: string) => {

@@ -322,7 +322,7 @@ export async function stopService(unit: string, verb: readonly string[], timeout
 const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
-/** The units with the control groups of apps and of builds. An older version has installed only the first unit. */
+/** The units with the control groups of apps and of builds. */
 const groupUnits = [appsUnitName, buildsUnitName]
 
 /** Stops the service and all its processes, and removes its units. Keeps data and settings. */

@@ -9,7 +9,6 @@ import type { OsUser } from '../platform/users.ts'
 import { runtimeName as dockerName } from '../runtimes/docker/start.ts'
 import { configuredReach } from '../runtimes/network/reach.ts'
 import { closeGroups, detectCapabilities, type HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
-import { groupName, readHierarchy } from '../runtimes/process/confinement/groups.ts'
 import { runtimeName } from '../runtimes/process/handle.ts'
 import { openMarks } from '../runtimes/process/marks.ts'
 import { createProcessRuntime } from '../runtimes/process/process-runtime.ts'
@@ -138,15 +137,10 @@ async function composeTools(
   fence: () => void,
 ): Promise<Confined> {
   const cgroups = await openCgroups(yielding?.hierarchy ?? null, 'tools', yielding)
-  // Older versions have used this folder for the groups.
-  const former = await openCgroups(await readHierarchy(config.cgroups), `${groupName(directory.root)}-tools`)
   stack.defer('control groups of tools', async () => cgroups?.close())
   // A killed leader leaves its groups behind.
-  const found = [cgroups, former].map(async (groups) =>
-    groups === null ? [] : (await groups.names()).map((name) => ({ groups, name })),
-  )
-  let left = await removeLeftGroups((await Promise.all(found)).flat(), fence, logger)
-  await former?.close()
+  const found = cgroups === null ? [] : (await cgroups.names()).map((name) => ({ groups: cgroups, name }))
+  let left = await removeLeftGroups(found, fence, logger)
   if (left.length > 0) {
     const removal = startPeriodic({
       name: 'removal of the groups of an earlier leader',

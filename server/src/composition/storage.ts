@@ -13,7 +13,6 @@ import { createDiskStore } from '../storage/disk-store.ts'
 import { downloads } from '../storage/download.ts'
 import { createFiles, type Files, removeProjectFiles } from '../storage/files.ts'
 import { storageHandlers } from '../storage/handlers.ts'
-import { settleOldMarkers } from '../storage/old-markers.ts'
 import { createPendingFiles, maintenanceMs, type PendingFilesDependencies } from '../storage/pending.ts'
 import type { FileStore } from '../storage/store.ts'
 import type { StorageParts } from '../storage/upload.ts'
@@ -120,9 +119,4 @@ async function storageParts(
 }
 
 /** Opens the store for files. So far there is only the local disk; a choice by the configuration belongs here. */
-async function openStore({ state, logger }: Composition): Promise<FileStore> {
-  const { files: directory } = state.directory
-  const store = await createDiskStore({ directory })
-  await settleOldMarkers({ database: state.db, store, directory, logger })
-  return store
-}
+const openStore = ({ state }: Composition): Promise<FileStore> => createDiskStore({ directory: state.directory.files })

@@ -27,7 +27,7 @@ export const apiKey = z.object({
   preset: z.enum(presetNames).nullable().describe('The preset with exactly these scopes, or `null`.'),
   scopes: z.array(z.enum(scopes)),
   project_ids: z.array(z.string()).nullable().describe('The projects that the key is bound to; `null` for all.'),
-  hint: z.string().nullable().describe('The beginning of the key, to recognise it by.'),
+  hint: z.string().describe('The beginning of the key, to recognise it by.'),
   created_at: timestamp,
   last_used_at: timestamp.nullable().describe('To the minute.'),
   expires_at: timestamp.nullable(),

@@ -29,9 +29,7 @@ export const release = z.object({
     })
     .nullable()
     .describe('The commit that was fetched; `null` before.'),
-  trigger: releaseTrigger
-    .nullable()
-    .describe('The cause of the release as it is now; `null` for those of older versions.'),
+  trigger: releaseTrigger.describe('The cause of the release as it is now.'),
   kept: z.boolean().describe('True while its files are kept: it can be started again without a build.'),
   failure: deploymentFailure.nullable(),
   created_at: timestamp,

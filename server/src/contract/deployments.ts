@@ -117,7 +117,7 @@ const deploymentDetail = deployment.extend({
     .nullable()
     .describe('The beginning of its message, at most 1,000 characters, without the values of variables.'),
   commit_author: z.string().nullable().describe('The name of its author.'),
-  trigger: deploymentTrigger.nullable().describe('Who created it; `null` for deployments of older versions.'),
+  trigger: deploymentTrigger.describe('Who created it.'),
   root: z.string().nullable().describe('The folder of the app that it was created with; `null` without.'),
   env_var_names: z.array(z.string()).describe('The names of its variables, sorted. Values are never returned.'),
   latest_id: z.string().describe('The deployment of the same app that was created, rolled back to or restarted last.'),
@@ -135,7 +135,7 @@ const deploymentDetail = deployment.extend({
     .array(deploymentStep)
     .describe(
       'The steps that have begun since its creation or its latest rollback or restart, with their times. The last step of ' +
-        'a deployment that failed is the one in which it did. Empty for deployments of older versions.',
+        'a deployment that failed is the one in which it did.',
     ),
 })
 

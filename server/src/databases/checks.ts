@@ -29,7 +29,7 @@ const closedEveryMs = 10_000
 const restrictedEveryMs = 1_000
 const settingsEveryMs = 5_000
 const snapshotsEveryMs = 60 * 60_000
-const olderDatabasesEveryMs = 60 * 60_000
+const limitsEveryMs = 60 * 60_000
 
 /**
  * All databases of a version share PostgreSQL's lock table, and PostgreSQL has no limit for a single database. If a
@@ -90,11 +90,7 @@ export function startDatabaseChecks(dependencies: ChecksDependencies): { stop():
     every(closedEveryMs, 'opening databases', createClosedCheck({ ...dependencies, reopen: reconciler.reopen })),
     every(restrictedEveryMs, 'limiting the growth of databases', sizes.restricted),
     every(settingsEveryMs, 'copying settings of roles', createSettingsCheck(dependencies)),
-    every(
-      olderDatabasesEveryMs,
-      'bringing databases of earlier versions up to date',
-      createOlderDatabasesCheck(dependencies),
-    ),
+    every(limitsEveryMs, 'restoring the connection limits of databases', createConnectionLimitsCheck(dependencies)),
     every(snapshotsEveryMs, 'removing old snapshots', checkSnapshots),
   ]
   return {
@@ -150,8 +146,8 @@ export function createClosedCheck({
 
 /**
  * Returns a function that lowers the connection limits of databases while an instance is nearly full, ends their
- * sessions above the new limits, and restores the limits when there is room. The check of older databases
- * (`createOlderDatabasesCheck`) restores limits that an earlier server lowered.
+ * sessions above the new limits, and restores the limits when there is room. `createConnectionLimitsCheck` restores
+ * limits that an earlier server lowered.
  */
 export function createConnectionCheck({
   engine,
@@ -385,11 +381,10 @@ async function restrict(
 }
 
 /**
- * Returns a function that gives databases of earlier versions of Fairlead what new ones have: timeouts, and a catalogue
- * that hides other databases. It also restores the connection limits of their plans, which an earlier server may have
- * lowered. Each call retries the databases that earlier calls could not reach.
+ * Returns a function that gives databases the connection limits of their plans: an earlier server may have lowered the
+ * limits, or had other plans. Each call retries the databases that earlier calls could not reach.
  */
-function createOlderDatabasesCheck({
+function createConnectionLimitsCheck({
   database,
   engine,
   plans,
@@ -414,11 +409,11 @@ function createOlderDatabasesCheck({
       try {
         const instance = await openInstanceOf(engine, row, signal)
         const { connections } = databaseLimits(planNamed(plans, row.plan))
-        for (const role of rolesOf(row)) await instance.roles.ensureLimits(role, connections, signal)
-        await instance.closeCatalogue(row.role_name, signal)
+        for (const role of rolesOf(row)) await instance.roles.ensureConnections(role, connections, signal)
         done.add(row.id)
       } catch (err) {
-        if (!signal.aborted) logger.warn({ err, database: row.id }, 'a database could not be brought up to date yet')
+        if (!signal.aborted)
+          logger.warn({ err, database: row.id }, 'the connection limit of a database could not be checked yet')
       }
     }
   }

@@ -88,7 +88,7 @@ export async function sourceOfSecrets(
   const [serving] = current.status === 'building' ? await releases.serving(on, [appId]) : []
   // A key may have rolled back to what a user had created.
   const by = lastRequestOf(current)?.by ?? current.triggered_by
-  return sourceOf(by?.kind === 'user' ? current : (serving ?? current))
+  return sourceOf(by.kind === 'user' ? current : (serving ?? current))
 }
 
 /** Gives the secrets of an app to a source: all of them, or those that have none. The lock of the app is the caller's. */

@@ -220,7 +220,7 @@ async function remove(
 export const isOutdated = (
   { variable_origins }: Pick<DeploymentRow, 'variable_origins'>,
   { handle }: Pick<InstanceRow, 'handle'>,
-): boolean => (handle.rotations ?? 0) < (variable_origins?.rotations ?? 0)
+): boolean => (handle.rotations ?? 0) < (variable_origins.rotations ?? 0)
 
 /** Returns the first instance of a release if it has the variables of before a rotation. A static site has none. */
 export function outdatedFirst(

@@ -31,7 +31,6 @@ export interface InstanceControl {
   observe: Instances['observe']
   /** As `Instances.serveAt`; the instance stays adopted. */
   serveAt: Instances['serveAt']
-  isCurrent: Instances['isCurrent']
   stop(release: ReleaseRef, handle: Handle, options: StopOptions): Promise<void>
   /** Ends everything that runs of a release, at once when no options are given. Its files are kept. */
   halt(release: KeptRelease, options?: StopOptions): Promise<void>
@@ -83,7 +82,6 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
     serveAt: async (handle, port) =>
       adopted.rename(handle, named(await instancesOf(handle).serveAt(handle, port), handle)),
 
-    isCurrent: (handle, command) => instancesOf(handle).isCurrent(handle, command),
     async stop(release, handle, options) {
       await instancesOf(handle).stop(handle, options)
       // The server may stop before the log is recorded again.

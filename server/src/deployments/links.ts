@@ -288,7 +288,7 @@ async function refreshReleases(
     .forUpdate()
     .execute()
   for (const row of rows) {
-    const { given: own = [], plain = [], linked = {}, rotations = 0 } = row.variable_origins ?? {}
+    const { given: own, plain, linked = {}, rotations = 0 } = row.variable_origins
     const names = Object.keys(linked).filter((name) => linked[name] === databaseId)
     const before = given.secrets.variablesOf(row)
     const former = [...given.secrets.formerOf(row), ...names.flatMap((name) => before[name] ?? [])]

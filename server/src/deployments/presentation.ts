@@ -41,7 +41,6 @@ export function detailOf(
     env_var_names: Object.keys(variables).sort(),
     latest_id: row.latest_id,
     kept: row.retained,
-    // Failures of older servers have no suggestions.
     failure: row.failure && { suggestions: [], ...row.failure },
     builds_before: row.builds_before ?? row.expected_builds_before,
     steps: [...stepsOf(row)],
@@ -63,7 +62,6 @@ export function releaseOf(row: DeploymentRow): Release {
     commit: commitOf(row),
     trigger: triggerOf(row),
     kept: row.retained,
-    // Failures of older servers have no suggestions.
     failure: row.failure && { suggestions: [], ...row.failure },
     created_at: row.created_at.toISOString(),
     started_at: begun?.toISOString() ?? null,
@@ -87,7 +85,7 @@ function timeOf(at: string | undefined): string | null {
 function triggerOf(row: DeploymentRow): Release['trigger'] {
   const request = lastRequestOf(row)
   if (request !== null) return { ...request.by, by: request.by.kind, kind: request.kind }
-  return row.triggered_by && { ...row.triggered_by, by: row.triggered_by.kind }
+  return { ...row.triggered_by, by: row.triggered_by.kind }
 }
 
 /** Shows an app with its releases and domains; there is always a latest one, because an app is deleted with its last deployment. */

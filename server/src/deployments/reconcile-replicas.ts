@@ -166,8 +166,7 @@ export function createReplicas(dependencies: ReplicasDependencies): Replicas {
       const [first] = await listening(dependencies, row, await read(row), desiredOf(row), release)
       if (first === undefined) return null
       const promoted = await rows.promote(row, first.instance)
-      if (promoted !== null)
-        memory.promoted.add(keyOf(row, { type: web, number: freeNumber(row, promoted, first.instance) }))
+      if (promoted !== null) memory.promoted.add(keyOf(row, { type: web, number: firstNumber(row.instance) }))
       if (promoted !== null && row.instance !== null) await instances.stop(release, row.instance, { graceMs: 0 })
       return promoted
     },
@@ -193,10 +192,6 @@ const isComplete = (
   desired.every(
     (process) => recorded.filter(({ type }) => type === process.type).length === numbersOf(process, instance).length,
   )
-
-/** The number that is free once another instance of `web` is the first one; those of older servers take over its name. */
-const freeNumber = (before: DeploymentRow, now: DeploymentRow, { number }: InstanceRow): number =>
-  firstNumber(before.instance) === firstNumber(now.instance) ? number : firstNumber(before.instance)
 
 function isDesired(
   { instance: first }: Pick<DeploymentRow, 'instance'>,

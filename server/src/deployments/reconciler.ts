@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import type { Gateway, Upstream } from '../gateway/client.ts'
+import type { Gateway } from '../gateway/client.ts'
 import { sleepUntilAborted } from '../platform/abort.ts'
 import type { Logger } from '../platform/logger.ts'
 import { limitCodes } from '../runtimes/limits.ts'
@@ -171,7 +171,6 @@ export interface ReconcileDependencies {
   /** Returns the release of a deployment, with its app and its variables. */
   readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
-  readonly renew: Renew
   readonly replicas: Omit<Replicas, 'refresh' | 'isExpected' | 'settle'>
 }
 
@@ -259,7 +258,7 @@ function serves({ gateway, instances, refusals, replicas }: ServesDependencies, 
 
 /** Routes to the instance that the row names, if it still is that instance and it can answer. */
 async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, signal: AbortSignal): Promise<boolean> {
-  const { instances, gateway, routes, store, renew, releaseOf, replicas } = dependencies
+  const { instances, gateway, routes, store, releaseOf, replicas } = dependencies
   if (row.instance === null) return false
   if (serves(dependencies, row)) return true
   const seen = await instances.observe(row.instance)
@@ -282,9 +281,7 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
     return !haveChanged
   }
   const isRouted = await routes.route(row.app_id, upstream, mayRoute)
-  if (haveChanged) return adopt(dependencies, row, signal)
-  if (isRouted) await renew(row, release, upstream, signal)
-  return isRouted
+  return haveChanged ? adopt(dependencies, row, signal) : isRouted
 }
 
 /** True while the database still names the same first instance as this row. */
@@ -505,46 +502,6 @@ async function giveUp(
   // A release that fails ends with all of its process types. An instance that is being started is no longer allowed to run, and ends by
   // itself when its start finds that.
   await instances.halt(releaseRef(row))
-}
-
-/**
- * Puts an instance as this server starts them in the place of one that a server of an older version has started otherwise.
- * The old one answers until the new one has the address, and goes on when that does not come up. Does nothing for an
- * instance that is current.
- */
-type Renew = (row: DeploymentRow, release: Release, old: Upstream, signal: AbortSignal) => Promise<void>
-
-export function createRenew(dependencies: {
-  readonly store: { readonly jobs: Pick<DeploymentStore['jobs'], 'setInstance'> }
-  readonly instances: Pick<InstanceControl, 'isCurrent' | 'start' | 'stop'>
-  readonly gateway: Pick<Gateway, 'drain'>
-  readonly routes: Pick<Routes, 'route'>
-  readonly checkHealth: HealthCheck
-  readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number; readonly drainMs: number }
-  readonly logger: Logger
-}): Renew {
-  const { store, instances, gateway, routes, checkHealth, settings, logger } = dependencies
-  const renew: Renew = async (row, release, old, signal) => {
-    if (row.instance === null || row.build_plan === null) return
-    if (instances.isCurrent(row.instance, row.build_plan.start)) return
-    logger.info({ deployment: row.id }, 'an instance of an older version is replaced')
-    const started = await instances.start(release, row.runtime, row.build_plan.start)
-    const { instance, endpoints } = await checkHealth(
-      release,
-      started,
-      { ...settings, path: row.build_plan.health },
-      signal,
-    )
-    const upstream = upstreamOf(row, endpoints)
-    const isRouted = await routes.route(row.app_id, upstream, async () => store.jobs.setInstance(row, instance))
-    if (!isRouted) return instances.stop(release, instance, { graceMs: stopGraceMs })
-    await gateway.drain(old, { timeoutMs: settings.drainMs, signal })
-    await instances.stop(release, row.instance, { graceMs: stopGraceMs })
-  }
-  return (row, release, old, signal) =>
-    renew(row, release, old, signal).catch((error: unknown) => {
-      if (!signal.aborted) logger.warn({ err: error, deployment: row.id }, 'the instance of an older version goes on')
-    })
 }
 
 /** Lets an event end a pause early. */

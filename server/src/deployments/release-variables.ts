@@ -51,17 +51,9 @@ export function assertFewVariables(variables: Variables): void {
     throw invalidRequest({ field: 'env_vars', message: `must be, together with those of the app, ${problem}` })
 }
 
-/** Returns the variables of a release that its deployment was given by itself; all of them for one of an older version. */
-export function givenOf({
-  variables,
-  origins,
-}: {
-  readonly variables: Variables
-  readonly origins: VariableOrigins | null
-}) {
-  if (origins === null) return variables
-  return Object.fromEntries(Object.entries(variables).filter(([name]) => origins.given.includes(name)))
-}
+/** Returns the variables of a release that its deployment was given by itself. */
+export const givenOf = ({ variables, origins }: ReleaseVariables): Variables =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => origins.given.includes(name)))
 
 /** The names of variables that differ between two releases, sorted. */
 export interface VariableChanges {
@@ -94,7 +86,7 @@ export function givenToNext(
     readonly given: Variables
     readonly keep: readonly string[]
   },
-  latest: (ReleaseVariablesOfRow & { readonly source: string }) | undefined,
+  latest: (ReleaseVariables & { readonly source: string }) | undefined,
 ): Variables {
   const { app, given, keep } = wanted
   if (keep.length > 0 && latest !== undefined && latest.source !== wanted.source) {
@@ -118,10 +110,4 @@ export function givenToNext(
   if (problem !== null)
     throw invalidRequest({ field: 'keep_env_vars', message: `must be, together with env_vars, ${problem}` })
   return all
-}
-
-interface ReleaseVariablesOfRow {
-  readonly variables: Variables
-  /** Null for a deployment of an older version. */
-  readonly origins: VariableOrigins | null
 }

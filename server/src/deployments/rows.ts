@@ -152,7 +152,7 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
 
     async giveUpVariables(transaction, { id }) {
       // In the database: a rotation may be counted since the row was read.
-      const variable_origins = sql<string>`jsonb_set(coalesce(variable_origins, '{"plain": []}'), '{given}', '[]')`
+      const variable_origins = sql<string>`jsonb_set(variable_origins, '{given}', '[]')`
       await tablesOf(transaction).updateTable('deployments').set({ variable_origins }).where('id', '=', id).execute()
     },
 

@@ -33,7 +33,7 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
     formerOf,
     valuesOf(deployment) {
       const token = tokenOf(deployment)
-      const { plain = [], linked = {} } = deployment.variable_origins ?? {}
+      const { plain, linked = {} } = deployment.variable_origins
       const variables = variablesOf(deployment)
       const secret = Object.entries(variables).flatMap(([name, value]) => (plain.includes(name) ? [] : [value]))
       // Many programs print the parts of an address, each by itself.
@@ -66,7 +66,7 @@ export function createReleaseOf(dependencies: {
     internalName: dependencies.slugOf(app.name),
     limits: await dependencies.limitsOf(row.project_id),
     variables: dependencies.secrets.variablesOf(row),
-    rotations: row.variable_origins?.rotations ?? 0,
+    rotations: row.variable_origins.rotations ?? 0,
     volumes: row.build_plan?.volumes ?? {},
   })
 }

@@ -39,7 +39,7 @@ type Row = Pick<
   'generation' | 'status' | 'steps' | 'last_request' | 'created_at' | 'started_at' | 'finished_at'
 >
 
-/** Returns the request that the release as it is now follows; null for its creation. Servers of older versions write none. */
+/** Returns the request that the release as it is now follows; null for its creation. */
 export function lastRequestOf({ generation, last_request }: Pick<Row, 'generation' | 'last_request'>) {
   return last_request?.generation === generation ? last_request : null
 }
@@ -49,7 +49,7 @@ const requestedAt = (row: Row): string => lastRequestOf(row)?.at ?? row.created_
 
 /**
  * Returns the times of a deployment's steps. The last step of a deployment that came to rest ended with it, also when it
- * was canceled or its server died. Empty for deployments that a server of an older version worked on.
+ * was canceled or its server died.
  */
 export function stepsOf(row: Row): readonly StepTimes[] {
   const ended = row.status === 'building' ? null : (row.finished_at?.toISOString() ?? null)

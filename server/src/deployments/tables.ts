@@ -47,7 +47,7 @@ export type DeploymentsTables = {
     generation: number
     /** True while its release is kept, built, so that it can be started. */
     retained: Generated<boolean>
-    /** Empty for an uploaded source and an image, because servers of older versions expect a text. */
+    /** Empty for an uploaded source and an image. */
     git_url: string
     /** The uploaded source; null for others. */
     source_id: string | null
@@ -59,18 +59,16 @@ export type DeploymentsTables = {
     from_deployment_id: string | null
     branch: string | null
     commit: string | null
-    /** Null before it was fetched, and for deployments of older versions. */
+    /** Null before it was fetched. */
     commit_details: NullableJson<CommitDetails>
-    /** Null for deployments of older versions. */
-    triggered_by: NullableJson<DeploymentTrigger>
+    triggered_by: JSONColumnType<DeploymentTrigger>
     /** The folder of the app, in place of the one in fairlead.json; null without. */
     root: string | null
     /** The variables of the release as encrypted JSON. */
     variables: Buffer
     /** Connection strings of before rotations, the latest last, as encrypted JSON: logs mask their passwords. Null for none. */
     former_values: Buffer | null
-    /** Null for deployments of older versions: all their variables are their own. */
-    variable_origins: NullableJson<VariableOrigins>
+    variable_origins: JSONColumnType<VariableOrigins>
     /** Encrypted, for the fetch alone; null afterwards. */
     git_token: Buffer | null
     /** The deployment that took the place of this one before its build began, until that one serves or has failed; null otherwise. */
@@ -100,7 +98,7 @@ export type DeploymentsTables = {
     kind: VariableKind
     /** Encrypted. */
     value: Buffer
-    /** The source whose code may have it; null where a server of an older version has set it. */
+    /** The source whose code may have it; null while that is not known. */
     source: string | null
     updated_at: Generated<Date>
   }
@@ -112,7 +110,7 @@ export type DeploymentsTables = {
     database_id: string
     /** The variable that has the connection string. */
     variable: string
-    /** The source whose code may have it; null where a server of an older version has made it. */
+    /** The source whose code may have it; null while that is not known. */
     source: string | null
     created_at: Generated<Date>
   }

@@ -15,7 +15,7 @@ import { type EdgeRecord, findRunning } from './record.ts'
 export type { EdgeOptions } from './ensure.ts'
 export { edgeFindings } from './findings.ts'
 export { edgeHome, makeHome as makeEdgeHome } from './home.ts'
-export { type EdgeProcess, edgeProcesses } from './record.ts'
+export { edgeProcesses, endEdgeProcesses } from './record.ts'
 
 /** The edge of the leading server: a Caddy that is kept running. */
 export interface Edge {

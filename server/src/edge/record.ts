@@ -1,7 +1,15 @@
 import { stat } from 'node:fs/promises'
 import { z } from 'zod'
 import { readOptional } from '../platform/files.ts'
-import { bootId, findProcesses, isRunning, type ProcessIdentity, startTimeOf, userOf } from '../platform/processes.ts'
+import {
+  bootId,
+  findProcesses,
+  isRunning,
+  killAll,
+  type ProcessIdentity,
+  startTimeOf,
+  userOf,
+} from '../platform/processes.ts'
 import type { OsUser } from '../platform/users.ts'
 import { type EdgeHome, edgeHome, writeWhole } from './home.ts'
 
@@ -60,7 +68,10 @@ export interface EdgeProcess extends ProcessIdentity {
   readonly isRunning: boolean
 }
 
-/** Finds the Caddy processes of a data directory, under any user: the folders of the edge tell who its user is. */
+/**
+ * Finds the Caddy processes of a data directory, also a recorded process that no longer runs, and under any user: the
+ * folders of the edge tell who its user is.
+ */
 export async function edgeProcesses(dataDirectory: string): Promise<readonly EdgeProcess[]> {
   const home = edgeHome(dataDirectory)
   const uid = (await stat(home.caddy).catch(() => null))?.uid
@@ -71,6 +82,19 @@ export async function edgeProcesses(dataDirectory: string): Promise<readonly Edg
     ...(recorded === null ? [] : [{ ...recorded, isRunning: current !== null }]),
     ...others.map((other) => ({ ...other, version: null, isRunning: true })),
   ]
+}
+
+/**
+ * Ends the Caddy processes of a data directory, which finish their requests within `graceMs`. Returns the processes that
+ * ran.
+ */
+export async function endEdgeProcesses(
+  dataDirectory: string,
+  { graceMs }: { readonly graceMs: number },
+): Promise<readonly EdgeProcess[]> {
+  const running = (await edgeProcesses(dataDirectory)).filter((edge) => edge.isRunning)
+  if (running.length > 0) await killAll({ leaders: running }, { graceMs })
+  return running
 }
 
 /** Returns the record of a process from this boot of the system; the process may have ended. */

@@ -15,10 +15,8 @@ import {
   isSameUpstream,
   type OpenApp,
   type RefusedEndpoint,
-  siteOf,
   type Upstream,
 } from './protocol/calls.ts'
-import { assertEdgeCall } from './protocol/edge-calls.ts'
 import type { Log } from './protocol/log.ts'
 import type { FromGateway, GatewayHome, ProgramOptions, Replace, ToGateway, Welcome } from './protocol/program.ts'
 import {
@@ -246,9 +244,9 @@ async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Prom
 function remember({ apps, edge }: Welcome, known: Known): void {
   for (const app of apps) known.apps.set(app.appId, app)
   const has = new Set(known.names.all().map(({ appId }) => appId))
-  for (const { appId, names } of edge?.names ?? []) if (!has.has(appId)) known.names.set(appId, names)
-  for (const name of edge?.certificates ?? []) if (!known.certificates.has(name)) known.certificates.set(name, null)
-  for (const path of edge?.answers ?? []) if (!known.answers.has(path)) known.answers.set(path, null)
+  for (const { appId, names } of edge.names) if (!has.has(appId)) known.names.set(appId, names)
+  for (const name of edge.certificates) if (!known.certificates.has(name)) known.certificates.set(name, null)
+  for (const path of edge.answers) if (!known.answers.has(path)) known.answers.set(path, null)
 }
 
 /** Replaces a running gateway with a gateway of this version and these options. */
@@ -293,8 +291,6 @@ const closeMs = 1_000
 
 /** Error code of calls whose connection broke. They may be repeated on another connection. */
 export const connectionLost = 'GATEWAY_CONNECTION_LOST'
-/** Error code of calls that the gateway is too old for. */
-const gatewayTooOld = 'GATEWAY_TOO_OLD'
 /** Error code for servers that no longer lead the gateway. */
 const gatewayDismissed = 'GATEWAY_DISMISSED'
 
@@ -373,17 +369,14 @@ export async function connect(home: GatewayHome, { epoch, on, user, log }: Conne
   })
   post({ type: 'hello', epoch })
   try {
-    const { protocol = 1, pid } = await welcome.promise
+    const { pid } = await welcome.promise
     const startTime = startTimeOf(pid)
-    const call: Connection['call'] = async (name, parameters, signal) => {
-      const missing = missingIn(protocol, name, parameters)
-      if (missing !== null) throw tooOld(missing)
-      return calls.call(name, parameters, signal).catch((error: NodeJS.ErrnoException) => {
+    const call: Connection['call'] = (name, parameters, signal) =>
+      calls.call(name, parameters, signal).catch((error: NodeJS.ErrnoException) => {
         // The gateway may still execute the call. A new connection compares its state with the desired state.
         if (error.code === callOverdue) socket.destroy()
         throw error
       })
-    }
     const watch = watchAnswers(
       { call, received: () => received },
       { silentMs, onSilent: () => endSilent(startTime === null ? null : { pid, startTime }) },
@@ -427,25 +420,6 @@ function endpointIn({ appId, deploymentId, endpoint }: RefusedEndpoint): Refused
   return { appId, deploymentId, endpoint }
 }
 
-function tooOld(missing: string): Error {
-  const message =
-    `The gateway that runs is of an older version, which serves no ${missing}, and could not be replaced: its log says ` +
-    'why. It is replaced when it is stopped, or when the server starts again.'
-  return Object.assign(new Error(message), { code: gatewayTooOld })
-}
-
-/**
- * Returns what a gateway of protocol version `protocol` does not support in a call; null when it supports everything.
- */
-function missingIn(protocol: number, name: CallName, parameters: InnerCalls[CallName]['parameters']): string | null {
-  if (protocol < 4 && name === 'ping') return 'questions whether it answers'
-  if (protocol < 3 && name in assertEdgeCall) return 'further host names and no certificates'
-  if (protocol >= 2) return null
-  if (name === 'probe') return 'static sites'
-  if (parameters === null || !('upstream' in parameters) || parameters.upstream === null) return null
-  return siteOf(parameters.upstream) === null ? null : 'static sites'
-}
-
 /** Zero, because the ids of calls start at one. */
 const replaceId = 0
 
@@ -484,7 +458,7 @@ export async function restore(connection: Connection, { known, isListening }: De
  */
 function edgeWork({ welcome, call }: Connection, { names, certificates, answers }: Known): (() => Promise<void>)[] {
   const wanted = names.all()
-  const found = new Map(welcome.edge?.names.map((app) => [app.appId, app.names]))
+  const found = new Map(welcome.edge.names.map((app) => [app.appId, app.names]))
   const changed = wanted.filter((app) => !isDeepStrictEqual(found.get(app.appId), app.names))
   const gone = [...found.keys()].filter((appId) => names.of(appId).length === 0).map((appId) => ({ appId, names: [] }))
   return [
@@ -511,10 +485,6 @@ async function attempt(work: () => Promise<void>, log: Log): Promise<void> {
     await work()
   } catch (error) {
     if (isLost(error)) throw error
-    if (isTooOld(error)) {
-      log.error({ err: error }, 'the gateway cannot have all that it should')
-      return
-    }
     log.error({ err: error }, 'the gateway cannot open an address again that it had; it is tried until it can')
     void retry(work)
   }
@@ -526,10 +496,6 @@ async function retry(work: () => Promise<void>): Promise<void> {
     const isOver = await work().then(() => true, isLost)
     if (isOver) return
   }
-}
-
-function isTooOld(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === gatewayTooOld
 }
 
 function isLost(error: unknown): boolean {

@@ -1,14 +1,24 @@
 import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { open, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { z } from 'zod'
-import { bootId, isRunning, killGroup, type ProcessIdentity, unlessShort, userOf } from '../platform/processes.ts'
+import {
+  bootId,
+  isRunning,
+  killAll,
+  killGroup,
+  type ProcessIdentity,
+  unlessShort,
+  userOf,
+} from '../platform/processes.ts'
+import { gatewayHome } from './place.ts'
 
 const record = z.object({
   pid: z.int().positive(),
   /** The start time of the process, as in /proc; it identifies the process together with the pid. */
   startTime: z.string(),
-  /** The boot of the system that `startTime` counts from; missing in records of older versions. */
-  boot: z.string().nullish(),
+  /** The boot of the system that `startTime` counts from; null where the system has none. */
+  boot: z.string().nullable(),
   version: z.string(),
 })
 
@@ -29,8 +39,7 @@ export async function readGatewayRecord(path: string, owner: number | undefined)
   try {
     const parsed = record.parse(JSON.parse(await readStart(path)))
     const isOwn = userOf(parsed.pid) === owner
-    const isOfThisBoot = !parsed.boot || parsed.boot === bootId()
-    return { ...parsed, isRunning: isOfThisBoot && isOwn && isRunning(parsed) }
+    return { ...parsed, isRunning: parsed.boot === bootId() && isOwn && isRunning(parsed) }
   } catch (error) {
     // The file is missing, is another file, or is being written.
     return unlessShort(null)(error)
@@ -54,4 +63,23 @@ async function readStart(path: string): Promise<string> {
  */
 export function killGateway(gateway: ProcessIdentity, uid: number | undefined): void {
   if (isRunning(gateway) && userOf(gateway.pid) === uid) killGroup(gateway.pid)
+}
+
+/** Reads the records of the gateways of a data directory. There are two while a newer version replaces a gateway. */
+export async function findGateways({ root }: { readonly root: string }): Promise<readonly GatewayRecord[]> {
+  const { folder } = gatewayHome(root)
+  const owner = (await stat(folder).catch(() => null))?.uid
+  const names = (await readdir(folder).catch(unlessShort([]))).filter((name) => name.endsWith('.json'))
+  const found = await Promise.all(names.map((name) => readGatewayRecord(join(folder, name), owner)))
+  return found.filter((each) => each !== null)
+}
+
+/** Ends the gateways, which finish their requests within `graceMs`. Returns the gateways that ran. */
+export async function endGateways(
+  directory: { readonly root: string },
+  { graceMs }: { readonly graceMs: number },
+): Promise<readonly GatewayRecord[]> {
+  const running = (await findGateways(directory)).filter((gateway) => gateway.isRunning)
+  if (running.length > 0) await killAll({ leaders: running }, { graceMs })
+  return running
 }

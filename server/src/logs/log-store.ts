@@ -17,7 +17,7 @@ export interface LogName {
   readonly process?: string | undefined
 }
 
-/** The instance whose log has the name that all instances of a release shared in older versions. */
+/** The instance whose log has no instance in its name. */
 export const firstProcess = 'web.1'
 
 /**

@@ -19,5 +19,4 @@ export const assetFile = (path: string): string => join(ownRoot, 'assets', path)
 export const builtFile = (path: string): string => join(ownRoot, 'dist', path)
 
 /** Returns the path of a program that the server starts as a separate process: a bundle from `scripts/build.ts`. */
-export const programFile = (name: 'enter' | 'gateway' | 'planner' | 'terminal'): string =>
-  builtFile(`programs/${name}.mjs`)
+export const programFile = (name: 'gateway' | 'planner' | 'terminal'): string => builtFile(`programs/${name}.mjs`)

@@ -54,7 +54,6 @@ export {
   ShortageError,
   startTimeOf,
   ticksPerSecond,
-  ticksSinceBoot,
   uidsOf,
   unlessShort,
   unsharedMemoryOf,

@@ -69,7 +69,7 @@ export async function readSchema(db: Database): Promise<Schema> {
 
 async function untilNoServerBreaks({ db, migrations, logger, signal, program }: PrepareSchemaOptions): Promise<void> {
   const oldest = oldestServerAfter(migrations)
-  const breaks = ({ schema }: RunningServer) => program === 'command' || schema === undefined || schema < oldest
+  const breaks = ({ schema = '' }: RunningServer) => program === 'command' || schema < oldest
   const until = performance.now() + (program === 'server' ? waitMs : 0)
   for (let waited = false; ; waited = true) {
     const running = (await runningServers(db, program)).filter(breaks)
@@ -81,9 +81,9 @@ async function untilNoServerBreaks({ db, migrations, logger, signal, program }: 
   }
 }
 
+/** A row of the table `servers`; empty for a leader that only its lock shows. */
 interface RunningServer {
-  /** `undefined` for a version that does not report it, and works only on its own schema. */
-  readonly schema: string | undefined
+  readonly schema?: string
   readonly id?: string
   readonly version?: string
   readonly host?: string
@@ -91,23 +91,19 @@ interface RunningServer {
 }
 
 /**
- * Returns the servers that run on a database. A server from before the table `servers` is recognised by the lock that
- * it holds. This lock also stops a command while a leader is too busy to renew its row; a server does not wait for it,
- * because the lock of a machine that has failed may stay for hours.
+ * Returns the servers that run on a database. For a command, the lock of a leader counts, too, because a leader may be
+ * too busy to renew its row. A server does not wait for this lock: that of a machine that has failed may stay for hours.
  */
 async function runningServers(db: Database, program: PrepareSchemaOptions['program']): Promise<RunningServer[]> {
-  const hasRows = await hasTable(db, 'servers')
-  if (hasRows) {
-    const { rows } = await sql<{ server: RunningServer }>`select to_jsonb(servers) as server from servers
-      where abs(extract(epoch from now() - seen_at)) * 1000 < ${conflictMs}::float8`.execute(db)
-    if (rows.length > 0 || program === 'server') return rows.map(({ server }) => server)
-  }
-  const { rows } = await sql<{ held: boolean }>`select exists (
+  const { rows } = await sql<{ server: RunningServer }>`select to_jsonb(servers) as server from servers
+    where abs(extract(epoch from now() - seen_at)) * 1000 < ${conflictMs}::float8`.execute(db)
+  if (rows.length > 0 || program === 'server') return rows.map(({ server }) => server)
+  const locks = await sql<{ held: boolean }>`select exists (
     select from pg_locks join pg_stat_activity using (pid)
     where locktype = 'advisory' and granted and datname = current_database()
-      and (application_name = 'fairlead-server' or application_name like 'fairlead leader%')
+      and application_name like 'fairlead leader%'
   ) as held`.execute(db)
-  return rows[0]?.held === true ? [{ schema: undefined }] : []
+  return locks.rows[0]?.held === true ? [{}] : []
 }
 
 function refusal(program: PrepareSchemaOptions['program'], running: readonly RunningServer[]): string {
@@ -119,7 +115,7 @@ function refusal(program: PrepareSchemaOptions['program'], running: readonly Run
 
 function describe({ schema, id, version, host, pid }: RunningServer): string {
   const parts = [
-    id ?? 'a server of an earlier version',
+    id ?? 'a leader',
     version === undefined ? [] : `version ${version}`,
     host === undefined ? [] : `host ${host}`,
     pid === undefined ? [] : `pid ${pid}`,

@@ -42,12 +42,11 @@ export async function tryStartLock(path: string): Promise<Release | null> {
   }
 }
 
-/** The file of an owner. Owners of earlier versions had a file without a number, which counts as 0. */
-const fileOf = (path: string, number: number): string => (number === 0 ? path : `${path}.${number}`)
+/** The file of an owner. */
+const fileOf = (path: string, number: number): string => `${path}.${number}`
 
 /** Returns the number of an owner's file; null for other files. */
 function numberOf(path: string, name: string): number | null {
-  if (name === basename(path)) return 0
   const digits = name.startsWith(`${basename(path)}.`) ? name.slice(basename(path).length + 1) : ''
   return /^[1-9]\d*$/.test(digits) ? Number(digits) : null
 }

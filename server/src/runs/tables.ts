@@ -24,11 +24,11 @@ export type RunsTables = {
     exit_code: number | null
     signal: string | null
     problem: string | null
-    /** The key or the session that has begun it; null for runs of schedules, and for those of servers of older versions. */
+    /** The key or the session that has begun it; null for runs of schedules. */
     begun_by: string | null
     /** The time at which its owner asked for its end. */
     cancel_asked_at: Date | null
-    /** The end of the output; null for runs with a terminal, and for one-off commands of servers of older versions. */
+    /** The end of the output; null for runs with a terminal. */
     output: string | null
     /** Null once a client has connected, and for runs of schedules. */
     ticket_hash: Buffer | null

@@ -226,8 +226,6 @@ export interface Instances {
     output: FileHandle,
     options?: { readonly beside?: boolean },
   ): Promise<Handle>
-  /** False for an instance that a server of an older version started in another way than this server would. */
-  isCurrent(handle: Handle, command: Command): boolean
   observe(handle: Handle): Promise<Observation>
   /**
    * Redirects connections to the port that an observation called `servable`. Returns a handle with this port, which

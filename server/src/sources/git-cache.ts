@@ -96,8 +96,8 @@ export async function gitCacheFolders(directory: string): Promise<string[]> {
 }
 
 /**
- * False for a repository that is missing, was made by another user (older versions used root), has too many packs, or
- * has half a pack from a killed server.
+ * False for a repository that is missing, was made by another user, has too many packs, or has half a pack from a
+ * killed server.
  */
 async function isUsable(path: string, user: OsUser | null): Promise<boolean> {
   const head = await lstat(join(path, 'HEAD')).catch(() => null)

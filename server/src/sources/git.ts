@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, type FileHandle, mkdir, open, rm, unlink, writeFile } from 'node:fs/promises'
+import { chmod, type FileHandle, mkdir, open, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensurePrivateFolder } from '../platform/disk/folders.ts'
 import { type Confined, type ConfinedExit, inheritedDescriptor } from '../platform/sandbox/confined.ts'
@@ -210,8 +210,6 @@ async function prepareFiles(directory: string, { user, isSandboxed }: Confined):
     user,
   }
   await ensurePrivateFolder(files.home, user)
-  // Older versions kept the known hosts of all apps together.
-  for (const folder of [directory, files.home]) await rm(join(folder, 'known_hosts'), { force: true })
   // Git reads another user's repository only if it is named here. Without a sandbox the path is known too late.
   const safe = `[safe]\n\tdirectory = ${isSandboxed ? repositoryPath : '*'}\n`
   const ids = user ?? { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }

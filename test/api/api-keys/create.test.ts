@@ -52,26 +52,6 @@ describe('POST /api-keys', () => {
     expect(all.preset).toBe('full')
   })
 
-  it('gives the permission to run commands to keys of older versions that held every other one', async () => {
-    const made = await user.client.apiKeys.create({ body: { name: 'all', preset: 'full' } })
-    const some = await user.client.apiKeys.create({ body: { name: 'some', preset: 'deploy' } })
-    const none = await user.client.apiKeys.create({
-      body: { name: 'none', scopes: allScopes.filter((scope) => scope !== 'runs:write') },
-    })
-    expect(none.preset).toBe(null)
-    const scopesOf = async (id: string) =>
-      (await user.client.apiKeys.list()).api_keys.find((key) => key.id === id)?.scopes
-    expect(await scopesOf(none.id)).not.toContain('runs:write')
-    // The row of a server that does not know the permission.
-    await server.database.query('update api_keys set may_run = null where id = any($1)', [[made.id, some.id]])
-    expect(await scopesOf(made.id)).toContain('runs:write')
-    expect(await scopesOf(some.id)).toEqual(some.scopes)
-    const [stored] = await server.database.query<{ scopes: string[] }>('select scopes from api_keys where id = $1', [
-      made.id,
-    ])
-    expect(stored?.scopes).not.toContain('runs:write')
-  })
-
   it("binds a key only to the account's own projects", async () => {
     const { id } = await user.client.projects.create({ body: { name: 'p' } })
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read', project_ids: [id, id] } })

@@ -158,7 +158,7 @@ describe('metrics', () => {
     metrics.count(asked(1))
     await metrics.write()
     expect((await read('1h')).totals.requests).toBe(5)
-    metrics.count([...asked(1), { appId: 'app_gone', requests: 1, errors: 0 }])
+    metrics.count([...asked(1), { appId: 'app_gone', requests: 1, errors: 0, answers: [], times: [] }])
     metrics.measure([instance('web.1', 1)])
     await metrics.write()
     await database.query('delete from apps where id = $1', [app])

@@ -247,16 +247,6 @@ it('a server whose work cannot start says why, lets others lead, and tries again
   expect(one.failures).toHaveLength(1)
 })
 
-it('a server says that it waits for an older version, which holds the lock under another name', async () => {
-  await using test = await given()
-  await using older = await connect(`${test.database.url}&application_name=fairlead-server`)
-  await older.query('select pg_advisory_lock($1)', [Buffer.from('fairsrv1').readBigInt64BE().toString()])
-  await using one = candidate({ id: 'one', ...test.common })
-  await expect(one.ready).rejects.toThrow('An older version of Fairlead, which works alone, is running')
-  await older.end()
-  await one.leading()
-})
-
 it('a stop interrupts the start of the work', async () => {
   await using test = await given()
   const started = Promise.withResolvers<void>()

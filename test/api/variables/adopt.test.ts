@@ -34,19 +34,4 @@ describe('POST /projects/:project_id/apps/:app_id/variables/adopt', () => {
     expect(await seenBy(app)).toEqual({ OWN_A: 'changed', OWN_C: 'of the app', version: 'first' })
     await expectNotFound(given.server, 'variables.adopt', app.params)
   })
-
-  it('takes over those of deployments of older servers, which know no variables of apps', async () => {
-    const app = await given.app('old', { env_vars: { OWN_A: 'from before' } })
-    await given.server.database.query('update deployments set variable_origins = null where app_id = $1', [app.id])
-    expect(await given.client.variables.list({ params: app.params })).toMatchObject({
-      env_vars: ['OWN_A'],
-      pending: none,
-    })
-    await given.apply(app)
-    expect(await seenBy(app)).toEqual({ OWN_A: 'from before', version: 'first' })
-    await given.server.database.query('update deployments set variable_origins = null where app_id = $1', [app.id])
-    await given.client.variables.adopt({ params: app.params })
-    await given.deploy('old')
-    expect(await seenBy(app)).toEqual({ OWN_A: 'from before', version: 'first' })
-  })
 })

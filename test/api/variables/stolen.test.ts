@@ -142,7 +142,7 @@ describe('secret variables and a key that may deploy', () => {
     expect(await settled(thief, given.projectId, (await steal('moved')).id)).toMatchObject({ status: 'running' })
   })
 
-  it('of a server of an older version belong to what serves', async () => {
+  it('of no known source belong to what serves', async () => {
     await withSecret('older')
     await given.server.database.query('update app_variables set source = null')
     await expect(steal('older')).rejects.toMatchObject(staysWith(given.source.url))

@@ -182,7 +182,6 @@ function createInstances(
     },
     adopt: async () => undefined,
     stop: (handle, options) => stop(indexOf(handle), options),
-    isCurrent: () => true,
     async attach(release, handle, { argv, tty, stdin, stdout, stderr, signal }) {
       if (tty !== null) throw new RuntimeError('no_terminal', 'Run the command without a terminal.')
       signal.throwIfAborted()

@@ -11,11 +11,12 @@ import type { Command } from '../../../server/src/platform/command.ts'
 import { createCaches } from '../../../server/src/platform/disk/caches.ts'
 import { findProcesses, killAll } from '../../../server/src/platform/processes.ts'
 import type { OsUser } from '../../../server/src/platform/users.ts'
+import { copyEnter } from '../../../server/src/runtimes/enter.ts'
 import { type HostCapabilities, noCapabilities } from '../../../server/src/runtimes/process/confinement/capabilities.ts'
 import { openMarks } from '../../../server/src/runtimes/process/marks.ts'
 import { createProcessRuntime } from '../../../server/src/runtimes/process/process-runtime.ts'
 import { pathsOf, type ReleasePaths } from '../../../server/src/runtimes/process/release-folders.ts'
-import { enterProgram, prepareBin } from '../../../server/src/runtimes/process/toolchain/own-programs.ts'
+import { prepareBin } from '../../../server/src/runtimes/process/toolchain/own-programs.ts'
 import type { UidRange } from '../../../server/src/runtimes/process/users.ts'
 import type { Exit, Handle, Observation, Release, Runtime } from '../../../server/src/runtimes/runtime.ts'
 import { releasePorts } from '../ports.ts'
@@ -79,8 +80,7 @@ export async function createBench(): Promise<Bench> {
     modernYarnCli: unused,
   })
   const apps = join(directory, 'apps')
-  const enter = join(directory, 'enter.mjs')
-  await cp(enterProgram, enter)
+  const enter = await copyEnter(directory, 'enter')
   const marks = await openMarks(join(directory, 'process-marks'))
   const logs = createLogStore({ directory: join(directory, 'logs') })
   const releases: Release[] = []
@@ -97,7 +97,7 @@ export async function createBench(): Promise<Bench> {
   return {
     directory,
     node,
-    programs: [bin, enter, node, dirname(dirname(npmCli)), enterProgram],
+    programs: [bin, enter, node, dirname(dirname(npmCli))],
     logs,
     newRuntime: ({ uids = null, host = noCapabilities, siteReader = null } = {}) =>
       createProcessRuntime({

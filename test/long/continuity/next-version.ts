@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const repositoryRoot = fileURLToPath(new URL('../../..', import.meta.url))
+const repositoryRoot = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** The difference of the copy from the version of this repository. */
 export interface Difference {

@@ -42,7 +42,7 @@ it('databases get their limits back while there is room for all that they may th
   ])
 })
 
-const [greedy, modest] = ['db_01jv0000000000000000000000', 'db_01jv0000000000000000000001'] as const
+const [greedy, modest] = ['abcdefghijklmnopqrstuvwxyz', 'bcdefghijklmnopqrstuvwxyza'] as const
 const { signal } = new AbortController()
 
 it('a database that uses up the connections loses some to others, idle ones first, until there is room again', async () => {
@@ -66,7 +66,8 @@ it('a database that uses up the connections loses some to others, idle ones firs
     address.pathname = `/${name}`
     return connect(address.href)
   }
-  const limits = () => operator.query("select rolconnlimit from pg_roles where rolname ~ '^db_' order by rolname")
+  const limits = () =>
+    operator.query("select rolconnlimit from pg_roles where rolname ~ '^[a-z]{26}$' order by rolname")
 
   const first = await open(greedy)
   await first.query('begin')
@@ -92,7 +93,7 @@ it('limits that an earlier server lowered are those of the plan again', async ()
   await using operator = await postgresByHand()
   await operator.query(`create role ${greedy} login connection limit 3`)
   const instance = createInstance({ connectionString: operator.url }, () => undefined)
-  await instance.roles.ensureLimits(greedy, 10, signal)
+  await instance.roles.ensureConnections(greedy, 10, signal)
   await instance.close()
   expect(await operator.query(`select rolconnlimit from pg_roles where rolname = '${greedy}'`)).toEqual([[10]])
 })

@@ -9,15 +9,15 @@ import { createInstance } from '../../../server/src/databases/postgres/engine.ts
 import { connect, query } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 
-const [own, foreign] = ['db_01jv0000000000000000000000', 'db_01jv0000000000000000000001'] as const
+const [own, foreign] = ['abcdefghijklmnopqrstuvwxyz', 'bcdefghijklmnopqrstuvwxyza'] as const
 const { signal } = new AbortController()
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 
 /** The system's own PostgreSQL, whose `pg_dump` is of the same version. */
 const systemPrograms = ['15', '16', '17'].map((major) => `/usr/lib/postgresql/${major}/bin`).find(existsSync)
 
-/** An instance with two users' databases, as earlier versions of Fairlead made them. */
-async function olderInstance(programs?: string) {
+/** An instance with two users' databases. */
+async function instanceByHand(programs?: string) {
   await using cleanup = new AsyncDisposableStack()
   const operator = cleanup.use(await postgresByHand(programs))
   for (const name of [own, foreign]) {
@@ -38,26 +38,10 @@ async function olderInstance(programs?: string) {
   return { operator, instance, addressOf, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-it('a database of an earlier version gets timeouts once, and keeps those that its owner set', async () => {
-  await using given = await olderInstance()
-  const { instance, addressOf } = given
-  await query(addressOf(own), `alter role ${own} set idle_session_timeout = '2d'`)
-  await instance.roles.ensureLimits(own, 10, signal)
-  const shown = () =>
-    query(
-      addressOf(own),
-      `select current_setting('idle_session_timeout'), current_setting('idle_in_transaction_session_timeout')`,
-    )
-  expect(await shown()).toEqual([['2d', '10min']])
-  await query(addressOf(own), `alter role ${own} set idle_in_transaction_session_timeout = '1min'`)
-  await instance.roles.ensureLimits(own, 10, signal)
-  expect(await shown()).toEqual([['2d', '1min']])
-})
-
 it('sessions end that are idle in a transaction, too old or idle for too long; others do not', async () => {
-  await using given = await olderInstance()
+  await using given = await instanceByHand()
   const { operator, instance, addressOf } = given
-  const sessions = () => operator.query("select pid from pg_stat_activity where usename ~ '^db_'")
+  const sessions = () => operator.query("select pid from pg_stat_activity where usename ~ '^[a-z]{26}$'")
   const endedBy = async (statement: string, bounds: object) => {
     // The sessions before end in a moment.
     await expect.poll(sessions).toEqual([])
@@ -75,7 +59,7 @@ it('sessions end that are idle in a transaction, too old or idle for too long; o
 })
 
 it('an administrator who waits for a lock ends users’ sessions that hold it, and no others', async () => {
-  await using given = await olderInstance()
+  await using given = await instanceByHand()
   const { operator, instance, addressOf } = given
   await using holder = await connect(addressOf(own))
   await holder.query(`begin; alter role ${own} set work_mem = '1MB'`)
@@ -98,7 +82,7 @@ describe.each([
   ...(systemPrograms === undefined ? [] : [{ name: "the system's own PostgreSQL", programs: systemPrograms }]),
 ])('the catalogue of a database in $name', ({ programs }) => {
   it('shows what is its own, can be closed again, and works for queries that tools ask', async () => {
-    await using given = await olderInstance(programs)
+    await using given = await instanceByHand(programs)
     const { instance, addressOf } = given
     await instance.closeCatalogue(own, signal)
     await instance.closeCatalogue(own, signal)
@@ -111,11 +95,13 @@ describe.each([
     expect(await ask('select usename from pg_stat_activity where pid = pg_backend_pid()')).toEqual([[own]])
     expect(await ask('select distinct datname from pg_stat_activity')).toEqual([[own]])
     expect(await ask("select objid::int from pg_locks where locktype = 'advisory'")).toEqual([[1]])
-    expect(await ask("select rolname from pg_roles where rolname ~ '^db_'")).toEqual([[own]])
+    expect(await ask("select rolname from pg_roles where rolname ~ '^[a-z]{26}$'")).toEqual([[own]])
     expect(await ask('select datname from pg_stat_database')).toEqual([[own]])
     await client.query(`comment on database ${own} is 'mine'`)
     expect(
-      await ask("select shobj_description(oid, 'pg_database') from pg_database where datname ~ '^db_' order by oid"),
+      await ask(
+        "select shobj_description(oid, 'pg_database') from pg_database where datname ~ '^[a-z]{26}$' order by oid",
+      ),
     ).toEqual([['mine'], [null]])
     // As knex, Prisma, Django, SQLAlchemy and drivers ask.
     for (const question of [
@@ -139,7 +125,7 @@ describe.each([
 
   it('leaves no trace in a dump, which another server takes', async () => {
     if (programs === undefined) return
-    await using given = await olderInstance(programs)
+    await using given = await instanceByHand(programs)
     const { instance, addressOf } = given
     await query(addressOf(own), 'create table notes as select 1 as n')
     const dump = async () => (await promisify(execFile)(`${programs}/pg_dump`, ['--inserts', addressOf(own)])).stdout
@@ -186,7 +172,7 @@ it('a new database of a cluster of the server is a copy of one whose catalogue i
 })
 
 it('closing a catalogue needs a superuser', async () => {
-  await using given = await olderInstance()
+  await using given = await instanceByHand()
   const client = new pg.Client(given.addressOf(own))
   await client.connect()
   await expect(client.query(closeCatalogue)).rejects.toMatchObject({ code: '42501' })

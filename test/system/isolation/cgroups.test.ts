@@ -144,8 +144,6 @@ describe('the release that a process belongs to', () => {
     [`/${apps}/dep_1.app`, 'dep_1'],
     [`/system.slice/fairlead-apps.service/${apps}/dep_1.web-2.app`, 'dep_1.web-2'],
     [`/system.slice/fairlead-builds.service/${yielding}/builds/dep_1.build`, 'dep_1'],
-    // As versions before had it.
-    [`/${apps}/dep_1.build`, 'dep_1'],
     // Build daemons and git are none of a release's processes.
     [`/${yielding}/dockerfiles/dep_1`, null],
     [`/${yielding}/dockerfiles/dep_1/daemon`, null],

@@ -25,7 +25,6 @@ const sandbox = {
   bindsDescriptors: true,
   setpriv: null,
   systemV: null,
-  perl: null,
   copies: null,
   system: [],
   filter: null,

@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { bootId, isRunning, ticksSinceBoot } from '../../../server/src/platform/processes.ts'
-import { findAppProcesses } from '../../../server/src/running/app-processes.ts'
+import { isRunning } from '../../../server/src/platform/processes.ts'
+import { findAppProcesses } from '../../../server/src/runtimes/leftovers.ts'
 import { fromHandle } from '../../../server/src/runtimes/process/handle.ts'
 import { type Bench, createBench, identities } from '../../harness/runtimes/support.ts'
 
@@ -39,27 +36,6 @@ describe.each(identities)('processes that carry the id of another release, as $n
     expect((await runtime.releases.list()).running).not.toContain(victim.id)
     await runtime.releases.halt(hostile)
     expect(await bench.processesOf(victim)).toEqual([])
-  })
-})
-
-describe('a process of an earlier version of the server, which carries the plain id', () => {
-  test('is found, until this version has made its marks', async () => {
-    const bench = await createBench()
-    const runtime = bench.newRuntime()
-    const release = await bench.release(runtime, 'node-server')
-    await bench.build(runtime, release, [['true']])
-    const old = spawn('sleep', ['1000'], { env: { FAIRLEAD_DEPLOYMENT_ID: release.id }, stdio: 'ignore' })
-    await vi.waitFor(async () => expect(await bench.processesOf(release)).toEqual([old.pid]), 30_000)
-    const found = async (ticks: number) => {
-      const stored = { key: '', since: { boot: bootId(), ticks } }
-      await writeFile(folders(bench).processMarks, JSON.stringify(stored))
-      return (await findAppProcesses(folders(bench))).get(release.id)
-    }
-    expect(await found(ticksSinceBoot() + 1)).toEqual([old.pid])
-    expect(await found(0)).toBeUndefined()
-    old.kill()
-    await once(old, 'exit')
-    await bench.dispose()
   })
 })
 

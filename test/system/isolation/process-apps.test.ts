@@ -98,7 +98,7 @@ describe.each(identities)('as $name', ({ uids }) => {
     vi.unstubAllEnvs()
   })
 
-  test('lays out releases as the data directories of earlier versions have them', async () => {
+  test('lays out releases as later servers expect them', async () => {
     const runtime = bench.newRuntime({ uids })
     const release = await bench.release(runtime, 'node-server')
     const app = join(bench.directory, 'apps', release.appId)

@@ -11,7 +11,7 @@ import { packedVersion } from '../../harness/versions.ts'
 
 const version = '9.0.0'
 const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescription
-const repository = fileURLToPath(new URL('../../..', import.meta.url))
+const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** Packs this version under another number. Its program first does what `before` says. */
 async function otherVersion(directory: string, before: string): Promise<string> {

@@ -173,7 +173,7 @@ describe('a migration', () => {
 
   it('is never run by a command while a server runs that has no row', async () => {
     await using given = await opened()
-    await using holder = await connect(`${given.database.url}&application_name=fairlead-server`)
+    await using holder = await connect(`${given.database.url}&application_name=fairlead%20leadership`)
     await holder.query('select pg_advisory_lock(1)')
     await expect(given.prepare('command', next)).rejects.toThrow('Update the server first')
     await holder.query('select pg_advisory_unlock(1)')

@@ -60,11 +60,12 @@ it('the server has everything that it starts or serves, and the receiver', () =>
       'package/dist/programs/cli.mjs',
       'package/dist/cli.tgz',
       'package/dist/dashboard/index.html',
-      'package/dist/programs/enter.mjs',
       'package/dist/programs/gateway.mjs',
       'package/dist/programs/planner.mjs',
       'package/dist/programs/terminal.mjs',
       'package/dist/programs/licenses.txt',
+      'package/assets/enter/arm64',
+      'package/assets/enter/x64',
       'package/node_modules/@fairlead/receiver/dist/index.js',
     ]),
   )

@@ -23,7 +23,7 @@ export interface Machine extends AsyncDisposable {
   fairlead(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<Output>
 }
 
-const repository = fileURLToPath(new URL('../../..', import.meta.url))
+const repository = fileURLToPath(new URL('../../../', import.meta.url))
 /** The command `fairlead`, as programs inside start it. */
 export const command = ['/opt/fairlead/node_modules/node/bin/node', '/opt/fairlead/server/bin/fairlead.js'] as const
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'git', 'ca-certificates', 'util-linux']

@@ -124,8 +124,6 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
         may(`server/src/${file}`, './deployments/file.ts'),
       ]),
       mayNot('server/src/composition/probe.ts', '../cli.ts'),
-      mayNot('server/src/running/probe.ts', '../commands/file.ts'),
-      mayNot('server/src/deployments/probe.ts', '../running/file.ts'),
       mayNot('server/src/composition/probe.ts', '../commands/file.ts'),
       may('server/src/composition/probe.ts', '../webhooks/file.ts'),
       mayNot('server/src/commands/probe.ts', '../cli.ts'),
@@ -275,11 +273,11 @@ describe('the server', () => {
 
   it('sends signals in one place, and may end a child that it holds', () => {
     const sending = "process.kill(pid, 'SIGTERM')"
-    expect(signalsToProcesses(scan('server/src/running/a.ts', sending))).toEqual([
+    expect(signalsToProcesses(scan('server/src/commands/a.ts', sending))).toEqual([
       expect.stringContaining('send the signal by sendSignal of server/src/platform/processes, '),
     ])
     expect(signalsToProcesses(scan('server/src/platform/processes/a.ts', sending))).toEqual([])
-    expect(signalsToProcesses(scan('server/src/running/a.ts', "process.kill()\nchild.kill('SIGTERM')"))).toEqual([])
+    expect(signalsToProcesses(scan('server/src/commands/a.ts', "process.kill()\nchild.kill('SIGTERM')"))).toEqual([])
   })
 
   it.each([

@@ -28,11 +28,10 @@ const replaced: readonly (readonly [say: string, not: RegExp])[] = [
 /** A comment that begins with a clause has no subject: nobody knows yet what it speaks of. */
 const headless = /^\s*(\/\/|\/\*\*?|\*)\s*(What|Who|Whom|Whoever|Whatever|Where|Whether)\b/
 
-/** Names that others gave, or that are found in the data of earlier versions. */
+/** Names that others gave. */
 const names: readonly (readonly [path: RegExp, name: RegExp])[] = [
   [/^server\/dashboard\/src\/router\.tsx$/, /defaultPreload: 'intent'/g],
   [/^server\/src\/domains\/open-suffixes\.ts$/, /is-a-bookkeeper\.com/g],
-  [/^server\/src\/storage\/old-markers\.ts$|^test\/api\/storage-pending\.test\.ts$/, /\bdoubtful\b/g],
 ]
 
 /** The applications of the corpus stay as their generators made them. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
-import { stopServer } from '../../../server/src/running/stop.ts'
+import { stopServer } from '../../../server/src/commands/stop-everything.ts'
 
 /** A server that ends right after somebody has seen it run for the nth time. */
 async function endsAfterLook(nth: number, answers: boolean) {

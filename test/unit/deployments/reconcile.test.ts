@@ -31,8 +31,6 @@ interface Situation {
   /** True when the release is still the one that the app should run. */
   readonly isDesired: boolean
   readonly isOpen: boolean
-  /** A server of an older version has started the instance otherwise. */
-  readonly isOld: boolean
   /** The answer of the gateway for a site. */
   readonly status: number
   /** True when the instance has refused a connection of the gateway. */
@@ -48,7 +46,6 @@ const serving: Situation = {
   observed: listening,
   isDesired: true,
   isOpen: true,
-  isOld: false,
   status: 200,
   hasRefused: false,
   isSteady: true,
@@ -98,9 +95,6 @@ function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDepen
       variables: {},
     }),
     revive: async () => void done.push('revive'),
-    renew: async (_row, _release, old) => {
-      if (situation.isOld) done.push(['renew', old])
-    },
   }
 }
 
@@ -230,11 +224,6 @@ describe('a static site', () => {
 
   it('that the gateway cannot read either then is started again', async () => {
     expect(await actionsIn({ ...served, hasRefused: true, status: 503 })).toEqual(['adopt', 'unroute', 'revive'])
-  })
-
-  it('that runs as a process of an older version is replaced once that is adopted', async () => {
-    const done = await actionsIn({ isAdopted: false, isOld: true })
-    expect(done).toEqual(['adopt', ['route', upstream], ['renew', upstream]])
   })
 })
 

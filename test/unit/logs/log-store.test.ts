@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 const log: LogName = { appId: 'app_1', deploymentId: 'dep_1', stream: 'runtime' }
 const masker = createMasker(['a secret value'])
 
-it('keeps a log where earlier versions have it, open for the owner alone', async () => {
+it('keeps a log where later servers look for it, open for the owner alone', async () => {
   await using directory = await temporaryDirectory()
   const store = createLogStore({ directory: directory.path })
   const output = await store.open(log)

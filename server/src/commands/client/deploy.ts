@@ -254,8 +254,8 @@ export async function followToEnd(
   report(outcome, seconds, json ?? false)
 }
 
-/** Returns the duration of each finished step, in one line; empty for older servers, which report no steps. */
-function stepTimes({ steps = [] }: Partial<Pick<Deployment, 'steps'>>): string {
+/** Returns the duration of each finished step, in one line. */
+function stepTimes({ steps }: Pick<Deployment, 'steps'>): string {
   return steps
     .flatMap(({ name, started_at, finished_at }) => {
       if (finished_at === null) return []

@@ -109,12 +109,7 @@ async function begin(baseUrl: string): Promise<z.output<typeof deviceCodeAnswer>
   const response = await post(baseUrl, '/device/code', { name: machineName() })
   const text = await response.text()
   if (response.ok) return parse(deviceCodeAnswer, readJson(text, response))
-  const error = readError(response, text)
-  if (error.code !== 'not_found') throw error
-  throw new CommandError(
-    'this server is too old for a login in the dashboard. Make an API key there, and give it on standard input:\n' +
-      `  fairlead login ${baseUrl.replace(/\/v1$/, '')} < file-with-the-key`,
-  )
+  throw readError(response, text)
 }
 
 /** Polls once. Missing or incomplete answers and server errors give `no answer`, after which the caller polls again. */

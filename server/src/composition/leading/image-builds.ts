@@ -1,12 +1,11 @@
-import type { Hierarchy, Yielding } from '../../platform/cgroups.ts'
+import type { Yielding } from '../../platform/cgroups.ts'
 import type { Caches } from '../../platform/disk/caches.ts'
 import { isRoot } from '../../platform/state.ts'
 import type { Engine } from '../../runtimes/docker/client.ts'
-import { openBuildGroups } from '../../runtimes/docker/dockerfiles/build-groups.ts'
 import { createImageBuilds, type ImageBuilds } from '../../runtimes/docker/dockerfiles/image-builds.ts'
 import { findParts } from '../../runtimes/docker/dockerfiles/requirements.ts'
 import { imageOf, labelsOf } from '../../runtimes/docker/names.ts'
-import { groupName, placeOfBuilds, readHierarchy } from '../../runtimes/process/confinement/groups.ts'
+import { placeOfBuilds } from '../../runtimes/process/confinement/groups.ts'
 import type { Networks } from '../../runtimes/process/network/networks.ts'
 import { pathsOf } from '../../runtimes/process/release-folders.ts'
 import type { Composition } from '../composition.ts'
@@ -44,7 +43,6 @@ export async function composeImageBuilds(
     fence()
     // A killed leader leaves its groups behind.
     await found.parts.groups.sweep()
-    await removeFormerGroups(await readHierarchy(cgroups), `${groupName(directory.root)}-builds`)
   }
   const builds = createImageBuilds({
     folder: directory.imageBuilds,
@@ -55,11 +53,4 @@ export async function composeImageBuilds(
   })
   stack.defer('control groups of builds', () => builds.close())
   return builds
-}
-
-/** Removes the folder that older versions have used for the groups. */
-async function removeFormerGroups(hierarchy: Hierarchy | null, name: string): Promise<void> {
-  const former = await openBuildGroups(hierarchy, name, null)
-  await former?.sweep()
-  await former?.close()
 }

@@ -175,9 +175,8 @@ const lockTimeoutMs = 5_000
 
 /**
  * A condition on `pg_stat_activity` and similar views: true for users' roles, which have names from `newEngineName`.
- * Roles of earlier versions have the ids of databases as names.
  */
-export const ofUsers = (column: string): string => `${column} ~ '^([a-z]{26}|db_[0-9a-z]{26})$'`
+export const ofUsers = (column: string): string => `${column} ~ '^[a-z]{26}$'`
 
 const endBlockers = `
   select pg_terminate_backend(pid) from pg_stat_activity

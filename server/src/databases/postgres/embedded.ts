@@ -296,7 +296,7 @@ interface LoginLimits {
  * places that sessions leave free. As long as they fit, the oldest is not ended, because on a busy machine it may be a
  * slow but genuine login.
  *
- * @param places the connections that users have; a cluster that outlived an update has the number of the older version
+ * @param places the connections that users have; a cluster that outlived an update may have another number
  */
 function loginLimits(places: number): LoginLimits {
   const free = places - sessionPlaces

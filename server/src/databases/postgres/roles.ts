@@ -45,11 +45,8 @@ export interface Roles {
    * A limit that the owner has set stays.
    */
   limitDatabase(name: string, from: number, to: number, signal: AbortSignal): Promise<void>
-  /**
-   * Sets the session timeouts for a role that has none, such as a role from an earlier version of Fairlead, and
-   * corrects its connection limit.
-   */
-  ensureLimits(name: string, connections: number, signal: AbortSignal): Promise<void>
+  /** Corrects the connection limit of a role, if the role exists. */
+  ensureConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
   /** Changes how many sessions the role may have; its present sessions continue. */
   limitConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
   /** Lets the database of a role accept connections, but only from that role. */
@@ -102,17 +99,9 @@ export function createRoles(admin: AdminConnection): Roles {
         await run(`alter database ${id(name)} connection limit ${to}`, signal)
     },
 
-    async ensureLimits(name, connections, signal) {
-      const [found] = await query<{ settings: readonly string[] | null; limit: number }>(
-        'select rolconfig as settings, rolconnlimit as limit from pg_roles where rolname = $1',
-        [name],
-      )
-      if (found === undefined) return
-      const missing = Object.entries(timeouts)
-        .filter(([key]) => !found.settings?.some((each) => each.startsWith(`${key}=`)))
-        .map(([key, value]) => setting(name, key, value))
-      if (found.limit !== connections) missing.push(connectionLimit(name, connections))
-      if (missing.length > 0) await run(missing.join('; '), signal)
+    async ensureConnections(name, connections, signal) {
+      const differs = 'select from pg_roles where rolname = $1 and rolconnlimit <> $2'
+      if ((await query(differs, [name, connections])).length > 0) await run(connectionLimit(name, connections), signal)
     },
 
     limitConnections: (name, connections, signal) => run(connectionLimit(name, connections), signal),

@@ -250,7 +250,6 @@ async function handOver(
     const adopted = engine
       .apps()
       .map((app) => peer.call('adopt', { app }, undefined, engine.socketOf(app.appId) ?? undefined))
-    // A gateway without an edge may be of an older version, which does not know these calls.
     if (options.edge) {
       for (const { name, parameters } of engine.edge.calls({ withCertificates: true }))
         adopted.push(peer.call(name, parameters))

@@ -16,16 +16,16 @@ export interface SiteEndpoint {
 export type Endpoint = AddressEndpoint | SiteEndpoint
 
 /**
- * The version of the calls. A gateway closes a connection that sends an unknown call. Gateways from before static sites
- * name no version. Gateways of version 2 know no edge, and gateways of version 3 know no `ping`.
+ * The version of the calls, which each gateway names in its welcome. A gateway closes a connection that sends an unknown
+ * call, so a server makes a new call only to a gateway of the version that added it.
  */
-export const protocolVersion = 4
+export const protocolVersion = 1
 
 /** The release that answers for an app. */
 export interface Upstream {
   readonly deploymentId: string
   readonly endpoints: readonly [Endpoint, ...Endpoint[]]
-  /** Set when a client stays at the instance that it reached first. Gateways of older versions ignore it. */
+  /** Set when a client stays at the instance that it reached first. */
   readonly sticky?: Sticky
 }
 
@@ -46,10 +46,10 @@ export interface AppTraffic {
   readonly requests: number
   /** Answers of 500 and above, including the gateway's own. */
   readonly errors: number
-  /** Complete answers by status class: 2xx, 3xx, 4xx and 5xx. Missing in gateways of older versions. */
-  readonly answers?: readonly number[]
-  /** The times until the heads of the app's answers, counted by range (`latency.ts`). Missing in older versions. */
-  readonly times?: readonly number[]
+  /** Complete answers by status class: 2xx, 3xx, 4xx and 5xx. */
+  readonly answers: readonly number[]
+  /** The times until the heads of the app's answers, counted by range (`latency.ts`). */
+  readonly times: readonly number[]
 }
 
 /** An endpoint that refused a connection, or a folder that the gateway could not read. */
@@ -172,7 +172,7 @@ export function addTraffic(a: AppTraffic, b: AppTraffic): AppTraffic {
     appId: a.appId,
     requests: a.requests + b.requests,
     errors: a.errors + b.errors,
-    answers: addCounts(a.answers ?? [], b.answers ?? []),
-    times: addCounts(a.times ?? [], b.times ?? []),
+    answers: addCounts(a.answers, b.answers),
+    times: addCounts(a.times, b.times),
   }
 }

@@ -67,10 +67,9 @@ export interface Welcome {
   readonly startedAt: string
   readonly options: ProgramOptions
   readonly apps: readonly OpenApp[]
-  /** The version of its calls; missing in gateways from before version 2. */
-  readonly protocol?: number
-  /** Missing in gateways from before version 3. */
-  readonly edge?: EdgeState
+  /** The `protocolVersion` of its calls. */
+  readonly protocol: number
+  readonly edge: EdgeState
 }
 
 /** The gateway closes the connection after this message, because another server has taken the gateway. */

@@ -34,7 +34,6 @@ export function watchAnswers(
 
   const ask = async (): Promise<void> => {
     isAsking = true
-    // Gateways of older versions know no `ping`.
     silentOthers = await call('ping', null).catch(() => 0)
     isAsking = false
   }

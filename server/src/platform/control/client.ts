@@ -77,8 +77,8 @@ const schema = z.object({
   pid: z.int().positive(),
   /** The start time from `inspectProcess`. Together with the pid it identifies the process. */
   processStart: z.string(),
-  /** The id of the boot from which `processStart` counts; missing in records of older versions. */
-  boot: z.string().nullish(),
+  /** The id of the boot from which `processStart` counts; null where the system has none. */
+  boot: z.string().nullable(),
   version: z.string(),
   startedAt: z.iso.datetime(),
   socket: z.string(),
@@ -121,7 +121,7 @@ async function livesAs({
   socket,
 }: Pick<ServerRecord, 'pid' | 'processStart' | 'boot' | 'socket'>): Promise<boolean> {
   if ((await inspectProcess(pid))?.startedAt !== processStart) return false
-  return !boot || boot === bootId() || accepts(socket)
+  return boot === bootId() || accepts(socket)
 }
 
 /** True when a process listens on a Unix socket. */

@@ -75,7 +75,10 @@ export function startCampaign(options: CampaignOptions): Campaign {
     if (leading) ready.resolve()
   }
 
-  const onRefused = refusals(ready, logger)
+  const onRefused = ({ holder, silent }: Attempt) => {
+    if (holder !== null && !silent) ready.resolve()
+    return true
+  }
   const contend = async (): Promise<void> => {
     let reachable = true
     const onError = (error: unknown) => {
@@ -109,28 +112,6 @@ export function startCampaign(options: CampaignOptions): Campaign {
       stopping.abort(new Error('the server is stopping'))
       await running
     },
-  }
-}
-
-/**
- * Returns the handler of attempts that did not get the lock. A server of an older version holds the lock under another
- * session name, so `session` is null. The campaign waits for that server, and reports it after `settleTimeoutMs`.
- */
-function refusals(ready: PromiseWithResolvers<void>, logger: Logger): (attempt: Attempt) => boolean {
-  let olderSince: number | undefined
-  let told = false
-  return ({ holder, silent, session }) => {
-    if (holder !== null && !silent) ready.resolve()
-    olderSince = session === null ? (olderSince ?? performance.now()) : undefined
-    if (!told && olderSince !== undefined && performance.now() - olderSince > settleTimeoutMs) {
-      told = true
-      const error = new Error(
-        'An older version of Fairlead, which works alone, is running on this database. Stop it, then start this one.',
-      )
-      logger.error({ err: error }, 'this server cannot lead yet')
-      ready.reject(error)
-    }
-    return true
   }
 }
 

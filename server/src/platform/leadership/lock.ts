@@ -2,10 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ClientConfig, DatabaseError } from 'pg'
 import { endedOrAborted } from '../abort.ts'
 
-/**
- * The 64-bit key of the advisory lock: `fairsrv1` in ASCII. Older versions, which have no followers, use the same key,
- * so they never work beside a leader.
- */
+/** The 64-bit key of the advisory lock: `fairsrv1` in ASCII. */
 const lockKey = Buffer.from('fairsrv1').readBigInt64BE().toString()
 
 /** The name of the sessions that contend for the lock. Only sessions with this name are ended when they are silent. */

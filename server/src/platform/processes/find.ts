@@ -14,10 +14,6 @@ export interface Marker {
    * processes of this user, and must not delay the end of this user's processes.
    */
   readonly uid?: number | undefined
-  /** Only processes that began before this time count, in clock ticks since boot. */
-  readonly before?: number
-  /** Processes with this second marker count as well. */
-  readonly or?: Marker
 }
 
 /** Bounds a walk while some process forks without end. */
@@ -43,20 +39,13 @@ export async function forEachProcess(visit: (pid: number) => void): Promise<void
 
 const processIds = (): number[] => (list('/proc') ?? []).map(Number).filter(Number.isInteger)
 
-/**
- * True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user and age.
- */
-export function isMarked(pid: number, marker: Marker): boolean {
+/** True when the environment of the process holds exactly `NAME=value`, and the process has the marker's user. */
+export function isMarked(pid: number, { name, value, uid }: Marker): boolean {
   const environment = read(`/proc/${pid}/environ`)
   if (environment === null) return false
-  for (let each: Marker | undefined = marker; each !== undefined; each = each.or) {
-    const { name, value, uid, before = Number.POSITIVE_INFINITY } = each
-    const entry = Buffer.from(`${name}=${value}`).toString('latin1')
-    const isNamed = environment.includes(entry) && environment.split('\0').includes(entry)
-    const isOld = before === Number.POSITIVE_INFINITY || Number(readStat(pid)?.startTime) < before
-    if (isNamed && isOld && (uid === undefined || uidsOf(pid).includes(uid))) return true
-  }
-  return false
+  const entry = Buffer.from(`${name}=${value}`).toString('latin1')
+  const isNamed = environment.includes(entry) && environment.split('\0').includes(entry)
+  return isNamed && (uid === undefined || uidsOf(pid).includes(uid))
 }
 
 /** Returns the pids of all processes that carry the marker, daemons included, in ascending order. */

@@ -42,11 +42,6 @@ export function isRunning(identity: ProcessIdentity): boolean {
 /** Linux reports times to programs in hundredths of a second on every architecture that Node supports. */
 export const ticksPerSecond = 100
 
-/** Returns the time since boot, as in start times; 0 where the system does not tell. */
-export function ticksSinceBoot(): number {
-  return Math.round(Number.parseFloat(read('/proc/uptime') ?? '0') * ticksPerSecond)
-}
-
 /** Returns when a process began, from its start time; `null` where the system does not say when it was booted. */
 export function dateOf(startTime: string): Date | null {
   const booted = /^btime (\d+)$/m.exec(read('/proc/stat') ?? '')?.[1]

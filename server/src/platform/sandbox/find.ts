@@ -18,11 +18,6 @@ export interface Sandbox {
   readonly setpriv: string | null
   /** Limits System V memory, semaphores and queues; `null` where that is not possible. */
   readonly systemV: SystemV | null
-  /**
-   * Perl at a path that commands see. Perl becomes another program about ten times as fast as Node does. `null` without
-   * Perl.
-   */
-  readonly perl: string | null
   /** The system's files that commands can read. */
   readonly system: readonly SystemEntry[]
   /** Copies of some of these files; `null` when each file is mounted. */
@@ -49,9 +44,9 @@ export async function findSandbox(
   for (const isModern of isRoot ? [true] : [true, false]) {
     if (await runs(program, trialArguments(isModern, isRoot))) {
       const bindsDescriptors = (await helpOf(program)).includes('--ro-bind-fd')
-      const [perl, system] = [await findInSystem('perl', path), await systemEntries()]
+      const system = await systemEntries()
       const systemV = await triedSystemV(path, isRoot)
-      return { program, isModern, bindsDescriptors, setpriv, systemV, perl, system, copies, filter: filterFile() }
+      return { program, isModern, bindsDescriptors, setpriv, systemV, system, copies, filter: filterFile() }
     }
   }
   return null
@@ -62,12 +57,6 @@ async function triedSystemV(path: string, isRoot: boolean): Promise<SystemV | nu
   if (systemV === null) return null
   const [program, ...args] = limitSystemV(systemV, isRoot ? [] : asRoot)
   return (await runs(program, [...args, '/bin/true'])) ? systemV : null
-}
-
-/** Finds a program in the folders that sandboxed commands also see. */
-async function findInSystem(name: string, path: string): Promise<string | null> {
-  const inSystem = path.split(':').filter((folder) => /^\/(usr|bin|sbin)(\/|$)/.test(folder))
-  return findProgram(name, inSystem.join(':'))
 }
 
 /** Returns arguments for bubblewrap that try every feature of a sandbox. */

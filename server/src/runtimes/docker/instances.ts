@@ -51,7 +51,6 @@ export function createInstances(parts: InstancesParts): Instances & Pick<Ending,
       return toHandle(instance)
     },
 
-    isCurrent: () => true,
     observe: (handle) => observe(parts, memory, handle),
     serveAt: async (handle, port) => {
       const { servedPort: _, ...instance } = fromHandle(handle)

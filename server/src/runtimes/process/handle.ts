@@ -7,15 +7,12 @@ export const runtimeName = 'process'
 /** A started instance as stored in a handle, so that this server and later servers find it again on this machine. */
 export interface LocalInstance {
   readonly releaseId: string
-  /**
-   * Distinguishes the instances of a release in the names of groups and networks. Missing in handles of older servers,
-   * which had one instance per release.
-   */
+  /** Distinguishes the instances of a release in the names of groups and networks; missing for a static site. */
   readonly unit?: string
   readonly pid: number
   /** The start time of `pid` in the kernel (clock ticks since boot). It reveals a reused pid. */
   readonly startTime: string
-  /** The id of the boot that `startTime` counts from; missing in handles of older servers. */
+  /** The id of the boot that `startTime` counts from; missing where the system has none. */
   readonly boot?: string
   /** The port given to the app as `PORT`. */
   readonly port: number
@@ -27,9 +24,9 @@ export interface LocalInstance {
   readonly ipv6Port?: number
   /** The process that holds the network of the instance. */
   readonly holder?: ProcessIdentity
-  /** The memory limit at the start; missing in handles of older servers. */
+  /** The memory limit at the start; missing for a static site. */
   readonly memoryBytes?: number
-  /** The uid of the user of the app, if it has one; missing in handles of older servers. */
+  /** The uid of the user of the app, if it has one. */
   readonly uid?: number
   /** Set for a static site, which has no process: its pid is 0. */
   readonly site?: LocalSite

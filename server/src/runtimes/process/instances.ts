@@ -51,9 +51,6 @@ export function createInstances(parts: InstancesParts): Instances {
       return toHandle(await startSite(parts, local, site, output))
     },
 
-    // Servers of older versions started a process for a static site.
-    isCurrent: (handle, command) => siteCommand(command) === null || fromHandle(handle).site !== undefined,
-
     async observe(handle) {
       const instance = fromHandle(handle)
       const { site } = instance
@@ -140,7 +137,6 @@ async function startSite(
 
 async function exceededBy(instance: LocalInstance, confinement: Pick<Confinement, 'exceeded'>) {
   const { memoryBytes } = instance
-  // A handle of an older server has no limit, so there is no number to report.
   return memoryBytes === undefined ? null : confinement.exceeded(unitOf(instance), 'app', memoryBytes)
 }
 
@@ -354,10 +350,9 @@ export async function endInstance(
   instance: LocalInstance,
   options: StopOptions,
 ): Promise<void> {
-  const { unit, releaseId, uid } = instance
-  // Servers before the support for several instances mark processes with the release only.
-  const marker = unit === undefined ? marks.markerOf(releaseId, uid) : marks.instanceMarkerOf(unit, uid)
-  await end(confinement, [unitOf(instance)], { marker, leaders: [instance] }, options)
+  const unit = unitOf(instance)
+  const marker = marks.instanceMarkerOf(unit, instance.uid)
+  await end(confinement, [unit], { marker, leaders: [instance] }, options)
 }
 
 /**

@@ -7,10 +7,9 @@ import type { Command } from '../../platform/command.ts'
 import { isShortage, type ProcessIdentity, ShortageError, startProcess, startTimeOf } from '../../platform/processes.ts'
 import { type Spawned, spawnSandboxed } from '../../platform/sandbox/spawn.ts'
 import type { OsUser } from '../../platform/users.ts'
+import { entranceText } from '../enter.ts'
 import { type CommandScope, commandEnvironment, searchPath } from '../environment.ts'
 import type { Entry } from './confinement/confinement.ts'
-import type { Entrance } from './enter.ts'
-import { perlCommand, perlEntrance } from './enter-perl.ts'
 import { instanceMarkVariable, markVariable, type ProcessMarks } from './marks.ts'
 import { type LocalRelease, volumeFoldersOf } from './release-folders.ts'
 import { takingTerminal } from './terminal/terminal.ts'
@@ -43,8 +42,8 @@ interface LaunchOptions {
   /** A descriptor for standard output and error, three pipes, or the descriptor of a terminal. */
   readonly output: number | 'pipes' | { readonly terminal: number }
   readonly entry: Entry
-  /** Node and the compiled `enter.ts`, at paths that the user can read. */
-  readonly enter: { readonly node: string; readonly program: string }
+  /** The program that becomes the command (`enter.ts`), at a path that the user can read. */
+  readonly enter: string
   /** Called right before the start. When it throws, nothing starts. */
   readonly fence: () => void
 }
@@ -106,8 +105,8 @@ function spawnConfined(argv: readonly [string, ...string[]], options: LaunchOpti
 }
 
 /**
- * Starts the command in bubblewrap. When root runs bubblewrap, the command drops root inside, and Perl or `enter.ts`
- * then sets its variables. Otherwise bubblewrap sets the variables.
+ * Starts the command in bubblewrap. When root runs bubblewrap, the command drops root inside, and `enter` then sets its
+ * variables. Otherwise bubblewrap sets the variables.
  */
 function spawnInSandbox(
   { sandbox, view }: NonNullable<Entry['sandbox']>,
@@ -130,15 +129,10 @@ function spawnInSandbox(
     const stdio = [...stdioOf(output), 'ignore'] as const
     return spawnSandboxed(sandbox, { ...common, argv, stdio, view: { ...view, variables: env } })
   }
-  const { perl } = sandbox
   const stdio = [...stdioOf(output), 'pipe'] as const
-  const becoming = perl === null ? ([enter.node, ...enterOptions, enter.program] as const) : perlCommand(perl)
-  const spawned = spawnSandboxed(sandbox, { ...common, argv: becoming, stdio, view })
-  const [file, ...args] = argv
-  const entrance: Entrance = { groups: [], user: null, file, args, env }
-  const instructions = perl === null ? JSON.stringify(entrance) : perlEntrance(argv, env)
+  const spawned = spawnSandboxed(sandbox, { ...common, argv: [enter], stdio, view })
   void entry.networkReady.then(
-    () => send(spawned.child, instructions),
+    () => send(spawned.child, entranceText({ groups: [], user: null, argv, env })),
     // The child ends without instructions.
     () => send(spawned.child, ''),
   )
@@ -158,13 +152,13 @@ function spawnDirectly(file: string, args: readonly string[], options: LaunchOpt
 }
 
 /**
- * Starts `enter.ts` in the network. It joins the groups with the rights of the server and then executes the command.
+ * Starts `enter` in the network. It joins the groups with the rights of the server and then executes the command.
  * Every program before the command has an empty environment: a variable such as `LD_PRELOAD` would make a program with
  * the rights of the server run the code of the app.
  */
 function spawnEntered(file: string, args: readonly string[], options: LaunchOptions): ChildProcess {
   const { cwd, env, output, user, entry, enter } = options
-  const [first = enter.node, ...rest] = [...entry.network, enter.node, ...enterOptions, enter.program]
+  const [first = enter, ...rest] = [...entry.network, enter]
   const child = startProcess(first, rest, {
     cwd,
     env: {},
@@ -172,12 +166,9 @@ function spawnEntered(file: string, args: readonly string[], options: LaunchOpti
     outOfMemoryScore: entry.outOfMemoryScore,
     stdio: [...stdioOf(output), 'pipe'],
   })
-  const entrance: Entrance = { groups: entry.groups, user, file, args, env }
-  send(child, JSON.stringify(entrance))
+  send(child, entranceText({ groups: entry.groups, user, argv: [file, ...args], env }))
   return child
 }
-
-const enterOptions = ['--disable-warning=ExperimentalWarning']
 
 /** Writes the instructions that the child reads from descriptor 3. */
 function send(child: ChildProcess, instructions: string): void {
@@ -210,12 +201,11 @@ export type CommandStarter = (
 
 /** @param fence called right before the start of a process; when it throws, nothing starts */
 export function createCommandStarter(
-  { node, enter: program }: Pick<Programs, 'node' | 'enter'>,
+  { enter }: Pick<Programs, 'enter'>,
   toolchains: Pick<Toolchains, 'binOf'>,
   marks: Pick<ProcessMarks, 'markOf'>,
   fence: () => void,
 ): CommandStarter {
-  const enter = { node, program }
   return async (release, command, { scope, entry, output, unit }) => {
     const bin = await toolchains.binOf(release.paths).catch(missingTool)
     if (typeof bin !== 'string') return bin

@@ -1,8 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { readOptional } from '../../platform/files.ts'
-import { bootId, type Marker, startTimeOf, ticksSinceBoot, variablesOf } from '../../platform/processes.ts'
-import { RELEASE_MARKER } from '../environment.ts'
+import { type Marker, variablesOf } from '../../platform/processes.ts'
 
 export const markVariable = 'FAIRLEAD_PROCESS_MARK'
 
@@ -29,8 +28,6 @@ export interface ProcessMarks {
 interface Stored {
   /** The key of the authentication codes, in base64. */
   readonly key: string
-  /** From this time on, all processes have marks. Processes of earlier servers carry the plain id. */
-  readonly since: { readonly boot: string | null; readonly ticks: number }
 }
 
 /** Reads the marks of a data directory. Makes no file when no server has made one yet. */
@@ -46,8 +43,7 @@ export async function openMarks(file: string): Promise<ProcessMarks> {
 }
 
 async function make(file: string): Promise<void> {
-  const since = { boot: bootId(), ticks: ticksSinceBoot() }
-  const stored: Stored = { key: randomBytes(32).toString('base64'), since }
+  const stored: Stored = { key: randomBytes(32).toString('base64') }
   const fresh = `${file}.${randomBytes(6).toString('hex')}.new`
   try {
     await writeFile(fresh, JSON.stringify(stored), { mode: 0o600, flush: true })
@@ -60,35 +56,23 @@ async function make(file: string): Promise<void> {
   }
 }
 
-/** @param stored `null` where only an earlier version of the server has run: its processes carry the plain id */
+/** @param stored `null` where no server has run yet: no process has a valid mark */
 function createMarks(stored: Stored | null): ProcessMarks {
   const key = stored === null ? randomBytes(32) : Buffer.from(stored.key, 'base64')
   const codeOf = (id: string) => createHmac('sha256', key).update(id).digest('base64url')
   const markOf = (id: string) => `${id}.${codeOf(id)}`
-  const before = stored === null ? Number.POSITIVE_INFINITY : stored.since.boot === bootId() ? stored.since.ticks : 0
   const idIn = (mark: string | null): string | null => {
     const id = mark?.slice(0, mark.lastIndexOf('.')) ?? null
     return mark !== null && id !== null && isEqual(mark, markOf(id)) ? id : null
   }
   const instanceOf: ProcessMarks['instanceOf'] = (pid) => {
-    const [mark = null, plain = null, unit = null] = variablesOf(pid, [
-      markVariable,
-      RELEASE_MARKER,
-      instanceMarkVariable,
-    ])
+    const [mark = null, unit = null] = variablesOf(pid, [markVariable, instanceMarkVariable])
     const id = idIn(mark)
-    if (id !== null) return { releaseId: id, unit: idIn(unit) }
-    // The start time is read last: `instanceOf` is called for every process of the machine.
-    return plain !== null && Number(startTimeOf(pid) ?? Number.NaN) < before ? { releaseId: plain, unit: null } : null
+    return id === null ? null : { releaseId: id, unit: idIn(unit) }
   }
   return {
     markOf,
-    markerOf: (id, uid) => ({
-      name: markVariable,
-      value: markOf(id),
-      uid,
-      or: { name: RELEASE_MARKER, value: id, uid, before },
-    }),
+    markerOf: (id, uid) => ({ name: markVariable, value: markOf(id), uid }),
     instanceMarkerOf: (unit, uid) => ({ name: instanceMarkVariable, value: markOf(unit), uid }),
     releaseOf: (pid) => instanceOf(pid)?.releaseId ?? null,
     instanceOf,

@@ -121,7 +121,7 @@ function Name({ apiKey: { name, hint, revoked_at, workflow } }: { readonly apiKe
             <RunLink url={workflow.run_url}>run of a workflow of {workflow.repository ?? 'a trusted service'}</RunLink>
           </p>
         )}
-        {hint !== null && <code className="text-[12px] text-muted">{hint}…</code>}
+        <code className="text-[12px] text-muted">{hint}…</code>
       </div>
     </div>
   )

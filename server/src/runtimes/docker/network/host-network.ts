@@ -1,10 +1,6 @@
-import { createHash } from 'node:crypto'
-import { chmod, type FileHandle, open, readFile, readlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type FileHandle, open, readFile, readlink, writeFile } from 'node:fs/promises'
 import type { AddressRange } from '../../../platform/config.ts'
-import { exists } from '../../../platform/files.ts'
-import { assetFile } from '../../../platform/package-files.ts'
-import { copyOnce } from '../../../platform/reachable-files.ts'
+import { copyEnter } from '../../enter.ts'
 import { bridgeNamesOf } from '../../network/addresses.ts'
 import { policyOf, publishedPorts, publishPort, removeHostTable, setHostTable } from '../../network/host-table.ts'
 import type { Reach } from '../../network/reach.ts'
@@ -74,7 +70,7 @@ async function openHostNetwork(options: HostNetworkOptions): Promise<HostNetwork
   const own = await readlink('/proc/self/ns/net')
 
   return {
-    entry: await prepareEntry(options.programs),
+    entry: await copyEnter(options.programs, 'container-entry'),
 
     async prepare(bridge) {
       const isThere = (await publishedPorts(tools, names)) !== null
@@ -126,22 +122,3 @@ const pathOf = ({ fd }: FileHandle): string => `/proc/${process.pid}/fd/${fd}`
 
 /** The path of the first program inside containers. */
 export const entryInside = '/.fairlead-enter'
-
-/**
- * Copies the program that waits for the network of a container and then executes the command (`scripts/enter/enter.c`)
- * to a folder. Returns the path; null on an unsupported machine.
- */
-async function prepareEntry(folder: string): Promise<string | null> {
-  const source = assetFile(`enter/${process.arch}`)
-  if (!(await exists(source))) return null
-  const hash = createHash('sha256')
-    .update(await readFile(source))
-    .digest('hex')
-  // A separate file for each version: containers keep their version open.
-  const copyTo = join(folder, `container-entry-${hash.slice(0, 16)}`)
-  // The file identifies processes of this server, so it must not be a hard link that another server shares.
-  await copyOnce({ source, copyTo, mayLink: false })
-  // Packages do not preserve file modes.
-  await chmod(copyTo, 0o755)
-  return copyTo
-}

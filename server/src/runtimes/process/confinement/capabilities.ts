@@ -14,7 +14,7 @@ import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } f
 
 /** The confinement features of this machine; `null` for missing features. */
 export interface HostCapabilities {
-  /** The groups of apps, and of builds that an older version started. */
+  /** The groups of apps. */
   readonly cgroups: Cgroups | null
   /** The groups of builds. */
   readonly builds: Cgroups | null

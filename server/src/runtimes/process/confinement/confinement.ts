@@ -160,7 +160,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
     async kill(releaseId, only) {
       for (const kind of only === undefined ? kinds : [only]) {
         fence()
-        for (const groups of groupsWith(host, kind)) await groups.kill(groupOf(releaseId, kind))
+        await groupsFor(host, kind)?.kill(groupOf(releaseId, kind))
         await networks?.remove({ id: releaseId, kind })
       }
     },
@@ -169,7 +169,7 @@ export function createConfinement(host: HostCapabilities, options: ConfinementOp
       for (const kind of kinds) {
         memory.forget(groupOf(releaseId, kind))
         fence()
-        for (const groups of groupsWith(host, kind)) await groups.remove(groupOf(releaseId, kind))
+        await groupsFor(host, kind)?.remove(groupOf(releaseId, kind))
       }
     },
 
@@ -266,21 +266,14 @@ export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot
     : 'builds and apps run as the user of the server and can read its files: deploy only code that you trust'
 }
 
-/*
- * The control groups of releases: groups of apps, and groups of builds, which yield to apps. Older versions made the
- * groups of builds among the groups of apps, so the code that ends and lists builds looks there, too.
- */
+/* The control groups of releases: groups of apps, and groups of builds, which yield to apps. */
 
 type Host = Pick<HostCapabilities, 'cgroups' | 'builds'>
 
 const groupOf = (unit: string, kind: Kind): string => `${unit}.${kind}`
 
-/** Returns the parent of new groups of this kind. */
+/** Returns the parent of groups of this kind. */
 const groupsFor = ({ cgroups, builds }: Host, kind: Kind): Cgroups | null => (kind === 'build' ? builds : cgroups)
-
-/** Returns all possible parents of groups of this kind. */
-const groupsWith = ({ cgroups, builds }: Host, kind: Kind): readonly Cgroups[] =>
-  (kind === 'build' ? [builds, cgroups] : [cgroups]).filter((each) => each !== null)
 
 /** Returns the files to which a process writes its pid to join the existing group of an app. */
 function filesToJoin({ cgroups }: Host, unit: string): string[] {
@@ -289,8 +282,8 @@ function filesToJoin({ cgroups }: Host, unit: string): string[] {
 }
 
 async function processesIn(host: Host, unit: string, only: Kind | undefined): Promise<number[]> {
-  const listed = (only === undefined ? kinds : [only]).flatMap((kind) =>
-    groupsWith(host, kind).map((groups) => groups.processesOf(groupOf(unit, kind))),
+  const listed = (only === undefined ? kinds : [only]).map(
+    (kind) => groupsFor(host, kind)?.processesOf(groupOf(unit, kind)) ?? [],
   )
   return (await Promise.all(listed)).flat()
 }

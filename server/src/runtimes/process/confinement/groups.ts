@@ -32,7 +32,7 @@ export const buildsFolder = 'builds'
 
 /**
  * Returns the name of the release or instance of a process, by the paths of its control groups (cgroups(7)). Returns
- * `null` for groups outside this data directory. Older versions put builds beside apps.
+ * `null` for groups outside this data directory.
  */
 export function unitOfGroups(paths: readonly string[], directory: string): string | null {
   const [apps, yielding] = [groupName(directory), yieldingName(directory)]
@@ -65,8 +65,7 @@ export async function readHierarchy(place: Config['cgroups']): Promise<Hierarchy
 
 /**
  * Returns the hierarchy for the groups of builds, so that builds yield to apps. When the groups of apps are in a
- * separate unit, builds have their own unit. Otherwise, for example after an older version installed the units, builds
- * are beside apps.
+ * separate unit, builds have their own unit, if it exists. Otherwise builds are beside apps.
  */
 export async function placeOfBuilds(place: Config['cgroups']): Promise<YieldingPlace | null> {
   if (place?.endsWith('.service') === true) {

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
 import { chmod, copyFile, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
-import { assetFile, programFile } from '../../../platform/package-files.ts'
-import { copyOnce, makePassableDirectory, reachableCopy } from '../../../platform/reachable-files.ts'
+import { assetFile } from '../../../platform/package-files.ts'
+import { makePassableDirectory, reachableCopy } from '../../../platform/reachable-files.ts'
 import { folderRunnerName, phpServerName, pythonLockName, type ToolName } from '../../../platform/toolchain.ts'
 import type { OsUser } from '../../../platform/users.ts'
+import { copyEnter } from '../../enter.ts'
 import { CACHE_VARIABLE } from '../../environment.ts'
 
 /** The programs of builds and apps. All paths are absolute, and the users of apps can read them. */
@@ -13,7 +13,7 @@ export interface Programs {
   readonly node: string
   /** The folder that comes first on PATH. */
   readonly bin: string
-  /** The program that executes a command of an app; see `process/enter.ts`. */
+  /** The program that executes a command of an app; see `enter.ts`. */
   readonly enter: string
   /** The same programs, with their separate paths. */
   readonly own: OwnTools
@@ -24,9 +24,6 @@ export interface Programs {
   /** All files that the programs read in addition to the system files. */
   readonly paths: readonly string[]
 }
-
-/** The compiled `process/enter.ts`, a single file without dependencies. */
-export const enterProgram = programFile('enter')
 
 /**
  * Prepares the Node of the server and the package managers of its installation. Copies them to `runtime` where `user`
@@ -46,15 +43,13 @@ export async function preparePrograms(options: {
     const copyTo = join(runtime, `${name.replace('/', '-')}-${version}`)
     return { path: await reachableCopy({ source: dirname(manifest), copyTo, user }), version }
   }
-  // The name of the copy makes it a module in every folder.
-  const enter = join(runtime, await nameByContent('enter', enterProgram))
-  const [node, npm, pnpm, yarn, modernYarn] = await Promise.all([
+  const [enter, node, npm, pnpm, yarn, modernYarn] = await Promise.all([
+    copyEnter(runtime, 'enter'),
     reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
     packageCopy('npm'),
     packageCopy('pnpm'),
     packageCopy('yarn'),
     packageCopy('@yarnpkg/cli-dist'),
-    copyOnce({ source: enterProgram, copyTo: enter }),
   ])
   const own: OwnTools = {
     node,
@@ -75,13 +70,6 @@ export async function preparePrograms(options: {
   const packages = [npm, pnpm, yarn, modernYarn].map(({ path }) => path)
   const shared = [bin, node, ...packages]
   return { node, bin, enter, own, tools, shared, paths: [...shared, tools, enter] }
-}
-
-async function nameByContent(name: string, file: string): Promise<string> {
-  const hash = createHash('sha256')
-    .update(await readFile(file))
-    .digest('hex')
-  return `${name}-${hash.slice(0, 16)}.mjs`
 }
 
 /** The programs in the installation of the server. All paths are absolute. */

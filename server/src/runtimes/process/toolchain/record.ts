@@ -18,7 +18,7 @@ export async function writeTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>,
   await writeFile(toolchain, JSON.stringify(tools), { mode: 0o600 })
 }
 
-/** Reads the tools of a release: empty for a release of an older server. */
+/** Reads the tools of a release; empty without a record. */
 export async function readTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>): Promise<Tools> {
   const text = await readOptional(toolchain)
   if (text === undefined || text === '') return {}

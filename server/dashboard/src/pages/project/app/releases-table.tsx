@@ -37,7 +37,7 @@ const details: readonly Column<AppRelease>[] = [
   {
     title: 'Trigger',
     wideOnly: true,
-    cell: ({ trigger }) => (trigger === null ? '–' : <Trigger trigger={trigger} />),
+    cell: ({ trigger }) => <Trigger trigger={trigger} />,
   },
   { title: 'Duration', wideOnly: true, cell: (release) => <DeploymentDuration deployment={release} /> },
   { title: 'Created', wideOnly: true, align: 'right', cell: ({ created_at }) => <Time at={created_at} /> },

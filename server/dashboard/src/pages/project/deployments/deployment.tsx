@@ -62,7 +62,7 @@ function DeploymentDetails({ deployment }: { readonly deployment: Detail }) {
             ? []
             : [['Promoted from', <code key="from">{from_deployment_id}</code>] as const]),
           ...sourceItems(deployment),
-          ...(trigger === null ? [] : [['Trigger', <Trigger key="trigger" trigger={trigger} />] as const]),
+          ['Trigger', <Trigger key="trigger" trigger={trigger} />],
           ...(root === null ? [] : [['Folder', root] as const]),
           ['Created', <Time key="created" at={created_at} />],
           ['Duration', <DeploymentDuration key="duration" deployment={deployment} />],

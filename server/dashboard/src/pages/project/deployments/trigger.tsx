@@ -1,7 +1,7 @@
 import type { Release } from '../../../data/deployments.ts'
 import { RunLink } from '../../../ui/display/run-link.tsx'
 
-type Cause = NonNullable<Release['trigger']>
+type Cause = Release['trigger']
 
 interface TriggerProps {
   /** Without `by` it is that of a deployment's creation. */

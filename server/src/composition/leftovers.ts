@@ -1,14 +1,13 @@
-import type { DataDirectory } from '../platform/data-directory.ts'
-import type { Logger } from '../platform/logger.ts'
+import { endEdgeProcesses } from '../edge/edge.ts'
+import { endGateways } from '../gateway/record.ts'
+import { type DataDirectory } from '../platform/data-directory.ts'
+import { type Logger } from '../platform/logger.ts'
+import { findClusters } from '../platform/postgres/clusters.ts'
 import { stopRunningCluster } from '../platform/postgres/session.ts'
-import { endAppProcesses } from './app-processes.ts'
-import { endBuilds } from './builds.ts'
-import { findClusters } from './clusters.ts'
-import { endEdges } from './edges.ts'
-import { endGateways } from './gateways.ts'
+import { endAppProcesses, endBuilds } from '../runtimes/leftovers.ts'
 
 /** The time for edge, gateways and apps to end before SIGKILL, in milliseconds. */
-export const graceMs = 10_000
+const graceMs = 10_000
 
 /**
  * Ends the remaining parts of a data directory after its last server has stopped: a server that did not lead owns no
@@ -21,7 +20,7 @@ export async function endLeftovers({
   readonly directory: DataDirectory
   readonly logger: Pick<Logger, 'info'>
 }): Promise<void> {
-  const edges = await endEdges(directory, { graceMs })
+  const edges = await endEdgeProcesses(directory.root, { graceMs })
   const gateways = await endGateways(directory, { graceMs })
   const builds = await endBuilds(directory)
   const releases = await endAppProcesses(directory, { graceMs })

@@ -1,8 +1,7 @@
+import { findPostmaster, type PostmasterLock } from './postmaster.ts'
 import { join } from 'node:path'
-import type { DataDirectory } from '../platform/data-directory.ts'
-import { foldersIn } from '../platform/disk/folders.ts'
-import { readOptional } from '../platform/files.ts'
-import { findPostmaster, type PostmasterLock } from '../platform/postgres/postmaster.ts'
+import { foldersIn } from '../disk/folders.ts'
+import { readOptional } from '../files.ts'
 
 /** A cluster in the data directory, running or not. */
 export interface FoundCluster {
@@ -17,7 +16,10 @@ export interface FoundCluster {
 export async function findClusters({
   cluster,
   databases,
-}: Pick<DataDirectory, 'cluster' | 'databases'>): Promise<readonly FoundCluster[]> {
+}: {
+  readonly cluster: string
+  readonly databases: string
+}): Promise<readonly FoundCluster[]> {
   const users = (await foldersIn(databases)).map((version) => join(databases, version, 'data'))
   const found = await Promise.all([find('state', cluster), ...users.map((directory) => find('users', directory))])
   return found.filter((each) => each !== null)

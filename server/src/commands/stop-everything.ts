@@ -1,15 +1,13 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { endEdgeProcesses } from '../edge/edge.ts'
+import { endGateways } from '../gateway/record.ts'
 import { controlsOf, type ServerControl, type ServerRecord } from '../platform/control/client.ts'
 import { type DataDirectory, dataDirectoryAt } from '../platform/data-directory.ts'
+import { findClusters } from '../platform/postgres/clusters.ts'
 import { stopRunningCluster } from '../platform/postgres/session.ts'
 import { killAll, sendSignal } from '../platform/processes.ts'
-import { endAppProcesses } from './app-processes.ts'
-import { endBuilds } from './builds.ts'
-import { findClusters } from './clusters.ts'
-import { endContainers } from './containers.ts'
-import { endEdges } from './edges.ts'
-import { endGateways } from './gateways.ts'
+import { endAppProcesses, endBuilds, endContainers } from '../runtimes/leftovers.ts'
 
 const pollMs = 50
 /** The time between SIGTERM and SIGKILL for a server that does not answer. Part of the whole timeout. */
@@ -42,7 +40,7 @@ export async function stopEverything(options: {
   }
   const graceMs = Math.min(timeoutMs, 10_000)
   // The edge stops before the gateway, so that accepted requests are answered.
-  for (const { pid, version } of await endEdges(directory, { graceMs })) {
+  for (const { pid, version } of await endEdgeProcesses(directory.root, { graceMs })) {
     report(`stopped the edge${version === null ? '' : `, Caddy ${version}`} (pid ${pid})`)
   }
   for (const { pid, version } of await endGateways(directory, { graceMs })) {

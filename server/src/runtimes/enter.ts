@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto'
+import { chmod, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { exists } from '../platform/files.ts'
+import { assetFile } from '../platform/package-files.ts'
+import { copyOnce } from '../platform/reachable-files.ts'
+import type { OsUser } from '../platform/users.ts'
+
+/*
+ * The program that becomes the command of an app, `scripts/enter/enter.c`. Containers run it first. It also starts
+ * commands in control groups, networks and sandboxes.
+ */
+
+/**
+ * Copies the program to a folder, and returns the path of the copy.
+ *
+ * @throws Error on a machine for which the program does not exist
+ */
+export async function copyEnter(folder: string, name: string): Promise<string> {
+  const source = assetFile(`enter/${process.arch}`)
+  if (!(await exists(source))) throw new Error(`Fairlead runs on x64 and arm64, not on ${process.arch}`)
+  const hash = createHash('sha256')
+    .update(await readFile(source))
+    .digest('hex')
+  // A separate file for each version: containers keep their version open.
+  const copyTo = join(folder, `${name}-${hash.slice(0, 16)}`)
+  // In containers the file identifies processes of this server, so it must not be a hard link that another server shares.
+  await copyOnce({ source, copyTo, mayLink: false })
+  // Packages do not preserve file modes.
+  await chmod(copyTo, 0o755)
+  return copyTo
+}
+
+/** A command that the program becomes when it has no arguments. */
+export interface Entrance {
+  /** Files of control groups to which the program writes its pid. */
+  readonly groups: readonly string[]
+  /** The user of the command; null for the user that starts the program. */
+  readonly user: OsUser | null
+  /** The file of the command, as an absolute path, and its arguments. */
+  readonly argv: readonly [string, ...string[]]
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** Returns the input of the program on descriptor 3. */
+export function entranceText({ groups, user, argv, env }: Entrance): string {
+  const ids = user === null ? ['', ''] : [user.uid, user.gid]
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const texts = [groups.length, ...groups, ...ids, argv.length, ...argv, ...variables]
+  return texts.map((text) => `${text}\0`).join('')
+}
