@@ -5,6 +5,7 @@ import { edgeProcesses } from '../edge/edge.ts'
 import { findGateways } from '../gateway/record.ts'
 import type { Config } from '../platform/config.ts'
 import { controlsOf, type ServerControl } from '../platform/control/client.ts'
+import { type DataDirectory, dataDirectoryAt } from '../platform/data-directory.ts'
 import { connectionTo } from '../platform/database/hosts.ts'
 import { type Database, openDatabase } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
@@ -12,7 +13,6 @@ import { privateAccess } from '../platform/postgres/access.ts'
 import { type FoundCluster, findClusters } from '../platform/postgres/clusters.ts'
 import { clusterUser } from '../platform/postgres/initialise.ts'
 import { dateOf, type ProcessStat, readStat, startTimeOf, unsharedMemoryOf } from '../platform/processes.ts'
-import { type DataDirectory, dataDirectoryAt } from '../platform/data-directory.ts'
 import {
   type AppProcesses,
   findAppProcesses,

@@ -1,10 +1,16 @@
 import { type ChangeFollower, createChangeFollower } from '../deployments/change-follower.ts'
 import { changesChannel } from '../deployments/changes.ts'
 import { createDiskWatch, type DiskWatch } from '../deployments/disk-watch.ts'
-import { createHealthWatch } from '../deployments/health-watch.ts'
 import { askFor } from '../deployments/health.ts'
+import { createHealthWatch } from '../deployments/health-watch.ts'
 import { createReplicas, type Replicas, type ReplicasDependencies } from '../deployments/reconcile-replicas.ts'
-import { createReconcile, createReconcileAll, createReconciler, createRevive, type Reconciler } from '../deployments/reconciler.ts'
+import {
+  createReconcile,
+  createReconcileAll,
+  createReconciler,
+  createRevive,
+  type Reconciler,
+} from '../deployments/reconciler.ts'
 import { createNoteInLog } from '../deployments/release-log.ts'
 import { createSweep } from '../deployments/sweep.ts'
 import { createRemoveDeployment } from '../deployments/teardown.ts'

@@ -1,7 +1,7 @@
-import { findPostmaster, type PostmasterLock } from './postmaster.ts'
 import { join } from 'node:path'
 import { foldersIn } from '../disk/folders.ts'
 import { readOptional } from '../files.ts'
+import { findPostmaster, type PostmasterLock } from './postmaster.ts'
 
 /** A cluster in the data directory, running or not. */
 export interface FoundCluster {
