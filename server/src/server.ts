@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import { contend, register } from './composition/campaign.ts'
 import { composeRequests } from './composition/compose.ts'
-import { finishTimeoutMs, finishTransfersMs, type ServerOptions } from './composition/composition.ts'
+import type { ServerOptions } from './composition/composition.ts'
 import { readiness, registerLostLines, registerRole } from './composition/health.ts'
 import { listen, mostConnections } from './composition/listen.ts'
 import { composeRunConnections } from './composition/requests/runs.ts'
@@ -17,10 +17,16 @@ import type { Logger } from './platform/logger.ts'
 import { migrations } from './platform/migrations/index.ts'
 import { addressesIn } from './platform/outbound.ts'
 import { openSecretBox } from './platform/secrets.ts'
+import {
+  createShutdownStack,
+  finishTimeoutMs,
+  finishTransfersMs,
+  type StopScope,
+  scopeOf,
+} from './platform/shutdown.ts'
 import { foreignOwner, openDataDirectory } from './platform/startup/data-directory.ts'
 import { openPresence, type Presence } from './platform/startup/presence.ts'
 import { assertUsableSchema } from './platform/startup/schema.ts'
-import { createShutdownStack, type StopScope, scopeOf } from './platform/startup/shutdown.ts'
 import { clusterUser, openState } from './platform/startup/state.ts'
 import { endLeftovers } from './running/leftovers.ts'
 

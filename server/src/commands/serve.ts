@@ -5,15 +5,14 @@ import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { Command, Option } from 'commander'
-import { finishTransfersMs } from '../composition/composition.ts'
 import { sayAlive } from '../platform/alive.ts'
 import { type Config, loadConfig } from '../platform/config.ts'
 import { handOver, receiveTakeover, type Successor, successorOption, type Takeover } from '../platform/handover.ts'
 import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/notify.ts'
+import { finishTransfersMs, StopRequest, type StopScope, scopeOf } from '../platform/shutdown.ts'
 import { dataDirectoryAt } from '../platform/startup/data-directory.ts'
-import { StopRequest, type StopScope, scopeOf } from '../platform/startup/shutdown.ts'
 import {
   currentLink,
   describeVersion,

@@ -9,8 +9,8 @@ import type { Takeover } from '../platform/handover.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { SecretBox } from '../platform/secrets.ts'
+import type { ShutdownStack, StopScope } from '../platform/shutdown.ts'
 import type { Slots } from '../platform/slots.ts'
-import type { ShutdownStack, StopScope } from '../platform/startup/shutdown.ts'
 import type { State } from '../platform/startup/state.ts'
 import type { RunConnections } from '../runs/connections.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
@@ -88,9 +88,3 @@ export interface SharedParts {
     readonly setProblems: (problems: readonly string[]) => void
   }
 }
-
-/** The time that requests and jobs may take to end when the server stops, in milliseconds. */
-export const finishTimeoutMs = 10_000
-
-/** The longer time for uploads and downloads when only the server stops and apps go on, in milliseconds. */
-export const finishTransfersMs = 300_000

@@ -6,6 +6,7 @@ import { createBackground } from '../platform/background.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { hasEnded, traceOfThisProcess } from '../platform/processes.ts'
+import { finishTimeoutMs } from '../platform/shutdown.ts'
 import { createSlots } from '../platform/slots.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { createFileAddresses } from '../storage/addresses.ts'
@@ -18,7 +19,7 @@ import { createPendingFiles, maintenanceMs, type PendingFilesDependencies } from
 import type { FileStore } from '../storage/store.ts'
 import type { StorageParts } from '../storage/upload.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { type Composition, finishTimeoutMs, type RequestTurns } from './composition.ts'
+import type { Composition, RequestTurns } from './composition.ts'
 
 /** The parts of the storage feature that other composers use. */
 export interface StorageFeature {

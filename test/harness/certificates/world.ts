@@ -9,7 +9,7 @@ import type { EdgeConfig } from '../../../server/src/platform/config/edge.ts'
 import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createSecretBox, type SecretBox } from '../../../server/src/platform/secrets.ts'
-import { createShutdownStack } from '../../../server/src/platform/startup/shutdown.ts'
+import { createShutdownStack } from '../../../server/src/platform/shutdown.ts'
 import { createTenancy } from '../../../server/src/projects/tenancy.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 

@@ -1,9 +1,9 @@
 import { ControlError, type ServerStatus, stopBody } from '../control/client.ts'
 import { type Control, openControl } from '../control/listen.ts'
 import type { Logger } from '../logger.ts'
+import type { StopScope } from '../shutdown.ts'
 import { ownVersion } from '../versions/versions.ts'
 import type { DataDirectory } from './data-directory.ts'
-import type { StopScope } from './shutdown.ts'
 
 type Progress = Pick<ServerStatus, 'url' | 'state' | 'leading'>
 
