@@ -4,6 +4,7 @@ import { createRequestTransactions } from '../platform/database/request-transact
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
 import { createTenancy } from '../projects/tenancy.ts'
+import { createWebhooks } from '../webhooks/index.ts'
 import { composeAccounts } from './accounts.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDatabases, composeEngine } from './databases.ts'
@@ -18,7 +19,6 @@ import { composeMetrics } from './requests/metrics.ts'
 import { composeRuns } from './requests/runs.ts'
 import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
-import { composeWebhooks } from './webhooks.ts'
 
 /**
  * The number of uploads that end at the same time. Node has four file threads; one thread stays free for other
@@ -46,7 +46,19 @@ export async function composeRequests(composition: RequestComposition): Promise<
     edge: composeEdge(application),
   }
   const accounts = await composeAccounts(composition, tenancy)
-  const { totals } = accounts
+  const { totals, tierOf } = accounts
+  const webhooks = createWebhooks({
+    database,
+    secrets,
+    outbound: createOutbound(config.outbound),
+    plans: config.plans,
+    retentionMs: config.webhooks.retentionMs,
+    logger: composition.logger,
+    tierOf,
+    totals,
+    findProject: tenancy.find,
+    holdProject: tenancy.hold,
+  })
   const storage = await composeStorage(composition, tenancy, { totals, ...turns })
   const databases = composeDatabases(composition, accounts, tenancy, shared)
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
@@ -54,7 +66,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
   const domains = composeDomains(composition, totals)
   const projects = composeProjects(composition, {
-    tierOf: accounts.tierOf,
+    tierOf,
     totals,
     countDeployments: deployments.count,
     countDatabases: databases.count,
@@ -88,13 +100,13 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...databases.handlers,
       ...withLinks(databases.handlers, deployments.links),
       ...storage.handlers,
-      ...composeWebhooks(composition, accounts, tenancy, createOutbound(config.outbound)),
+      ...webhooks.handlers,
       ...accounts.handlers,
       ...composeAccountViews(composition, { accounts, tenancy, deployments, databases, storage }),
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return shared
+  return { ...shared, webhooks }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

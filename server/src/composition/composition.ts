@@ -15,6 +15,7 @@ import type { State } from '../platform/startup/state.ts'
 import type { RunConnections } from '../runs/connections.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
+import type { Webhooks } from '../webhooks/index.ts'
 
 export interface ServerOptions {
   readonly config: Config
@@ -77,6 +78,7 @@ export interface RequestTurns {
 
 /** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
+  readonly webhooks: Webhooks
   readonly engine: Engine
   readonly logs: LogStore
   /** The client connections to commands of apps. */

@@ -21,7 +21,6 @@ import { leadRuns } from './leading/runs.ts'
 import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
 import { leadStorage } from './storage.ts'
-import { leadWebhooks } from './webhooks.ts'
 
 const hourMs = 3_600_000
 
@@ -71,7 +70,7 @@ export async function startLeading(
 }
 
 async function startParts(composition: Composition, parts: LeaderParts) {
-  const { config, state } = composition
+  const { config, state, stack } = composition
   const database = state.db
   const outbound = createOutbound(config.outbound)
   const tenancy = createTenancy({ database })
@@ -103,9 +102,9 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     totals: accounts.totals,
     findTarget: deployments.findCommandTarget,
   })
-  const webhooks = leadWebhooks(composition, outbound)
+  const webhooks = parts.webhooks.lead({ database, connection: state.connection, stack })
   leadBallast(composition)
-  leadClock(composition, { backMs: parts.clockBackMs, wake: webhooks.wake })
+  leadClock(composition, { backMs: parts.clockBackMs, deliveries: webhooks })
   startHousekeeping(composition, [
     accounts.forget,
     traffic.forget,
