@@ -3,14 +3,13 @@ import { authorityDownload } from '../databases/authority-download.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
-import { createTenancy } from '../projects/tenancy.ts'
+import { createProjects, createTenancy } from '../projects/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
 import { composeAccounts } from './accounts.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDatabases, composeEngine } from './databases.ts'
 import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
-import { composeProjects } from './projects.ts'
 import { composeAccountViews } from './requests/account-views.ts'
 import { composeCertificates } from './requests/certificates.ts'
 import { composeDomains } from './requests/domains.ts'
@@ -65,7 +64,11 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const { assertApp, holdApp } = deployments
   const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
   const domains = composeDomains(composition, totals)
-  const projects = composeProjects(composition, {
+  const projects = createProjects({
+    database,
+    regions: config.regions,
+    defaultRegion: config.defaultRegion,
+    plans: config.plans,
     tierOf,
     totals,
     countDeployments: deployments.count,
@@ -90,8 +93,8 @@ export async function composeRequests(composition: RequestComposition): Promise<
     assertWritable: () => assertWritable(state.directory.root, config.deploys.reserveBytes),
     strict: composition.strictResponses ?? false,
     handlers: {
-      ...projects,
-      ...domains.freeing(projects),
+      ...projects.handlers,
+      ...domains.freeing(projects.handlers),
       ...deployments.handlers,
       ...composeMetrics(composition),
       ...runs.handlers,
@@ -106,7 +109,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, webhooks }
+  return { ...shared, projects, webhooks }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -12,6 +12,7 @@ import type { SecretBox } from '../platform/secrets.ts'
 import type { ShutdownStack, StopScope } from '../platform/shutdown.ts'
 import type { Slots } from '../platform/slots.ts'
 import type { State } from '../platform/startup/state.ts'
+import type { Projects } from '../projects/index.ts'
 import type { RunConnections } from '../runs/connections.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
@@ -78,6 +79,7 @@ export interface RequestTurns {
 
 /** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
+  readonly projects: Projects
   readonly webhooks: Webhooks
   readonly engine: Engine
   readonly logs: LogStore

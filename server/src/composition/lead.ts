@@ -4,7 +4,7 @@ import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
-import { createTenancy } from '../projects/tenancy.ts'
+import { createTenancy } from '../projects/index.ts'
 import { leadAccounts } from './accounts.ts'
 import { composeApps } from './apps.ts'
 import type { Composition, SharedParts } from './composition.ts'
@@ -91,11 +91,15 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   await databases.start()
   const hasTriedAllApps = await deployments.start()
   metrics.startMeasuring(deployments.measureInstances)
+  const projects = parts.projects.lead({
+    database,
+    removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
+  })
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
     databaseTasks: databases.tasks,
     loginTasks: databases.startRotations(deployments.linkedApps),
-    removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
+    projectTasks: projects.tasks,
   })
   const runs = await leadRuns(composition, {
     connections: parts.runConnections,
