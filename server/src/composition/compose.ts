@@ -4,6 +4,7 @@ import { createRequestTransactions } from '../platform/database/request-transact
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
 import { createProjects, createTenancy } from '../projects/index.ts'
+import { createStorage } from '../storage/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
 import { composeAccounts } from './accounts.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
@@ -17,7 +18,6 @@ import { withLinks } from './requests/linked-databases.ts'
 import { composeMetrics } from './requests/metrics.ts'
 import { composeRuns } from './requests/runs.ts'
 import { composeLogs } from './runtimes.ts'
-import { composeStorage } from './storage.ts'
 
 /**
  * The number of uploads that end at the same time. Node has four file threads; one thread stays free for other
@@ -58,7 +58,23 @@ export async function composeRequests(composition: RequestComposition): Promise<
     findProject: tenancy.find,
     holdProject: tenancy.hold,
   })
-  const storage = await composeStorage(composition, tenancy, { totals, ...turns })
+  const storage = await createStorage({
+    database,
+    secrets,
+    directory: state.directory,
+    publicOrigin: composition.publicOrigin,
+    plans: config.plans,
+    reserveBytes: config.deploys.reserveBytes,
+    idleTimeoutMs: config.uploadIdleTimeoutMs,
+    stack: composition.stack,
+    logger: composition.logger,
+    transact: turns.transact,
+    finishing: turns.finishing,
+    totals,
+    projectsOf: tenancy.projectsOf,
+    holdProject: tenancy.hold,
+    announce: webhooks.announce,
+  })
   const databases = composeDatabases(composition, accounts, tenancy, shared)
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
   const { assertApp, holdApp } = deployments
@@ -109,7 +125,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, projects, webhooks }
+  return { ...shared, projects, storage, webhooks }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -16,6 +16,7 @@ import type { Projects } from '../projects/index.ts'
 import type { RunConnections } from '../runs/connections.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
+import type { Storage } from '../storage/index.ts'
 import type { Webhooks } from '../webhooks/index.ts'
 
 export interface ServerOptions {
@@ -80,6 +81,7 @@ export interface RequestTurns {
 /** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
   readonly projects: Projects
+  readonly storage: Storage
   readonly webhooks: Webhooks
   readonly engine: Engine
   readonly logs: LogStore

@@ -20,7 +20,6 @@ import { leadMetrics } from './leading/metrics.ts'
 import { leadRuns } from './leading/runs.ts'
 import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
-import { leadStorage } from './storage.ts'
 
 const hourMs = 3_600_000
 
@@ -91,9 +90,10 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   await databases.start()
   const hasTriedAllApps = await deployments.start()
   metrics.startMeasuring(deployments.measureInstances)
+  const storage = parts.storage.lead({ database })
   const projects = parts.projects.lead({
     database,
-    removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
+    removers: [deployments.removeProject, databases.removeProject, storage.removeProject],
   })
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
