@@ -1,17 +1,19 @@
+import { createAccounts, createOverview } from '../accounts/index.ts'
 import { createTraffic } from '../apps/traffic.ts'
 import { authorityDownload } from '../databases/authority-download.ts'
+import { countDomains } from '../domains/rows.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
 import { createProjects, createTenancy } from '../projects/index.ts'
+import { countUnfinished } from '../runs/runs.ts'
+import { countSchedules } from '../runs/schedules.ts'
 import { createStorage } from '../storage/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
-import { composeAccounts } from './accounts.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDatabases, composeEngine } from './databases.ts'
 import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
-import { composeAccountViews } from './requests/account-views.ts'
 import { composeCertificates } from './requests/certificates.ts'
 import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
@@ -44,12 +46,24 @@ export async function composeRequests(composition: RequestComposition): Promise<
     runConnections,
     edge: composeEdge(application),
   }
-  const accounts = await composeAccounts(composition, tenancy)
+  const outbound = createOutbound(config.outbound)
+  const accounts = await createAccounts({
+    database,
+    plans: config.plans,
+    publicOrigin: composition.publicOrigin,
+    workflowKeyLifeMs: config.workflowKeyLifeMs,
+    auditRetentionDays: config.auditRetentionDays,
+    outbound,
+    metrics: composition.metrics,
+    logger: composition.logger,
+    findProject: tenancy.find,
+    holdProject: tenancy.hold,
+  })
   const { totals, tierOf } = accounts
   const webhooks = createWebhooks({
     database,
     secrets,
-    outbound: createOutbound(config.outbound),
+    outbound,
     plans: config.plans,
     retentionMs: config.webhooks.retentionMs,
     logger: composition.logger,
@@ -92,6 +106,25 @@ export async function composeRequests(composition: RequestComposition): Promise<
     storedBytes: storage.storedBytes,
     trafficOf: createTraffic({ database }).ofProject,
   })
+  const overview = createOverview({
+    database,
+    plans: config.plans,
+    regions: config.regions,
+    defaultRegion: config.defaultRegion,
+    tierOf,
+    totals,
+    projectsOf: tenancy.projectsOf,
+    projectNamesOf: tenancy.namesOf,
+    appsOfProjects: deployments.appsOfProjects,
+    databasesOfProjects: databases.ofProjects,
+    countApps: deployments.ofAccount.countApps,
+    countDatabases: databases.count,
+    storedBytes: storage.storedBytes,
+    countBuilding: deployments.ofAccount.countBuilding,
+    countRuns: countUnfinished,
+    countSchedules,
+    countDomains: (on, accountId) => countDomains(on, { account_id: accountId }),
+  })
   application.mount({
     database,
     transact: turns.transact,
@@ -121,11 +154,11 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...storage.handlers,
       ...webhooks.handlers,
       ...accounts.handlers,
-      ...composeAccountViews(composition, { accounts, tenancy, deployments, databases, storage }),
+      ...overview.handlers,
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, projects, storage, webhooks }
+  return { ...shared, accounts, projects, storage, webhooks }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -1,3 +1,4 @@
+import type { Accounts } from '../accounts/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application.ts'
@@ -80,6 +81,7 @@ export interface RequestTurns {
 
 /** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
+  readonly accounts: Accounts
   readonly projects: Projects
   readonly storage: Storage
   readonly webhooks: Webhooks

@@ -1,3 +1,4 @@
+import type { Accounts } from '../accounts/index.ts'
 import { createEmbeddedEngine } from '../databases/engines/embedded.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import { createExternalEngine } from '../databases/engines/external.ts'
@@ -22,7 +23,6 @@ import { binariesReleases } from '../platform/postgres/releases.ts'
 import { databasesUser } from '../platform/startup/state.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { announce } from '../webhooks/outbox.ts'
-import type { AccountsFeature } from './accounts.ts'
 import type { Composition, RequestComposition, SharedParts } from './composition.ts'
 
 /** The host in connection strings of the embedded engine, whose clusters listen only on loopback. */
@@ -47,7 +47,7 @@ export interface DatabasesWork {
 
 export function composeDatabases(
   composition: Composition,
-  { tierOf }: Pick<AccountsFeature, 'tierOf'>,
+  { tierOf }: Pick<Accounts, 'tierOf'>,
   { projectsOf }: Pick<Tenancy, 'projectsOf'>,
   { engine }: Pick<SharedParts, 'engine'>,
 ): DatabasesFeature {

@@ -5,7 +5,6 @@ import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
 import { createTenancy } from '../projects/index.ts'
-import { leadAccounts } from './accounts.ts'
 import { composeApps } from './apps.ts'
 import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
@@ -75,7 +74,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const tenancy = createTenancy({ database })
   const traffic = createTraffic({ database })
   const metrics = leadMetrics(composition)
-  const accounts = await leadAccounts(composition)
+  const accounts = parts.accounts.lead({ database })
   const databases = leadDatabases(composition, tenancy, parts)
   await moveApps(composition)
   const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
@@ -103,7 +102,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   })
   const runs = await leadRuns(composition, {
     connections: parts.runConnections,
-    totals: accounts.totals,
+    totals: parts.accounts.totals,
     findTarget: deployments.findCommandTarget,
   })
   const webhooks = parts.webhooks.lead({ database, connection: state.connection, stack })

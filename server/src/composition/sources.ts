@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path'
-import { createAccounts } from '../accounts/accounts.ts'
+import { createAccountStore } from '../accounts/accounts.ts'
 import { createSourceExpiry, type SourceExpiry } from '../deployments/uploads/expiry.ts'
 import { createSourceFiles } from '../deployments/uploads/files.ts'
 import { createUploadSource, type UploadDependencies } from '../deployments/uploads/upload.ts'
@@ -48,7 +48,7 @@ export async function composeAccountRights({
   config,
   state,
 }: Pick<Composition, 'config' | 'state'>): Promise<AccountRights> {
-  const operatorId = await createAccounts({ database: state.db }).ensureOperator()
+  const operatorId = await createAccountStore({ database: state.db }).ensureOperator()
   const isOwner = (accountId: string): boolean => config.localMode && accountId === operatorId
   return {
     filesFor: (accountId) => ({
