@@ -1,4 +1,4 @@
-import { type Accounts, createAccounts } from './accounts/accounts.ts'
+import { type AccountStore, createAccountStore } from './accounts/accounts.ts'
 import { type AuditLog, createAuditLog } from './accounts/audit-log.ts'
 import { createKeys, type Keys } from './accounts/keys.ts'
 import { createTrustRules, type TrustRules } from './accounts/trust/rules.ts'
@@ -16,7 +16,7 @@ import { createTenancy, type Tenancy } from './projects/tenancy.ts'
 /** The parts that operator commands use, with or without a running server. */
 export interface Administration {
   readonly database: Database
-  readonly accounts: Accounts
+  readonly accounts: AccountStore
   readonly keys: Keys
   readonly trust: TrustRules
   readonly users: Users
@@ -35,7 +35,7 @@ export async function administer<T>(
     const database = state.db
     return await work({
       database,
-      accounts: createAccounts({ database }),
+      accounts: createAccountStore({ database }),
       keys: createKeys({ database }),
       trust: createTrustRules({ database }),
       users: createUsers({ database }),

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../server/src/accounts/accounts.ts'
 import { createKeys } from '../../server/src/accounts/keys.ts'
 import { presets } from '../../server/src/accounts/scopes.ts'
 import { explain } from '../../server/src/certificates/acme/errors.ts'
@@ -23,7 +23,7 @@ let accountId: string
 beforeAll(async () => {
   test = await testDatabase()
   handle = openDatabase({ connectionString: test.url, max: 2 }, pino({ level: 'silent' }))
-  accountId = await createAccounts({ database: handle.db }).ensureOperator()
+  accountId = await createAccountStore({ database: handle.db }).ensureOperator()
 })
 afterAll(async () => {
   await handle.close()

@@ -18,7 +18,7 @@ import { createDiskStore } from '../../server/src/storage/disk-store.ts'
 import { createFiles, type Files, removeProjectFiles } from '../../server/src/storage/files.ts'
 import { createPendingFiles } from '../../server/src/storage/pending.ts'
 import type { FileStore } from '../../server/src/storage/store.ts'
-import type { StorageParts } from '../../server/src/storage/upload.ts'
+import type { FilesDependencies } from '../../server/src/storage/upload.ts'
 import { type OwnServer, ownServer } from '../harness/server.ts'
 import { filesOnDisk, form } from '../harness/storage.ts'
 
@@ -38,7 +38,10 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-async function partsWith(faults: Partial<StorageParts>, wrap = (store: FileStore) => store): Promise<StorageParts> {
+async function partsWith(
+  faults: Partial<FilesDependencies>,
+  wrap = (store: FileStore) => store,
+): Promise<FilesDependencies> {
   const logger = pino({ level: 'silent' })
   const store = wrap(await createDiskStore({ directory: join(server.dataDirectory, 'files') }))
   return {
@@ -140,7 +143,7 @@ it('removes at the next start the bytes that could not be removed', async () => 
 
 it('keeps a file whose commit succeeded although its answer was lost', async () => {
   const parts = await partsWith({})
-  const losingAnswers: StorageParts = {
+  const losingAnswers: FilesDependencies = {
     ...parts,
     async transact(accountId, work) {
       await parts.transact(accountId, work)

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../server/src/accounts/accounts.ts'
 import { createKeys } from '../../server/src/accounts/keys.ts'
 import { presets } from '../../server/src/accounts/scopes.ts'
 import { loadConfig } from '../../server/src/platform/config.ts'
@@ -135,7 +135,7 @@ async function alternate(one: Target, other: Target, { signal, short, ...length 
 
 /** Creates an account with this many projects, an API key, and a rate limit that no round reaches. */
 async function account(state: State, projects: number): Promise<{ id: string; key: string; projectId: string }> {
-  const { id } = await createAccounts({ database: state.db }).create({
+  const { id } = await createAccountStore({ database: state.db }).create({
     name: `${projects} projects`,
     plan: 'enterprise',
     requestsPerHour: 100_000_000,

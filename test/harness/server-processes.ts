@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { createAccounts } from '../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../server/src/accounts/accounts.ts'
 import { createKeys } from '../../server/src/accounts/keys.ts'
 import { presets } from '../../server/src/accounts/scopes.ts'
 import { openDatabase } from '../../server/src/platform/database.ts'
@@ -49,7 +49,7 @@ export async function serverProcesses(settings: Readonly<Record<string, string>>
 export async function operatorKey(connectionString: string): Promise<string> {
   const { db, close } = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
   try {
-    const accountId = await createAccounts({ database: db }).ensureOperator()
+    const accountId = await createAccountStore({ database: db }).ensureOperator()
     const made = await createKeys({ database: db }).create({
       accountId,
       name: 'test',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Client, createClient } from '@fairlead/server/client'
 import { pino } from 'pino'
 import { expect, inject, vi } from 'vitest'
-import { type Accounts, createAccounts } from '../../server/src/accounts/accounts.ts'
+import { type AccountStore, createAccountStore } from '../../server/src/accounts/accounts.ts'
 import { createKeys, type Keys } from '../../server/src/accounts/keys.ts'
 import { type Preset, presets } from '../../server/src/accounts/scopes.ts'
 import { createUsers } from '../../server/src/accounts/users.ts'
@@ -26,7 +26,7 @@ export interface TestServer extends AsyncDisposable {
   readonly baseUrl: string
   readonly database: TestDatabase
   readonly dataDirectory: string
-  readonly accounts: Accounts
+  readonly accounts: AccountStore
   readonly keys: Keys
   /** The account of the test. */
   readonly accountId: string
@@ -182,10 +182,10 @@ async function runtimeInMemory(cleanup: AsyncDisposableStack, dataDirectory: str
 /** Returns what a test does as the operator of a server, for the account that `accountOf` makes or finds. */
 export async function account(
   { url, database, dataDirectory }: Pick<TestServer, 'url' | 'database' | 'dataDirectory'>,
-  accountOf: (accounts: Accounts) => Promise<string>,
+  accountOf: (accounts: AccountStore) => Promise<string>,
 ): Promise<TestServer> {
   const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
-  const accounts = createAccounts({ database: handle.db })
+  const accounts = createAccountStore({ database: handle.db })
   const keys = createKeys({ database: handle.db })
   const users = createUsers({ database: handle.db })
   const own = await accountOf(accounts)

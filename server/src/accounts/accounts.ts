@@ -15,7 +15,7 @@ export interface Account {
 
 export type AccountChanges = Partial<Omit<Account, 'id'>>
 
-export interface Accounts {
+export interface AccountStore {
   /** Creates the operator's account (tier `enterprise`) if it does not exist, and returns its id. */
   ensureOperator(): Promise<string>
   create(account: { name: string; plan: Tier; requestsPerHour?: number | null }): Promise<Account>
@@ -28,7 +28,7 @@ export interface Accounts {
 
 const fields = ['id', 'name', 'plan', 'requests_per_hour as requestsPerHour'] as const
 
-export function createAccounts({ database }: { database: Database }): Accounts {
+export function createAccountStore({ database }: { database: Database }): AccountStore {
   const db = database.withTables<AccountsTables>()
 
   return {
@@ -69,6 +69,12 @@ export function createAccounts({ database }: { database: Database }): Accounts {
         .where('id', '=', id)
         .executeTakeFirst(),
   }
+}
+
+/** Returns the tier of an account; `free` when there is no such account. */
+export async function tierOf(on: Database | Transaction, accountId: string): Promise<Tier> {
+  const account = on.withTables<AccountsTables>().selectFrom('accounts').select('plan').where('id', '=', accountId)
+  return (await account.executeTakeFirst())?.plan ?? 'free'
 }
 
 /** Returns the account as its keys and users see it, with the current window of its rate limit. */

@@ -3,7 +3,7 @@ import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import type { Audit } from '../http/call.ts'
 import type { DashboardCall, DashboardHandlers } from '../http/dashboard.ts'
 import type { Database, Transaction } from '../platform/database.ts'
-import type { Accounts } from './accounts.ts'
+import type { AccountStore } from './accounts.ts'
 import type { Passwords } from './passwords.ts'
 import type { NewSession, Sessions } from './sessions.ts'
 import {
@@ -22,7 +22,7 @@ import type { Users } from './users.ts'
 
 export interface SignInDependencies {
   readonly database: Database
-  readonly accounts: Accounts
+  readonly accounts: AccountStore
   readonly users: Users
   readonly sessions: Sessions
   readonly passwords: Passwords
@@ -57,7 +57,7 @@ export function createSignIn(dependencies: SignInDependencies): Omit<DashboardHa
 
 export interface SetupDependencies {
   readonly database: Database
-  readonly accounts: Pick<Accounts, 'get'>
+  readonly accounts: Pick<AccountStore, 'get'>
   readonly users: Pick<Users, 'create' | 'setupLink' | 'useSetupLink'>
   readonly passwords: Pick<Passwords, 'hash'>
   readonly newSessions: NewSessions
@@ -255,7 +255,7 @@ interface NewSessions {
 }
 
 function createNewSessions(dependencies: {
-  readonly accounts: Pick<Accounts, 'get'>
+  readonly accounts: Pick<AccountStore, 'get'>
   readonly sessions: Pick<Sessions, 'begin' | 'list'>
   readonly devices: Pick<Devices, 'remember'>
   readonly record: RecordEntry

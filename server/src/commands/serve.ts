@@ -5,7 +5,6 @@ import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { isatty } from 'node:tty'
 import { Command, Option } from 'commander'
-import { finishTransfersMs } from '../composition/composition.ts'
 import { sayAlive } from '../platform/alive.ts'
 import { type Config, loadConfig } from '../platform/config.ts'
 import { dataDirectoryAt } from '../platform/data-directory.ts'
@@ -13,7 +12,7 @@ import { handOver, receiveTakeover, type Successor, successorOption, type Takeov
 import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/notify.ts'
-import { StopRequest, type StopScope, scopeOf } from '../platform/shutdown.ts'
+import { StopRequest, type StopScope, scopeOf, finishTransfersMs } from '../platform/shutdown.ts'
 import {
   currentLink,
   describeVersion,

@@ -1,3 +1,4 @@
+import type { Accounts } from '../accounts/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
 import type { Engine } from '../databases/postgres/engine.ts'
 import type { Application } from '../http/application.ts'
@@ -11,10 +12,13 @@ import type { Metrics } from '../platform/metrics.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { ShutdownStack, StopScope } from '../platform/shutdown.ts'
 import type { Slots } from '../platform/slots.ts'
-import type { State } from '../platform/state.ts'
+import { type State } from '../platform/state.ts'
+import { type Projects } from '../projects/index.ts'
 import type { RunConnections } from '../runs/connections.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
+import type { Storage } from '../storage/index.ts'
+import type { Webhooks } from '../webhooks/index.ts'
 
 export interface ServerOptions {
   readonly config: Config
@@ -77,6 +81,10 @@ export interface RequestTurns {
 
 /** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
+  readonly accounts: Accounts
+  readonly projects: Projects
+  readonly storage: Storage
+  readonly webhooks: Webhooks
   readonly engine: Engine
   readonly logs: LogStore
   /** The client connections to commands of apps. */
@@ -88,9 +96,3 @@ export interface SharedParts {
     readonly setProblems: (problems: readonly string[]) => void
   }
 }
-
-/** The time that requests and jobs may take to end when the server stops, in milliseconds. */
-export const finishTimeoutMs = 10_000
-
-/** The longer time for uploads and downloads when only the server stops and apps go on, in milliseconds. */
-export const finishTransfersMs = 300_000

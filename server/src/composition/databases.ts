@@ -1,18 +1,14 @@
+import { type Accounts } from '../accounts/index.ts'
 import { startDatabaseChecks } from '../databases/checks.ts'
 import { createDatabases, type Databases } from '../databases/databases.ts'
 import { databaseHandlers } from '../databases/handlers.ts'
 import { dropTask, loginsTask, reconcileTask, snapshotTask } from '../databases/jobs.ts'
 import { createCertificates } from '../databases/postgres/certificates.ts'
 import { createEmbeddedEngine } from '../databases/postgres/embedded.ts'
-import type { Engine } from '../databases/postgres/engine.ts'
+import { type Engine } from '../databases/postgres/engine.ts'
 import { createExternalEngine } from '../databases/postgres/external.ts'
 import { createEngineHealth } from '../databases/postgres/health.ts'
-import {
-  type Announce,
-  createDatabaseReconciler,
-  type DatabaseReconciler,
-  openEngines,
-} from '../databases/reconciler.ts'
+import { type Announce, createDatabaseReconciler, type DatabaseReconciler, openEngines } from '../databases/reconciler.ts'
 import { createRotationsCheck, type LinkedApps } from '../databases/rotation.ts'
 import { createSnapshots } from '../databases/snapshots.ts'
 import type { HandlersOf } from '../http/call.ts'
@@ -24,7 +20,6 @@ import { binariesReleases, createBinariesStore } from '../platform/postgres/bina
 import { databasesUser } from '../platform/state.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import { announce } from '../webhooks/outbox.ts'
-import type { AccountsFeature } from './accounts.ts'
 import type { Composition, RequestComposition, SharedParts } from './composition.ts'
 
 /** The host in connection strings of the embedded engine, whose clusters listen only on loopback. */
@@ -49,7 +44,7 @@ export interface DatabasesWork {
 
 export function composeDatabases(
   composition: Composition,
-  { tierOf }: Pick<AccountsFeature, 'tierOf'>,
+  { tierOf }: Pick<Accounts, 'tierOf'>,
   { projectsOf }: Pick<Tenancy, 'projectsOf'>,
   { engine }: Pick<SharedParts, 'engine'>,
 ): DatabasesFeature {

@@ -12,8 +12,9 @@ import {
 import type { Config } from '../platform/config.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { findProgram } from '../platform/programs.ts'
+import { finishTimeoutMs } from '../platform/shutdown.ts'
 import { gatewayUser } from '../platform/state.ts'
-import { type Composition, finishTimeoutMs } from './composition.ts'
+import type { Composition } from './composition.ts'
 import { listenError } from './listen.ts'
 
 const countTrafficEveryMs = 2_000

@@ -4,8 +4,7 @@ import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
-import { createTenancy } from '../projects/tenancy.ts'
-import { leadAccounts } from './accounts.ts'
+import { createTenancy } from '../projects/index.ts'
 import { composeApps } from './apps.ts'
 import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
@@ -20,8 +19,6 @@ import { leadMetrics } from './leading/metrics.ts'
 import { leadRuns } from './leading/runs.ts'
 import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
-import { leadStorage } from './storage.ts'
-import { leadWebhooks } from './webhooks.ts'
 
 const hourMs = 3_600_000
 
@@ -71,13 +68,13 @@ export async function startLeading(
 }
 
 async function startParts(composition: Composition, parts: LeaderParts) {
-  const { config, state } = composition
+  const { config, state, stack } = composition
   const database = state.db
   const outbound = createOutbound(config.outbound)
   const tenancy = createTenancy({ database })
   const traffic = createTraffic({ database })
   const metrics = leadMetrics(composition)
-  const accounts = await leadAccounts(composition)
+  const accounts = parts.accounts.lead({ database })
   const databases = leadDatabases(composition, tenancy, parts)
   await moveApps(composition)
   const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
@@ -92,20 +89,25 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   await databases.start()
   const hasTriedAllApps = await deployments.start()
   metrics.startMeasuring(deployments.measureInstances)
+  const storage = parts.storage.lead({ database })
+  const projects = parts.projects.lead({
+    database,
+    removers: [deployments.removeProject, databases.removeProject, storage.removeProject],
+  })
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
     databaseTasks: databases.tasks,
     loginTasks: databases.startRotations(deployments.linkedApps),
-    removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
+    projectTasks: projects.tasks,
   })
   const runs = await leadRuns(composition, {
     connections: parts.runConnections,
-    totals: accounts.totals,
+    totals: parts.accounts.totals,
     findTarget: deployments.findCommandTarget,
   })
-  const webhooks = leadWebhooks(composition, outbound)
+  const webhooks = parts.webhooks.lead({ database, connection: state.connection, stack })
   leadBallast(composition)
-  leadClock(composition, { backMs: parts.clockBackMs, wake: webhooks.wake })
+  leadClock(composition, { backMs: parts.clockBackMs, deliveries: webhooks })
   startHousekeeping(composition, [
     accounts.forget,
     traffic.forget,

@@ -1,12 +1,6 @@
 import { basename, dirname, join } from 'node:path'
-import { createAccounts } from '../accounts/accounts.ts'
-import {
-  createSourceExpiry,
-  createSourceFiles,
-  createUploadSource,
-  type SourceExpiry,
-  type UploadDependencies,
-} from '../deployments/uploads.ts'
+import { createAccountStore } from '../accounts/accounts.ts'
+import { createSourceExpiry, createSourceFiles, createUploadSource, type SourceExpiry, type UploadDependencies } from '../deployments/uploads.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { type Caches, createCaches } from '../platform/disk/caches.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
@@ -52,7 +46,7 @@ export async function composeAccountRights({
   config,
   state,
 }: Pick<Composition, 'config' | 'state'>): Promise<AccountRights> {
-  const operatorId = await createAccounts({ database: state.db }).ensureOperator()
+  const operatorId = await createAccountStore({ database: state.db }).ensureOperator()
   const isOwner = (accountId: string): boolean => config.localMode && accountId === operatorId
   return {
     filesFor: (accountId) => ({

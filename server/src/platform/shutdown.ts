@@ -1,5 +1,11 @@
 import type { Logger } from './logger.ts'
 
+/** The time that requests and jobs may take to end when the server stops, in milliseconds. */
+export const finishTimeoutMs = 10_000
+
+/** The longer time for uploads and downloads when only the server stops and apps go on, in milliseconds. */
+export const finishTransfersMs = 300_000
+
 /**
  * The extent of a stop. `server`: only this process; apps, gateway and database clusters keep running, and the next
  * server adopts them. `all`: these as well.

@@ -1,7 +1,7 @@
 import type { HandlersOf } from '../http/call.ts'
-import type { Projects } from './projects.ts'
+import type { ProjectRequests } from './projects.ts'
 
-export function projectHandlers(projects: Projects): HandlersOf<'projects'> {
+export function projectHandlers(projects: ProjectRequests): HandlersOf<'projects'> {
   return {
     'projects.list': ({ principal, page }) => projects.list(principal, page),
     'projects.create': ({ principal, transaction, body }) => projects.create(transaction, principal, body),

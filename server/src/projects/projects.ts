@@ -10,7 +10,7 @@ import { enqueue } from '../platform/jobs.ts'
 import { type Plans, plansForTier } from '../platform/plans.ts'
 import type { ProjectsTables } from './tables.ts'
 
-export interface ProjectsDependencies extends ChoiceDependencies {
+export interface ProjectRequestsDependencies extends ChoiceDependencies {
   readonly database: Database
   readonly counts: ResourceCounts
   readonly defaultRegion: string
@@ -18,7 +18,7 @@ export interface ProjectsDependencies extends ChoiceDependencies {
   readonly trafficOf: (projectId: string) => Promise<ResponseBody<'projects.traffic'>>
 }
 
-export interface Projects {
+export interface ProjectRequests {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
   /**
    * Throws `invalid_request` on a region or plan that the account may not use, and when it has reached its limit of
@@ -50,7 +50,7 @@ export interface Projects {
 /** The plan that every tier may use. */
 const defaultPlan = 'free'
 
-export function createProjects(dependencies: ProjectsDependencies): Projects {
+export function createProjectRequests(dependencies: ProjectRequestsDependencies): ProjectRequests {
   const { database } = dependencies
 
   return {
@@ -110,7 +110,7 @@ export function createProjects(dependencies: ProjectsDependencies): Projects {
 }
 
 async function describe(
-  { counts }: ProjectsDependencies,
+  { counts }: ProjectRequestsDependencies,
   { id, name, region, plan, createdAt }: TenantProject,
   transaction?: Transaction,
 ): Promise<ResponseBody<'projects.get'>> {
@@ -125,7 +125,7 @@ async function describe(
 }
 
 async function usageOf(
-  dependencies: ProjectsDependencies,
+  dependencies: ProjectRequestsDependencies,
   principal: Principal,
   page: PageRequest,
 ): Promise<Page<ResponseBody<'projects.usage'>>> {
@@ -264,17 +264,21 @@ export const removeProjectTask = 'projects.remove'
 export interface RemovalDependencies {
   readonly database: Database
   /**
-   * One function for each feature, which removes the feature's resources in a project. It may be repeated after an
-   * interruption.
+   * One function for each feature, which removes the feature's resources in a project. They run in this order. Each may
+   * be repeated after an interruption.
    */
-  readonly removers: readonly ((projectId: string) => Promise<void>)[]
+  readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
 }
 
 /**
  * Removes all resources of a project, feature by feature, and then the project. May be repeated after an interruption.
  */
-export async function removeProject({ database, removers }: RemovalDependencies, projectId: string): Promise<void> {
-  for (const remove of removers) await remove(projectId)
+export async function removeProject(
+  { database, removers }: RemovalDependencies,
+  projectId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const remove of removers) await remove(projectId, signal)
   // Fails when a new resource refers to the project. The job's next attempt removes that resource.
   await database
     .withTables<ProjectsTables>()

@@ -8,7 +8,7 @@ import type { Transaction } from '../platform/database.ts'
 import { mediaType } from './media-type.ts'
 import { usageOf } from './reservations.ts'
 import { deleteRow, fileFields, type StorageTables } from './rows.ts'
-import { type StorageParts, type Upload, uploadFile } from './upload.ts'
+import { type FilesDependencies, type Upload, uploadFile } from './upload.ts'
 
 export interface Files {
   /** Throws `invalid_request` when the body is not a form with one file, or the file exceeds the project's limits. */
@@ -23,7 +23,7 @@ export interface Files {
   readonly storedBytes: BatchedRead<string, number>
 }
 
-export function createFiles(parts: StorageParts): Files {
+export function createFiles(parts: FilesDependencies): Files {
   const usage = createBatchedRead(parts.database, usageOf)
   return {
     ...createFileQueries(parts),
@@ -50,7 +50,7 @@ export interface FileQueries {
   byAddress(id: string, token: string): Promise<StoredFile | undefined>
 }
 
-function createFileQueries({ database, addresses }: Pick<StorageParts, 'database' | 'addresses'>): FileQueries {
+function createFileQueries({ database, addresses }: Pick<FilesDependencies, 'database' | 'addresses'>): FileQueries {
   const files = database.withTables<StorageTables>().selectFrom('files')
   const ofProject = (projectId: string) => files.where('project_id', '=', projectId)
 
@@ -94,7 +94,7 @@ const batchSize = 100
 
 /** Deletes a file's row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
 async function deleteFile(
-  { pending, background }: Pick<StorageParts, 'pending' | 'background'>,
+  { pending, background }: Pick<FilesDependencies, 'pending' | 'background'>,
   file: { readonly transaction: Transaction; readonly projectId: string; readonly id: string },
 ): Promise<() => void> {
   const { transaction, projectId, id } = file
@@ -105,7 +105,7 @@ async function deleteFile(
 
 /** Removes all files of a project that accepts no more uploads. May be repeated until it resolves. */
 export async function removeProjectFiles(
-  { database, pending }: Pick<StorageParts, 'database' | 'pending'>,
+  { database, pending }: Pick<FilesDependencies, 'database' | 'pending'>,
   projectId: string,
 ): Promise<void> {
   const db = database.withTables<StorageTables>()

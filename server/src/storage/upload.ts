@@ -21,7 +21,7 @@ import { type Limits, limitsOf, tooLarge, type Usage } from './reservations.ts'
 import { insertFile } from './rows.ts'
 import type { FileStore, FileWriter } from './store.ts'
 
-export interface StorageParts {
+export interface FilesDependencies {
   readonly database: Database
   readonly transact: RequestTransactions
   readonly store: FileStore
@@ -49,7 +49,7 @@ export interface UploadedFile {
 }
 
 type Answer = ResponseBody<'storage.upload'>
-type UploadParts = Omit<StorageParts, 'background'>
+type UploadParts = Omit<FilesDependencies, 'background'>
 
 export interface Upload {
   readonly project: TenantProject

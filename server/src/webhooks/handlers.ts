@@ -1,9 +1,9 @@
 import type { HandlersOf } from '../http/call.ts'
 import type { Deliveries } from './deliveries.ts'
-import type { Webhooks } from './webhooks.ts'
+import type { WebhookRequests } from './webhooks.ts'
 
 export function webhookHandlers(
-  webhooks: Webhooks,
+  webhooks: WebhookRequests,
   deliveries: Deliveries,
 ): HandlersOf<'webhooks'> & HandlersOf<'deliveries'> {
   return {

@@ -1,5 +1,6 @@
-import type { EventData, EventName } from '@fairlead/receiver'
+import type { EventName } from '@fairlead/receiver'
 import { sql } from 'kysely'
+import type { Announce, OutgoingEvent } from '../platform/announce.ts'
 import type { Transaction } from '../platform/database.ts'
 import { newId } from '../platform/ids.ts'
 import type { WebhooksTables } from './tables.ts'
@@ -10,22 +11,8 @@ export const dueChannel = 'fairlead_webhook_due'
 /** The channel that tells the dispatcher that a webhook was changed or deleted. The payload is the webhook's id. */
 export const changedChannel = 'fairlead_webhook_changed'
 
-export interface OutgoingEvent<Name extends EventName = EventName> {
-  readonly accountId: string
-  /** Null for an event of the account itself, which only webhooks for all projects receive. */
-  readonly projectId: string | null
-  readonly event: Name
-  readonly data: EventData<Name>
-}
-
-/**
- * Writes an event, and a delivery to each webhook that wants it, in the transaction that makes the event true. So an
- * event is announced if and only if it has happened.
- */
-export async function announce<Name extends EventName>(
-  transaction: Transaction,
-  outgoing: OutgoingEvent<Name>,
-): Promise<void> {
+/** Writes an event and its deliveries, as `Announce` describes. */
+export const announce: Announce = async (transaction, outgoing) => {
   const eventId = await writeEvent(transaction, outgoing)
   const webhooks = await transaction
     .withTables<WebhooksTables>()

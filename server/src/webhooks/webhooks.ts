@@ -13,13 +13,13 @@ import { changedChannel } from './outbox.ts'
 import { urlProblem } from './send.ts'
 import type { WebhooksTables } from './tables.ts'
 
-export interface WebhooksDependencies extends WebhookRulesDependencies {
+export interface WebhookRequestsDependencies extends WebhookRulesDependencies {
   readonly database: Database
   readonly secrets: SecretBox
 }
 
 /** The webhooks of an account. Webhooks that the principal may not see are `not_found`. */
-export interface Webhooks {
+export interface WebhookRequests {
   /**
    * Throws `invalid_request` on an address to which nothing may be sent, on a project of another account, and when the
    * account has reached its limit of webhooks.
@@ -49,7 +49,7 @@ export interface Webhooks {
 
 const hourMs = 3_600_000
 
-export function createWebhooks(dependencies: WebhooksDependencies): Webhooks {
+export function createWebhookRequests(dependencies: WebhookRequestsDependencies): WebhookRequests {
   const { database, secrets } = dependencies
 
   return {

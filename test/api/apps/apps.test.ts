@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { type Apps, createApps } from '../../../server/src/apps/apps.ts'
 import type { AppsConfig } from '../../../server/src/platform/config.ts'
 import { type Database, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
@@ -28,7 +28,7 @@ beforeEach(async () => {
 })
 
 async function newProject(): Promise<string> {
-  const accountId = await createAccounts({ database: db }).ensureOperator()
+  const accountId = await createAccountStore({ database: db }).ensureOperator()
   const id = newId('project')
   await database.query(
     "insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'r', 'free', 'active')",

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import {
   bucketAt,
   bucketsUntil,
@@ -37,7 +37,7 @@ beforeEach(async () => {
 })
 
 async function newApp(): Promise<string> {
-  const account = await createAccounts({ database: db }).ensureOperator()
+  const account = await createAccountStore({ database: db }).ensureOperator()
   const [project, id] = [newId('project'), newId('app')]
   await database.query(
     "insert into projects (id, account_id, name, region, plan, status) values ($1, $2, 'p', 'r', 'free', 'active')",

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { createCertificateHealth } from '../../../server/src/certificates/status.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
   const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
   cleanup.defer(handle.close)
   db = handle.db
-  const operatorId = await createAccounts({ database: db }).ensureOperator()
+  const operatorId = await createAccountStore({ database: db }).ensureOperator()
   await database.query(
     `insert into certificates (id, account_id, names, source, next_attempt_at)
      values ('cert_1', $1, '{a.example.net}', 'automatic', now() - interval '59 minutes')`,

@@ -1,7 +1,7 @@
 import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { insertAutomatic } from '../../../server/src/certificates/rows.ts'
 import type { ServedName } from '../../../server/src/certificates/selection.ts'
 import { orderKeyContext } from '../../../server/src/certificates/tables.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const handle = openDatabase({ connectionString: database.url, max: 6 }, logger)
   cleanup.defer(handle.close)
   db = handle.db
-  operatorId = await createAccounts({ database: db }).ensureOperator()
+  operatorId = await createAccountStore({ database: db }).ensureOperator()
   issuer = await authority({ to: 1000 })
 })
 afterAll(() => cleanup.disposeAsync())

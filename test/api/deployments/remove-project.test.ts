@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { createApps } from '../../../server/src/apps/apps.ts'
 import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
 import { createDeploymentStore } from '../../../server/src/deployments/rows.ts'
@@ -22,7 +22,7 @@ it('removing a project removes everything of it, also after a failed attempt, an
   const directory = cleanup.use(await temporaryDirectory())
   const { db, close } = openDatabase({ connectionString: database.url, max: 4 }, pino({ level: 'silent' }))
   cleanup.defer(close)
-  const accountId = await createAccounts({ database: db }).ensureOperator()
+  const accountId = await createAccountStore({ database: db }).ensureOperator()
 
   let isBroken = true
   const closed: string[] = []

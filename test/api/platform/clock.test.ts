@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { createRateLimiter } from '../../../server/src/accounts/rate-limiter.ts'
 import { createAttemptLimiter } from '../../../server/src/platform/attempts.ts'
 import { watchClock } from '../../../server/src/platform/clock.ts'
@@ -53,7 +53,7 @@ describe('a clock that is set back by an hour', () => {
     await using _ = { [Symbol.asyncDispose]: close }
     const limits = createRateLimiter({ database: db, windows: 'rate_windows' })
     const limiter = createAttemptLimiter(db, { name: 'test', most: 1, windowMs: 60_000 })
-    const account = await createAccounts({ database: db }).ensureOperator()
+    const account = await createAccountStore({ database: db }).ensureOperator()
     expect((await limits.count(account, 1)).retryAfter).toBeUndefined()
     expect(await limiter.take('key')).toBeUndefined()
     await database.query(`update rate_windows set started_at = started_at + interval '1 hour'`)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { registeredDomain } from '../../../server/src/certificates/renewal.ts'
 import { leadCertificates } from '../../../server/src/composition/leading/certificates.ts'
 import type { EdgeConfig } from '../../../server/src/platform/config/edge.ts'
@@ -85,7 +85,7 @@ export async function createWorld(edge: Pick<EdgeConfig, 'acme'> & Partial<EdgeC
   const connection = { connectionString: database.url }
   const handle: DatabaseHandle = openDatabase({ ...connection, max: 6 }, logger)
   cleanup.defer(() => handle.close())
-  const operatorId = await createAccounts({ database: handle.db }).ensureOperator()
+  const operatorId = await createAccountStore({ database: handle.db }).ensureOperator()
   const gateway = cleanup.use(await standIn(httpPort))
   const secrets = createSecretBox(Buffer.alloc(32, 7))
   let stack = createShutdownStack(logger)
@@ -108,7 +108,10 @@ export async function createWorld(edge: Pick<EdgeConfig, 'acme'> & Partial<EdgeC
     shown: gateway.certificates,
     answers: gateway.answers,
     async tenant() {
-      const { id: accountId } = await createAccounts({ database: handle.db }).create({ name: 'tenant', plan: 'pro' })
+      const { id: accountId } = await createAccountStore({ database: handle.db }).create({
+        name: 'tenant',
+        plan: 'pro',
+      })
       return { accountId, projectId: await project(accountId) }
     },
     async app(owner = { projectId: ownProject }) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Client, createClient } from '@fairlead/server/client'
 import { pino } from 'pino'
 import { inject } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { createUsers } from '../../../server/src/accounts/users.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { browser as fetchBrowser, type Browser as SignedInBrowser } from '../browser.ts'
@@ -59,7 +59,7 @@ export async function sharedDashboard(): Promise<SharedDashboard> {
 /** Creates an account, and the link by which its first user is made. The modules of a whole server take longer to load than a test. */
 function newAccount(connectionString: string): Promise<{ accountId: string; token: string }> {
   return onDatabase(connectionString, async (database) => {
-    const { id } = await createAccounts({ database }).create({ name: 'test', plan: 'enterprise' })
+    const { id } = await createAccountStore({ database }).create({ name: 'test', plan: 'enterprise' })
     return { accountId: id, token: await createUsers({ database }).createSetupLink(id) }
   })
 }

@@ -3,7 +3,7 @@ import { type Client, createClient } from '@fairlead/server/client'
 import { Client as Postgres } from 'pg'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { createKeys } from '../../../server/src/accounts/keys.ts'
 import { presets } from '../../../server/src/accounts/scopes.ts'
 import { loadConfig } from '../../../server/src/platform/config.ts'
@@ -45,7 +45,7 @@ beforeAll(async () => {
   const { db, close } = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
   cleanup.defer(close)
   const { key } = await createKeys({ database: db }).create({
-    accountId: await createAccounts({ database: db }).ensureOperator(),
+    accountId: await createAccountStore({ database: db }).ensureOperator(),
     name: 'test',
     scopes: presets.full,
     projectIds: null,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
 import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createSlots } from '../../../server/src/platform/slots.ts'
@@ -26,7 +26,7 @@ let accountId: string
 beforeAll(async () => {
   database = await testDatabase()
   handle = openDatabase({ connectionString: database.url, max: 10 }, logger)
-  accountId = await createAccounts({ database: handle.db }).ensureOperator()
+  accountId = await createAccountStore({ database: handle.db }).ensureOperator()
 })
 afterAll(async () => {
   await handle.close()

@@ -1,4 +1,4 @@
-import { createAccounts } from '../../accounts/accounts.ts'
+import { createAccountStore } from '../../accounts/accounts.ts'
 import { appAt, hostnamesOf } from '../../apps/addresses.ts'
 import { type Acme, createAcme } from '../../certificates/acme/acme.ts'
 import { createDns01, createDnsUpdates, type Dns01 } from '../../certificates/acme/dns-01.ts'
@@ -61,7 +61,7 @@ export async function leadCertificates(
   const work = await startCertificateWork({
     ...{ database, secrets, acme, gateway, logger, announce },
     own: { domain: edge.domain, dashboardHost: edge.dashboardHost, hasDnsUpdates: edge.dnsUpdates !== null },
-    operatorId: await createAccounts({ database }).ensureOperator(),
+    operatorId: await createAccountStore({ database }).ensureOperator(),
     servedNames: (some) => servedNames(composition, tenancy, some),
     limits: limitsOf(edge.acme.url),
   })

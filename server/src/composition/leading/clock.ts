@@ -1,6 +1,6 @@
 import { watchClock } from '../../platform/clock.ts'
 import { bringJobsForward } from '../../platform/jobs.ts'
-import { bringDeliveriesForward } from '../../webhooks/due.ts'
+import { type WebhooksWork } from '../../webhooks/index.ts'
 import type { Composition } from '../composition.ts'
 
 /**
@@ -8,21 +8,20 @@ import type { Composition } from '../composition.ts'
  * windows, leases and leadership need no correction.
  *
  * @param given.backMs how far the clock was set back since another server led
- * @param given.wake starts a new search for deliveries that are due
  */
 export function leadClock(
   { logger, state, stack }: Pick<Composition, 'logger' | 'state' | 'stack'>,
-  given: { readonly backMs: number; readonly wake: () => void },
+  given: { readonly backMs: number; readonly deliveries: WebhooksWork },
 ): void {
   const watch = watchClock(
     {
       async onBack(ms) {
         await state.db.transaction().execute(async (transaction) => {
           await bringJobsForward(transaction, ms)
-          await bringDeliveriesForward(transaction, ms)
+          await given.deliveries.bringForward(transaction, ms)
         })
         logger.warn({ ms: Math.round(ms) }, 'the clock was set back; what waits for a later time was brought forward')
-        given.wake()
+        given.deliveries.wake()
       },
       onError: (error) => logger.error({ err: error }, 'due times cannot be corrected yet'),
     },

@@ -1,4 +1,4 @@
-import { createAccounts } from '../../accounts/accounts.ts'
+import { createAccountStore } from '../../accounts/accounts.ts'
 import { createRunCheck, type LookAtDns, startChecker } from '../../domains/checker.ts'
 import { agreeOnProbeText, probePath } from '../../domains/checks/probe.ts'
 import { startNameSync } from '../../domains/name-sync.ts'
@@ -32,7 +32,7 @@ export async function leadDomains(
   const forget = () => forgetHolders(database)
   // In ports mode, apps have no names. The rows stay for a later start in hostnames mode.
   if (config.apps.mode === 'ports') return { forget }
-  const operatorId = await createAccounts({ database }).ensureOperator()
+  const operatorId = await createAccountStore({ database }).ensureOperator()
   const dashboardHost = config.edge === null ? [] : [config.edge.dashboardHost]
   await holdOwnNames(database, operatorId, [config.apps.domain, ...dashboardHost])
   if (config.edge !== null) await gateway.answerAt(probePath, await agreeOnProbeText(database))

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createAccounts } from '../../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../../server/src/accounts/accounts.ts'
 import { insertAutomatic } from '../../../../server/src/certificates/rows.ts'
 import { startWorker } from '../../../../server/src/certificates/worker.ts'
 import { migrate, openDatabase } from '../../../../server/src/platform/database.ts'
@@ -52,7 +52,7 @@ async function world() {
   const handle = openDatabase({ ...cluster.connection, max: 6 }, logger)
   cleanup.defer(handle.close)
   await migrate(handle.db, migrations)
-  const operatorId = await createAccounts({ database: handle.db }).ensureOperator()
+  const operatorId = await createAccountStore({ database: handle.db }).ensureOperator()
   const name = { name: 'a.example.net', accountId: operatorId, projectId: null, appId: null, domainId: null }
   await insertAutomatic(handle.db, name)
   const orders: (() => void)[] = []
