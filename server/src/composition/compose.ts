@@ -1,5 +1,6 @@
-import { createTraffic } from '../apps/traffic.ts'
+import { createApps } from '../apps/index.ts'
 import { authorityDownload } from '../databases/authority-download.ts'
+import { createReleaseReads } from '../deployments/state/reads.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
@@ -15,7 +16,6 @@ import { composeAccountViews } from './requests/account-views.ts'
 import { composeCertificates } from './requests/certificates.ts'
 import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
-import { composeMetrics } from './requests/metrics.ts'
 import { composeRuns } from './requests/runs.ts'
 import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
@@ -39,7 +39,14 @@ export async function composeRequests(composition: RequestComposition): Promise<
   }
   const tenancy = createTenancy({ database })
   const { runConnections } = composition
+  const apps = createApps({
+    database,
+    config,
+    logger: composition.logger,
+    releasesSince: createReleaseReads({ database }).servedSince,
+  })
   const shared = {
+    apps,
     engine: await composeEngine(composition),
     logs: composeLogs(composition),
     runConnections,
@@ -64,14 +71,14 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
   const { assertApp, holdApp } = deployments
   const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
-  const domains = composeDomains(composition, totals)
+  const domains = composeDomains(composition, totals, apps.store)
   const projects = composeProjects(composition, {
     tierOf,
     totals,
     countDeployments: deployments.count,
     countDatabases: databases.count,
     storedBytes: storage.storedBytes,
-    trafficOf: createTraffic({ database }).ofProject,
+    trafficOf: apps.trafficOf,
   })
   application.mount({
     database,
@@ -93,7 +100,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...projects,
       ...domains.freeing(projects),
       ...deployments.handlers,
-      ...composeMetrics(composition),
+      ...apps.handlers,
       ...runs.handlers,
       ...domains.handlers,
       ...composeCertificates(composition, tenancy),

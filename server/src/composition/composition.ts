@@ -1,3 +1,4 @@
+import type { Apps } from '../apps/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application.ts'
@@ -81,6 +82,7 @@ export interface SharedParts {
   readonly webhooks: Webhooks
   readonly engine: Engine
   readonly logs: LogStore
+  readonly apps: Apps
   /** The client connections to commands of apps. */
   readonly runConnections: RunConnections
   /** The API behind the edge, and the reported state of the edge. */

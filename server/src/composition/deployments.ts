@@ -1,8 +1,5 @@
-import type { Apps } from '../apps/apps.ts'
-import type { Metrics } from '../apps/metrics/collect.ts'
-import { createDemand } from '../apps/metrics/demand.ts'
-import { latestUsage } from '../apps/metrics/read.ts'
-import type { Traffic } from '../apps/traffic.ts'
+import type { AppStore } from '../apps/apps.ts'
+import type { Apps, AppsWork } from '../apps/index.ts'
 import { notFound } from '../contract/errors.ts'
 import { slugOf } from '../contract/fields.ts'
 import type { LinkedApps } from '../databases/reconciler/logins.ts'
@@ -42,10 +39,9 @@ import type { Tenancy } from '../projects/tenancy.ts'
 import type { AssertApp } from '../runs/runs.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { type AppsFeature, composeApps, leadApps } from './apps.ts'
 import type { Composition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
-import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
+import type { DeployJobParts, DeploymentApps, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { closeForgottenApps, composeGateway, composeGatewayUser } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
 import type { DatabaseLinks } from './requests/linked-databases.ts'
@@ -84,11 +80,11 @@ export interface DeploymentsFeature {
    */
   readonly assertApp: AssertApp
   /** Locks an app until the transaction ends. Throws `not_found`. */
-  readonly holdApp: Apps['hold']
+  readonly holdApp: AppStore['hold']
   /** Counts the deployments of a project. */
   readonly count: BatchedRead<string, number>
   readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
-  readonly appsOfProjects: Apps['ofProjects']
+  readonly appsOfProjects: AppStore['ofProjects']
 }
 
 export interface DeploymentsWork {
@@ -114,17 +110,19 @@ export interface DeploymentsWork {
 export async function composeDeployments(
   composition: Composition,
   {
+    apps: { store: appStore, urlOf, latestUsage },
     logs,
     totals,
     tenancy,
     ...turns
   }: Pick<SharedParts, 'logs'> &
     RequestTurns & {
+      readonly apps: Pick<Apps, 'store' | 'urlOf' | 'latestUsage'>
       readonly totals: Totals
       readonly tenancy: Pick<Tenancy, 'find' | 'hold'>
     },
 ): Promise<DeploymentsFeature> {
-  const apps = composeApps(composition)
+  const apps: DeploymentApps = { apps: appStore, urlOf }
   const store = createDeploymentStore({ database: composition.state.db, apps: apps.apps })
   const { links, handlers } = composeHandlers(composition, apps, store, {
     logs,
@@ -169,7 +167,7 @@ export async function composeDeployments(
 /** Creates the handlers of deployments. They read and write rows, and notify the leader of changes. */
 function composeHandlers(
   composition: Composition,
-  { apps, urlOf }: AppsFeature,
+  { apps, urlOf }: DeploymentApps,
   store: DeploymentStore,
   given: Pick<SharedParts, 'logs'> & {
     readonly announce: Announce
@@ -224,8 +222,7 @@ export async function leadDeployments(
   composition: Composition,
   given: Pick<SharedParts, 'logs'> & {
     readonly tenancy: Pick<Tenancy, 'planOf' | 'plans'>
-    readonly traffic: Pick<Traffic, 'add'>
-    readonly metrics: Pick<Metrics, 'count' | 'noteRestart'>
+    readonly apps: Pick<AppsWork, 'store' | 'urlOf' | 'listen' | 'countTraffic' | 'isDemandHigh' | 'noteRestart'>
     readonly outbound: Outbound
     readonly epoch: number
     /** Throws when another server leads. */
@@ -235,15 +232,15 @@ export async function leadDeployments(
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
   const runAs = await composeGatewayUser(composition)
-  const demand = createDemand()
-  const gateway = await composeGateway(composition, { ...given, demand, runAs })
+  const { countTraffic, isDemandHigh } = given.apps
+  const gateway = await composeGateway(composition, { ...given, countTraffic, runAs })
   const caches = composeCaches(composition)
   const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
     siteReader: runAs?.user ?? null,
-    leavesCore: demand.isHigh,
+    leavesCore: isDemandHigh,
   })
   const services: DeploymentServices = {
-    apps: leadApps(composition, gateway, publish),
+    apps: { apps: given.apps.store, urlOf: given.apps.urlOf, listening: given.apps.listen(gateway, publish) },
     runtimes,
     logs,
     sources: await composeSources(composition, caches, given.outbound, tools),
@@ -279,7 +276,7 @@ export async function leadDeployments(
       return startReconciler(composition, services, core, parts, {
         gateway,
         caches,
-        noteRestart: given.metrics.noteRestart,
+        noteRestart: given.apps.noteRestart,
       })
     },
   }

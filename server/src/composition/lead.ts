@@ -1,4 +1,3 @@
-import { createTraffic } from '../apps/traffic.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -6,7 +5,6 @@ import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
 import { createTenancy } from '../projects/tenancy.ts'
 import { leadAccounts } from './accounts.ts'
-import { composeApps } from './apps.ts'
 import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
@@ -16,7 +14,6 @@ import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
 import { leadDomains } from './leading/domains.ts'
 import { leadEdge } from './leading/edge.ts'
-import { leadMetrics } from './leading/metrics.ts'
 import { leadRuns } from './leading/runs.ts'
 import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
@@ -74,23 +71,23 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const database = state.db
   const outbound = createOutbound(config.outbound)
   const tenancy = createTenancy({ database })
-  const traffic = createTraffic({ database })
-  const metrics = leadMetrics(composition)
+  const apps = parts.apps.lead({ database, stack })
   const accounts = await leadAccounts(composition)
   const databases = leadDatabases(composition, tenancy, parts)
-  await moveApps(composition)
-  const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
+  await apps.move()
+  const deployments = await leadDeployments(composition, { ...parts, tenancy, apps, outbound })
 
   await leadEdge(composition, { ...parts, ...deployments })
   const domains = await leadDomains(composition, {
     gateway: deployments.gateway,
-    look: composeDomainChecks(composition, composeCertificateRules(composition)).look,
+    look: composeDomainChecks(composition, composeCertificateRules(composition), apps.store).look,
+    apps: apps.store,
   })
   const certificates = await leadCertificates(composition, { gateway: deployments.gateway, tenancy })
   // Databases start before apps, because apps connect to their databases immediately.
   await databases.start()
   const hasTriedAllApps = await deployments.start()
-  metrics.startMeasuring(deployments.measureInstances)
+  apps.startMeasuring(deployments.measureInstances)
   const workers = await startJobs(composition, {
     deploy: deployments.deploy,
     databaseTasks: databases.tasks,
@@ -107,7 +104,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   leadClock(composition, { backMs: parts.clockBackMs, deliveries: webhooks })
   startHousekeeping(composition, [
     accounts.forget,
-    traffic.forget,
+    apps.forgetTraffic,
     deployments.forgetSources,
     runs.forget,
     domains.forget,
@@ -117,16 +114,6 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   ])
   await accounts.logSetupLink()
   return { workers, hasTriedAllApps, gatewayProblem: deployments.gateway.problem }
-}
-
-/** Moves apps to new addresses when the settings for addresses have changed. Otherwise apps keep their addresses. */
-async function moveApps(composition: Composition): Promise<void> {
-  const moved = await composeApps(composition).apps.move()
-  if (moved > 0)
-    composition.logger.warn(
-      { apps: moved },
-      'apps have other addresses, because the settings of addresses were changed',
-    )
 }
 
 /** Runs the chores, which delete expired data, every hour. */

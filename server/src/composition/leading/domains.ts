@@ -1,4 +1,5 @@
 import { createAccounts } from '../../accounts/accounts.ts'
+import type { AppStore } from '../../apps/apps.ts'
 import { createRunCheck, type LookAtDns, startChecker } from '../../domains/checker.ts'
 import { agreeOnProbeText, probePath } from '../../domains/checks/probe.ts'
 import { startNameSync } from '../../domains/name-sync.ts'
@@ -7,7 +8,6 @@ import { servedDomains } from '../../domains/rows.ts'
 import { domainsChannel } from '../../domains/tables.ts'
 import type { EdgeGateway } from '../../gateway/edge-client.ts'
 import { listen } from '../../platform/database/notifications.ts'
-import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 
 export interface DomainsWork {
@@ -24,10 +24,11 @@ export async function leadDomains(
   given: {
     readonly gateway: Pick<EdgeGateway, 'name' | 'names' | 'answerAt'>
     readonly look: LookAtDns
+    readonly apps: Pick<AppStore, 'lock'>
   },
 ): Promise<DomainsWork> {
   const { config, state, stack, logger } = composition
-  const { gateway } = given
+  const { gateway, apps } = given
   const database = state.db
   const forget = () => forgetHolders(database)
   // In ports mode, apps have no names. The rows stay for a later start in hostnames mode.
@@ -43,7 +44,6 @@ export async function leadDomains(
     logger,
   })
   stack.defer('names of apps', () => sync.stop())
-  const { apps } = composeApps(composition)
   const runCheck = createRunCheck({ database, lockApp: apps.lock, look: given.look })
   const checker = startChecker({ database, runCheck, logger })
   stack.defer('checks of domains', () => checker.stop())

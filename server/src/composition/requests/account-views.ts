@@ -1,5 +1,5 @@
 import { createKeys } from '../../accounts/keys.ts'
-import type { Apps } from '../../apps/apps.ts'
+import type { AppStore } from '../../apps/apps.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Databases } from '../../databases/operations/databases.ts'
 import type { ProjectReads } from '../../deployments/state/reads.ts'
@@ -23,7 +23,7 @@ interface Features {
   readonly tenancy: Pick<Tenancy, 'projectsOf' | 'namesOf'>
   readonly deployments: {
     readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
-    readonly appsOfProjects: Apps['ofProjects']
+    readonly appsOfProjects: AppStore['ofProjects']
   }
   readonly databases: Pick<Databases, 'count' | 'ofProjects'>
   readonly storage: Pick<Files, 'storedBytes'>

@@ -1,4 +1,5 @@
 import { publicUrl } from '../../apps/addresses.ts'
+import type { AppStore } from '../../apps/apps.ts'
 import type { LookAtDns } from '../../domains/checker.ts'
 import { createDomainCheck } from '../../domains/checks/check.ts'
 import type { CertificateAuthority } from '../../domains/checks/facts.ts'
@@ -13,7 +14,6 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import { createResolver } from '../../platform/dns/resolver.ts'
 import { createOutbound } from '../../platform/outbound.ts'
 import { createTenancy } from '../../projects/tenancy.ts'
-import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 
 /** The parts that the requests and the leader's work on domains share. */
@@ -36,8 +36,8 @@ export const noCertificates: CertificateRules = { authority: async () => null, c
 export function composeDomainChecks(
   { config, state }: Pick<Composition, 'config' | 'state'>,
   { authority, challengeTargetOf }: CertificateRules,
+  apps: Pick<AppStore, 'byIds' | 'ofProjects'>,
 ): DomainChecks {
-  const { apps } = composeApps({ config, state })
   const database = state.db
   const { allows } = createOutbound(config.outbound)
   const resolver = createResolver({ servers: config.edge?.dnsServers ?? null, allows })

@@ -1,10 +1,10 @@
+import type { AppStore } from '../../apps/apps.ts'
 import { certificatesOfDomains } from '../../certificates/status.ts'
 import { createRunCheck } from '../../domains/checker.ts'
 import { domainHandlers } from '../../domains/domains.ts'
 import { removeOfProject } from '../../domains/rows.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
-import { composeApps } from '../apps.ts'
 import type { Composition } from '../composition.ts'
 import { composeCertificateRules } from './certificate-rules.ts'
 import { composeDomainChecks } from './domain-checks.ts'
@@ -19,11 +19,11 @@ export interface DomainsFeature {
 export function composeDomains(
   composition: Pick<Composition, 'config' | 'state'>,
   totals: Pick<Totals, 'assertRoom'>,
+  apps: AppStore,
 ): DomainsFeature {
   const { config, state } = composition
-  const { apps } = composeApps(composition)
   const database = state.db
-  const { look, names } = composeDomainChecks(composition, composeCertificateRules(composition))
+  const { look, names } = composeDomainChecks(composition, composeCertificateRules(composition), apps)
   return {
     handlers: domainHandlers({
       database,

@@ -19,8 +19,8 @@ import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Tenancy } from '../../projects/tenancy.ts'
-import type { AppsFeature } from '../apps.ts'
 import type { Composition } from '../composition.ts'
+import type { DeploymentApps } from '../deployment-parts.ts'
 import { runtimeNames } from '../runtimes.ts'
 import type { AccountRights } from '../sources.ts'
 import { composeGitCredentials } from './git-credentials.ts'
@@ -35,7 +35,7 @@ export interface ReleaseRequests {
 /** Creates the operations that read apps, change their variables, and create releases. */
 export function composeReleases(
   composition: Pick<Composition, 'config' | 'secrets' | 'moreRuntimes' | 'preferredRuntime'>,
-  { apps, urlOf }: AppsFeature,
+  { apps, urlOf }: DeploymentApps,
   store: DeploymentStore,
   given: {
     readonly database: Database
