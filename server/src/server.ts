@@ -5,12 +5,12 @@ import { composeRequests } from './composition/compose.ts'
 import type { ServerOptions } from './composition/composition.ts'
 import { readiness, registerLostLines, registerRole } from './composition/health.ts'
 import { listen, mostConnections } from './composition/listen.ts'
-import { composeRunConnections } from './composition/requests/runs.ts'
 import { createApplication } from './http/application.ts'
 import type { ProtectedMetrics } from './http/middleware.ts'
 import { createRetirement } from './http/retirement.ts'
 import { dashboardDirectory, dashboardFiles } from './http/static-files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
+import { findLeader } from './platform/control/client.ts'
 import { releaseBallast } from './platform/disk/free-space.ts'
 import { prepareJobs } from './platform/jobs.ts'
 import type { Logger } from './platform/logger.ts'
@@ -29,6 +29,7 @@ import { openPresence, type Presence } from './platform/startup/presence.ts'
 import { assertUsableSchema } from './platform/startup/schema.ts'
 import { clusterUser, openState } from './platform/startup/state.ts'
 import { endLeftovers } from './running/leftovers.ts'
+import { createRunConnections } from './runs/index.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
 
@@ -95,7 +96,11 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     // Release the reserve first: the next record also needs space.
     await releaseBallast(directory.root, logger)
     const id = randomUUID()
-    const runConnections = composeRunConnections({ state: { directory }, stack, retiring: retirement.signal, logger })
+    const runConnections = createRunConnections({
+      findLeader: () => findLeader(directory.run),
+      stopping: AbortSignal.any([stack.signal, retirement.signal]),
+      logger,
+    })
     presence = await openPresence({
       id,
       directory,

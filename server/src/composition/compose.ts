@@ -5,6 +5,7 @@ import { createRequestTransactions } from '../platform/database/request-transact
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
 import { createTenancy } from '../projects/tenancy.ts'
+import { createRuns } from '../runs/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
 import { composeAccounts } from './accounts.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
@@ -16,7 +17,6 @@ import { composeAccountViews } from './requests/account-views.ts'
 import { composeCertificates } from './requests/certificates.ts'
 import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
-import { composeRuns } from './requests/runs.ts'
 import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
 
@@ -38,7 +38,6 @@ export async function composeRequests(composition: RequestComposition): Promise<
     finishing: createSlots(finishedAtOnce),
   }
   const tenancy = createTenancy({ database })
-  const { runConnections } = composition
   const apps = createApps({
     database,
     config,
@@ -49,7 +48,6 @@ export async function composeRequests(composition: RequestComposition): Promise<
     apps,
     engine: await composeEngine(composition),
     logs: composeLogs(composition),
-    runConnections,
     edge: composeEdge(application),
   }
   const accounts = await composeAccounts(composition, tenancy)
@@ -70,7 +68,15 @@ export async function composeRequests(composition: RequestComposition): Promise<
   const databases = composeDatabases(composition, accounts, tenancy, shared)
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
   const { assertApp, holdApp } = deployments
-  const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
+  const runs = createRuns({
+    database,
+    logger: composition.logger,
+    connections: composition.runConnections,
+    totals,
+    assertApp,
+    holdApp,
+    announce: webhooks.announce,
+  })
   const domains = composeDomains(composition, totals, apps.store)
   const projects = composeProjects(composition, {
     tierOf,
@@ -109,11 +115,11 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...storage.handlers,
       ...webhooks.handlers,
       ...accounts.handlers,
-      ...composeAccountViews(composition, { accounts, tenancy, deployments, databases, storage }),
+      ...composeAccountViews(composition, { accounts, tenancy, deployments, runs, databases, storage }),
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, webhooks }
+  return { ...shared, webhooks, runs }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -13,7 +13,7 @@ import type { SecretBox } from '../platform/secrets.ts'
 import type { ShutdownStack, StopScope } from '../platform/shutdown.ts'
 import type { Slots } from '../platform/slots.ts'
 import type { State } from '../platform/startup/state.ts'
-import type { RunConnections } from '../runs/connections.ts'
+import type { RunConnections, Runs } from '../runs/index.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Webhooks } from '../webhooks/index.ts'
@@ -61,10 +61,9 @@ export interface Composition
   readonly publicOrigin: string
 }
 
-export interface RequestComposition
-  extends Composition,
-    Pick<ServerOptions, 'strictResponses'>,
-    Pick<SharedParts, 'runConnections'> {
+export interface RequestComposition extends Composition, Pick<ServerOptions, 'strictResponses'> {
+  /** The client connections to commands of apps. */
+  readonly runConnections: RunConnections
   readonly application: Application
   /** `null` when no metrics token is configured. */
   readonly metrics: Metrics | null
@@ -83,8 +82,7 @@ export interface SharedParts {
   readonly engine: Engine
   readonly logs: LogStore
   readonly apps: Apps
-  /** The client connections to commands of apps. */
-  readonly runConnections: RunConnections
+  readonly runs: Runs
   /** The API behind the edge, and the reported state of the edge. */
   readonly edge: {
     readonly listener: EdgeListener

@@ -36,7 +36,7 @@ import type { Outbound } from '../platform/outbound.ts'
 import { planNamed } from '../platform/plans.ts'
 import { finishTimeoutMs } from '../platform/shutdown.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
-import type { AssertApp } from '../runs/runs.ts'
+import type { Runs, RunsParts } from '../runs/index.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
 import type { Composition, RequestTurns, SharedParts } from './composition.ts'
@@ -78,7 +78,7 @@ export interface DeploymentsFeature {
    * Throws `not_found` unless the project has the app. Inside a transaction, prevents the deletion of the app until the
    * end.
    */
-  readonly assertApp: AssertApp
+  readonly assertApp: RunsParts['assertApp']
   /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly holdApp: AppStore['hold']
   /** Counts the deployments of a project. */
@@ -224,6 +224,7 @@ export async function leadDeployments(
     readonly tenancy: Pick<Tenancy, 'planOf' | 'plans'>
     readonly apps: Pick<AppsWork, 'store' | 'urlOf' | 'listen' | 'countTraffic' | 'isDemandHigh' | 'noteRestart'>
     readonly outbound: Outbound
+    readonly applyFile: Runs['applyFile']
     readonly epoch: number
     /** Throws when another server leads. */
     readonly fence: () => void
@@ -254,7 +255,7 @@ export async function leadDeployments(
   return {
     gateway,
     runAs,
-    deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
+    deploy: composeDeployJob(composition, services, core, parts, { gateway, caches, applyFile: given.applyFile }),
     removeProject: createRemoveProject({
       ...removal,
       database: composition.state.db,

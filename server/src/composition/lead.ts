@@ -1,3 +1,4 @@
+import { validCredentials } from '../accounts/authentication.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -14,7 +15,6 @@ import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
 import { leadDomains } from './leading/domains.ts'
 import { leadEdge } from './leading/edge.ts'
-import { leadRuns } from './leading/runs.ts'
 import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
 import { leadStorage } from './storage.ts'
@@ -75,7 +75,13 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const accounts = await leadAccounts(composition)
   const databases = leadDatabases(composition, tenancy, parts)
   await apps.move()
-  const deployments = await leadDeployments(composition, { ...parts, tenancy, apps, outbound })
+  const deployments = await leadDeployments(composition, {
+    ...parts,
+    tenancy,
+    apps,
+    outbound,
+    applyFile: parts.runs.applyFile,
+  })
 
   await leadEdge(composition, { ...parts, ...deployments })
   const domains = await leadDomains(composition, {
@@ -94,10 +100,11 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     loginTasks: databases.startRotations(deployments.linkedApps),
     removers: [deployments.removeProject, databases.removeProject, await leadStorage(composition)],
   })
-  const runs = await leadRuns(composition, {
-    connections: parts.runConnections,
-    totals: accounts.totals,
+  const runs = await parts.runs.lead({
+    database,
+    stack,
     findTarget: deployments.findCommandTarget,
+    findValid: (ids) => validCredentials(database, ids),
   })
   const webhooks = parts.webhooks.lead({ database, connection: state.connection, stack })
   leadBallast(composition)

@@ -10,8 +10,7 @@ import type { Database } from '../../platform/database.ts'
 import { type AccountLimits, type Plan, plansForTier, type Tier } from '../../platform/plans.ts'
 import { findByWords } from '../../projects/find-by-words.ts'
 import type { Tenancy } from '../../projects/tenancy.ts'
-import { countUnfinished } from '../../runs/runs.ts'
-import { countSchedules } from '../../runs/schedules.ts'
+import type { Runs } from '../../runs/index.ts'
 import type { Files } from '../../storage/files.ts'
 import type { Composition } from '../composition.ts'
 
@@ -25,6 +24,7 @@ interface Features {
     readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
     readonly appsOfProjects: AppStore['ofProjects']
   }
+  readonly runs: Pick<Runs, 'countUnfinished' | 'countSchedules'>
   readonly databases: Pick<Databases, 'count' | 'ofProjects'>
   readonly storage: Pick<Files, 'storedBytes'>
 }
@@ -72,9 +72,10 @@ type Counted = ResponseBody<'account.usage'>['usage'][number]['limit'] & keyof A
 /** Counts the resources of an account in the units of its limits. */
 async function countUsage(
   database: Database,
-  { tenancy, deployments, databases, storage }: Features,
+  features: Features,
   accountId: string,
 ): Promise<readonly (readonly [Counted, number])[]> {
+  const { tenancy, deployments, databases, storage } = features
   const projectIds = await tenancy.projectsOf(database, accountId)
   const sum = async (of: (projectId: string) => Promise<number>) =>
     (await Promise.all(projectIds.map((id) => of(id)))).reduce((total, each) => total + each, 0)
@@ -83,8 +84,8 @@ async function countUsage(
     sum(databases.count),
     sum(storage.storedBytes),
     deployments.ofAccount.countBuilding(database, accountId),
-    countUnfinished(database, accountId),
-    countSchedules(database, accountId),
+    features.runs.countUnfinished(database, accountId),
+    features.runs.countSchedules(database, accountId),
     countDomains(database, { account_id: accountId }),
     createKeys({ database }).countValid(database, accountId),
   ])
