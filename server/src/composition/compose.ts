@@ -1,4 +1,5 @@
 import { createApps } from '../apps/index.ts'
+import { createCertificates } from '../certificates/index.ts'
 import { authorityDownload } from '../databases/authority-download.ts'
 import { createReleaseReads } from '../deployments/state/reads.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
@@ -14,7 +15,6 @@ import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
 import { composeProjects } from './projects.ts'
 import { composeAccountViews } from './requests/account-views.ts'
-import { composeCertificates } from './requests/certificates.ts'
 import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
 import { composeLogs } from './runtimes.ts'
@@ -66,6 +66,18 @@ export async function composeRequests(composition: RequestComposition): Promise<
   })
   const storage = await composeStorage(composition, tenancy, { totals, ...turns })
   const databases = composeDatabases(composition, accounts, tenancy, shared)
+  const certificates = createCertificates({
+    database,
+    config,
+    secrets,
+    stack: composition.stack,
+    logger: composition.logger,
+    metrics: composition.metrics,
+    addProblems: application.addProblems,
+    findProject: tenancy.find,
+    holdProject: tenancy.hold,
+    announce: webhooks.announce,
+  })
   const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
   const { assertApp, holdApp } = deployments
   const runs = createRuns({
@@ -77,7 +89,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     holdApp,
     announce: webhooks.announce,
   })
-  const domains = composeDomains(composition, totals, apps.store)
+  const domains = composeDomains(composition, totals, apps.store, certificates)
   const projects = composeProjects(composition, {
     tierOf,
     totals,
@@ -109,7 +121,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...apps.handlers,
       ...runs.handlers,
       ...domains.handlers,
-      ...composeCertificates(composition, tenancy),
+      ...certificates.handlers,
       ...databases.handlers,
       ...withLinks(databases.handlers, deployments.links),
       ...storage.handlers,
@@ -119,7 +131,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, webhooks, runs }
+  return { ...shared, webhooks, runs, certificates }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

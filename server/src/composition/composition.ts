@@ -1,5 +1,6 @@
 import type { Apps } from '../apps/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
+import type { Certificates } from '../certificates/index.ts'
 import type { Engine } from '../databases/engines/engine.ts'
 import type { Application } from '../http/application.ts'
 import type { EdgeListener } from '../http/edge-listener.ts'
@@ -83,6 +84,7 @@ export interface SharedParts {
   readonly logs: LogStore
   readonly apps: Apps
   readonly runs: Runs
+  readonly certificates: Certificates
   /** The API behind the edge, and the reported state of the edge. */
   readonly edge: {
     readonly listener: EdgeListener

@@ -1,4 +1,7 @@
+import { createAccounts } from '../accounts/accounts.ts'
 import { validCredentials } from '../accounts/authentication.ts'
+import { servedDomains } from '../domains/rows.ts'
+import { domainsChannel } from '../domains/tables.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -10,12 +13,10 @@ import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
-import { leadCertificates } from './leading/certificates.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
 import { leadDomains } from './leading/domains.ts'
 import { leadEdge } from './leading/edge.ts'
-import { composeCertificateRules } from './requests/certificate-rules.ts'
 import { composeDomainChecks } from './requests/domain-checks.ts'
 import { leadStorage } from './storage.ts'
 
@@ -86,10 +87,22 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   await leadEdge(composition, { ...parts, ...deployments })
   const domains = await leadDomains(composition, {
     gateway: deployments.gateway,
-    look: composeDomainChecks(composition, composeCertificateRules(composition), apps.store).look,
+    look: composeDomainChecks(composition, parts.certificates.rules, apps.store).look,
     apps: apps.store,
   })
-  const certificates = await leadCertificates(composition, { gateway: deployments.gateway, tenancy })
+  const certificates = await parts.certificates.lead({
+    database,
+    connection: state.connection,
+    stack,
+    gateway: deployments.gateway,
+    operatorId: await createAccounts({ database }).ensureOperator(),
+    accountOf: tenancy.accountOf,
+    accountsOf: tenancy.accountsOf,
+    servedDomains,
+    domainsChannel,
+    hostnamesOf: apps.hostnamesOf,
+    findAppAt: apps.findAt,
+  })
   // Databases start before apps, because apps connect to their databases immediately.
   await databases.start()
   const hasTriedAllApps = await deployments.start()

@@ -1,8 +1,8 @@
 import { publicUrl } from '../../apps/addresses.ts'
 import type { AppStore } from '../../apps/apps.ts'
+import type { CertificateRules } from '../../certificates/index.ts'
 import type { LookAtDns } from '../../domains/checker.ts'
 import { createDomainCheck } from '../../domains/checks/check.ts'
-import type { CertificateAuthority } from '../../domains/checks/facts.ts'
 import { createOwnAddresses } from '../../domains/checks/gather.ts'
 import { agreeOnProbeText, createProbe } from '../../domains/checks/probe.ts'
 import { recordsToSet } from '../../domains/checks/records.ts'
@@ -22,16 +22,6 @@ export interface DomainChecks {
   readonly names: DomainNames
 }
 
-/** The rules that decide whether a certificate for a domain can be obtained. */
-export interface CertificateRules {
-  /** Returns null when this server obtains no certificates. */
-  readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
-  /** Returns the target for the `_acme-challenge` record of a wildcard; null when no record is needed. */
-  readonly challengeTargetOf: (name: string) => string | null
-}
-
-export const noCertificates: CertificateRules = { authority: async () => null, challengeTargetOf: () => null }
-
 /** Creates the checks of domains, and the functions that parse and show names. */
 export function composeDomainChecks(
   { config, state }: Pick<Composition, 'config' | 'state'>,
@@ -43,7 +33,13 @@ export function composeDomainChecks(
   const resolver = createResolver({ servers: config.edge?.dnsServers ?? null, allows })
   const serverHost = ownHost(config)
   const ownAddresses = createOwnAddresses(resolver, serverHost)
-  const check = createDomainCheck({ resolver, allows, serverHost, probe: composeProbe({ config, state }), authority })
+  const check = createDomainCheck({
+    resolver,
+    allows,
+    serverHost,
+    probe: composeProbe({ config, state }),
+    authority: (signal) => authority(database, signal),
+  })
 
   const targetsOf = async (
     on: Database | Transaction,

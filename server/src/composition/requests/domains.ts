@@ -1,12 +1,11 @@
 import type { AppStore } from '../../apps/apps.ts'
-import { certificatesOfDomains } from '../../certificates/status.ts'
+import type { Certificates } from '../../certificates/index.ts'
 import { createRunCheck } from '../../domains/checker.ts'
 import { domainHandlers } from '../../domains/domains.ts'
 import { removeOfProject } from '../../domains/rows.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Composition } from '../composition.ts'
-import { composeCertificateRules } from './certificate-rules.ts'
 import { composeDomainChecks } from './domain-checks.ts'
 
 /** The parts of the domains feature that other composers use. */
@@ -20,10 +19,11 @@ export function composeDomains(
   composition: Pick<Composition, 'config' | 'state'>,
   totals: Pick<Totals, 'assertRoom'>,
   apps: AppStore,
+  certificates: Pick<Certificates, 'rules' | 'ofDomains'>,
 ): DomainsFeature {
   const { config, state } = composition
   const database = state.db
-  const { look, names } = composeDomainChecks(composition, composeCertificateRules(composition), apps)
+  const { look, names } = composeDomainChecks(composition, certificates.rules, apps)
   return {
     handlers: domainHandlers({
       database,
@@ -33,8 +33,7 @@ export function composeDomains(
       plans: config.plans,
       names,
       runCheck: createRunCheck({ database, lockApp: apps.lock, look }),
-      // Without an edge, another proxy manages the certificates.
-      certificatesOf: async (on, domains) => (config.edge === null ? new Map() : certificatesOfDomains(on, domains)),
+      certificatesOf: certificates.ofDomains,
     }),
     freeing: (projects) => ({
       async 'projects.delete'(call) {
