@@ -2,6 +2,7 @@ import { createApps } from '../apps/index.ts'
 import { createCertificates } from '../certificates/index.ts'
 import { authorityDownload } from '../databases/authority-download.ts'
 import { createReleaseReads } from '../deployments/state/reads.ts'
+import { createDomains } from '../domains/index.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
@@ -15,7 +16,6 @@ import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
 import { composeProjects } from './projects.ts'
 import { composeAccountViews } from './requests/account-views.ts'
-import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
 import { composeLogs } from './runtimes.ts'
 import { composeStorage } from './storage.ts'
@@ -78,7 +78,24 @@ export async function composeRequests(composition: RequestComposition): Promise<
     holdProject: tenancy.hold,
     announce: webhooks.announce,
   })
-  const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
+  const domains = createDomains({
+    database,
+    config,
+    logger: composition.logger,
+    totals,
+    apps: apps.store,
+    urlOf: apps.urlOf,
+    projectsOf: tenancy.projectsOf,
+    certificateRules: certificates.rules,
+    certificatesOf: certificates.ofDomains,
+  })
+  const deployments = await composeDeployments(composition, {
+    ...shared,
+    totals,
+    tenancy,
+    domainsOf: domains.namesOf,
+    ...turns,
+  })
   const { assertApp, holdApp } = deployments
   const runs = createRuns({
     database,
@@ -89,7 +106,6 @@ export async function composeRequests(composition: RequestComposition): Promise<
     holdApp,
     announce: webhooks.announce,
   })
-  const domains = composeDomains(composition, totals, apps.store, certificates)
   const projects = composeProjects(composition, {
     tierOf,
     totals,
@@ -116,7 +132,11 @@ export async function composeRequests(composition: RequestComposition): Promise<
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projects,
-      ...domains.freeing(projects),
+      async 'projects.delete'(call) {
+        await projects['projects.delete'](call)
+        await domains.removeProject(call.transaction, call.project.id)
+        return undefined
+      },
       ...deployments.handlers,
       ...apps.handlers,
       ...runs.handlers,
@@ -127,11 +147,11 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...storage.handlers,
       ...webhooks.handlers,
       ...accounts.handlers,
-      ...composeAccountViews(composition, { accounts, tenancy, deployments, runs, databases, storage }),
+      ...composeAccountViews(composition, { accounts, tenancy, deployments, runs, domains, databases, storage }),
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, webhooks, runs, certificates }
+  return { ...shared, webhooks, runs, certificates, domains }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -2,6 +2,7 @@ import type { Apps } from '../apps/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
 import type { Certificates } from '../certificates/index.ts'
 import type { Engine } from '../databases/engines/engine.ts'
+import type { Domains } from '../domains/index.ts'
 import type { Application } from '../http/application.ts'
 import type { EdgeListener } from '../http/edge-listener.ts'
 import type { LogStore } from '../logs/log-store.ts'
@@ -85,6 +86,7 @@ export interface SharedParts {
   readonly apps: Apps
   readonly runs: Runs
   readonly certificates: Certificates
+  readonly domains: Domains
   /** The API behind the edge, and the reported state of the edge. */
   readonly edge: {
     readonly listener: EdgeListener

@@ -23,6 +23,7 @@ import type { ProjectReads } from '../deployments/state/reads.ts'
 import { createDeploymentSecrets, createReleaseOf } from '../deployments/state/secrets.ts'
 import { createDeploymentStore, type DeploymentStore } from '../deployments/state/store.ts'
 import { volumeHandlers } from '../deployments/volumes/handlers.ts'
+import type { Domains } from '../domains/index.ts'
 import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Totals } from '../platform/account-limits.ts'
@@ -114,12 +115,14 @@ export async function composeDeployments(
     logs,
     totals,
     tenancy,
+    domainsOf,
     ...turns
   }: Pick<SharedParts, 'logs'> &
     RequestTurns & {
       readonly apps: Pick<Apps, 'store' | 'urlOf' | 'latestUsage'>
       readonly totals: Totals
       readonly tenancy: Pick<Tenancy, 'find' | 'hold'>
+      readonly domainsOf: Domains['namesOf']
     },
 ): Promise<DeploymentsFeature> {
   const apps: DeploymentApps = { apps: appStore, urlOf }
@@ -130,6 +133,7 @@ export async function composeDeployments(
     findProject: tenancy.find,
     announce: announceDeployment,
     rights: await composeAccountRights(composition),
+    domainsOf,
   })
   return {
     links,
@@ -173,6 +177,7 @@ function composeHandlers(
     readonly announce: Announce
     readonly totals: Totals
     readonly findProject: Tenancy['find']
+    readonly domainsOf: Domains['namesOf']
     readonly rights: AccountRights
   },
 ): {

@@ -1,7 +1,5 @@
 import { createAccounts } from '../accounts/accounts.ts'
 import { validCredentials } from '../accounts/authentication.ts'
-import { servedDomains } from '../domains/rows.ts'
-import { domainsChannel } from '../domains/tables.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -15,9 +13,7 @@ import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
-import { leadDomains } from './leading/domains.ts'
 import { leadEdge } from './leading/edge.ts'
-import { composeDomainChecks } from './requests/domain-checks.ts'
 import { leadStorage } from './storage.ts'
 
 const hourMs = 3_600_000
@@ -85,21 +81,25 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   })
 
   await leadEdge(composition, { ...parts, ...deployments })
-  const domains = await leadDomains(composition, {
+  const operatorId = await createAccounts({ database }).ensureOperator()
+  const domains = await parts.domains.lead({
+    database,
+    connection: state.connection,
+    stack,
     gateway: deployments.gateway,
-    look: composeDomainChecks(composition, parts.certificates.rules, apps.store).look,
     apps: apps.store,
+    operatorId,
   })
   const certificates = await parts.certificates.lead({
     database,
     connection: state.connection,
     stack,
     gateway: deployments.gateway,
-    operatorId: await createAccounts({ database }).ensureOperator(),
+    operatorId,
     accountOf: tenancy.accountOf,
     accountsOf: tenancy.accountsOf,
-    servedDomains,
-    domainsChannel,
+    servedDomains: parts.domains.served,
+    domainsChannel: parts.domains.channel,
     hostnamesOf: apps.hostnamesOf,
     findAppAt: apps.findAt,
   })

@@ -3,7 +3,7 @@ import type { AppStore } from '../../apps/apps.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Databases } from '../../databases/operations/databases.ts'
 import type { ProjectReads } from '../../deployments/state/reads.ts'
-import { countDomains } from '../../domains/rows.ts'
+import type { Domains } from '../../domains/index.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Database } from '../../platform/database.ts'
@@ -25,6 +25,7 @@ interface Features {
     readonly appsOfProjects: AppStore['ofProjects']
   }
   readonly runs: Pick<Runs, 'countUnfinished' | 'countSchedules'>
+  readonly domains: Pick<Domains, 'count'>
   readonly databases: Pick<Databases, 'count' | 'ofProjects'>
   readonly storage: Pick<Files, 'storedBytes'>
 }
@@ -86,7 +87,7 @@ async function countUsage(
     deployments.ofAccount.countBuilding(database, accountId),
     features.runs.countUnfinished(database, accountId),
     features.runs.countSchedules(database, accountId),
-    countDomains(database, { account_id: accountId }),
+    features.domains.count(database, { account_id: accountId }),
     createKeys({ database }).countValid(database, accountId),
   ])
   return [

@@ -14,7 +14,7 @@ import { createAppVariables } from '../../deployments/state/variables-of-apps/ap
 import { createSourcesOf } from '../../deployments/state/variables-of-apps/links.ts'
 import { useSource } from '../../deployments/uploads/rows.ts'
 import { setImageVolumes } from '../../deployments/volumes/rows.ts'
-import { domainNamesOf } from '../../domains/rows.ts'
+import type { Domains } from '../../domains/index.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Database } from '../../platform/database.ts'
@@ -44,6 +44,7 @@ export function composeReleases(
     readonly findProject: Tenancy['find']
     readonly rights: AccountRights
     readonly assertRoom: () => Promise<void>
+    readonly domainsOf: Domains['namesOf']
   },
 ): ReleaseRequests {
   const { config, secrets: secretBox } = composition
@@ -55,7 +56,7 @@ export function composeReleases(
   const addRelease = createAddRelease({ store, secretBox, sourcesOf, totals })
   const repositories = { filesFor: given.rights.filesFor, allowHttpTokens: config.localMode }
   const shared = { store, plans: config.plans, secrets, addRelease, assertRoom, urlOf }
-  const requests = createAppRequests({ database, store, apps, urlOf, domainsOf: domainNamesOf })
+  const requests = createAppRequests({ database, store, apps, urlOf, domainsOf: given.domainsOf })
   const variables = { database, apps, hold: requests.hold, store, secrets, appVariables, sourcesOf }
   const links = createLinkRequests({ ...variables, readDatabases, releases: store.releases })
   return {
