@@ -6,12 +6,12 @@ import type { ServerOptions } from './composition/composition.ts'
 import { readiness, registerLostLines, registerRole } from './composition/health.ts'
 import { endLeftovers } from './composition/leftovers.ts'
 import { listen, mostConnections } from './composition/listen.ts'
-import { composeRunConnections } from './composition/requests/runs.ts'
 import { createApplication } from './http/application.ts'
 import type { ProtectedMetrics } from './http/middleware.ts'
 import { createRetirement } from './http/retirement.ts'
 import { dashboardDirectory, dashboardFiles } from './http/static-files.ts'
 import { type Config, publicOrigin } from './platform/config.ts'
+import { findLeader } from './platform/control/client.ts'
 import { openPresence, type Presence } from './platform/control/server.ts'
 import { foreignOwner, openDataDirectory } from './platform/data-directory.ts'
 import { releaseBallast } from './platform/disk/free-space.ts'
@@ -21,8 +21,15 @@ import { migrations } from './platform/migrations/index.ts'
 import { addressesIn } from './platform/outbound.ts'
 import { assertUsableSchema } from './platform/schema.ts'
 import { openSecretBox } from './platform/secrets.ts'
-import { createShutdownStack, type StopScope, scopeOf, finishTimeoutMs, finishTransfersMs } from './platform/shutdown.ts'
+import {
+  createShutdownStack,
+  finishTimeoutMs,
+  finishTransfersMs,
+  type StopScope,
+  scopeOf,
+} from './platform/shutdown.ts'
 import { clusterUser, openState } from './platform/state.ts'
+import { createRunConnections } from './runs/index.ts'
 
 export type { ServerOptions } from './composition/composition.ts'
 
@@ -89,7 +96,11 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     // Release the reserve first: the next record also needs space.
     await releaseBallast(directory.root, logger)
     const id = randomUUID()
-    const runConnections = composeRunConnections({ state: { directory }, stack, retiring: retirement.signal, logger })
+    const runConnections = createRunConnections({
+      findLeader: () => findLeader(directory.run),
+      stopping: AbortSignal.any([stack.signal, retirement.signal]),
+      logger,
+    })
     presence = await openPresence({
       id,
       directory,

@@ -19,7 +19,7 @@ export interface OwnedApp extends App {
   readonly createdAt: Date
 }
 
-export interface Apps {
+export interface AppStore {
   /** Returns the app of this name, locked for the transaction; creates it with a new address when there is none. */
   findOrCreate(
     transaction: Transaction,
@@ -69,11 +69,11 @@ export interface Apps {
 const fields = ['id', 'name', 'number', 'port', 'hostname'] as const
 const ownedFields = [...fields, 'created_at'] as const
 
-export interface AppsDependencies extends FreeAddresses {
+export interface AppStoreDependencies extends FreeAddresses {
   readonly database: Database
 }
 
-export function createApps(dependencies: AppsDependencies): Apps {
+export function createAppStore(dependencies: AppStoreDependencies): AppStore {
   const { database } = dependencies
   const db = tablesOf(database)
 
@@ -189,7 +189,7 @@ async function findNamed(transaction: Transaction, projectId: string, name: stri
 }
 
 async function create(
-  dependencies: AppsDependencies,
+  dependencies: AppStoreDependencies,
   transaction: Transaction,
   projectId: string,
   name: string,

@@ -1,17 +1,7 @@
 import type { EventData } from '@fairlead/receiver'
+import type { Announce } from '../platform/announce.ts'
 import type { Transaction } from '../platform/database.ts'
 import type { CertificateRow } from './tables.ts'
-
-/** A change of a certificate that is reported to its account. */
-export type CertificateEvent =
-  | { readonly event: 'certificate.renewed'; readonly data: EventData<'certificate.renewed'> }
-  | { readonly event: 'certificate.failed'; readonly data: EventData<'certificate.failed'> }
-
-/** Records an event in the same transaction as its cause, so that both are committed or neither is. */
-export type Announce = (
-  transaction: Transaction,
-  event: CertificateEvent & { readonly accountId: string; readonly projectId: string | null },
-) => Promise<void>
 
 type Row = Pick<CertificateRow, 'id' | 'account_id' | 'project_id' | 'app_id' | 'names'>
 

@@ -1,12 +1,13 @@
 import { createPrivateKey } from 'node:crypto'
 import { sql } from 'kysely'
 import type { CertificateFailure } from '../contract/certificates.ts'
+import type { Announce } from '../platform/announce.ts'
 import { type Database, databaseNow, type Transaction } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { Acme } from './acme/acme.ts'
 import { AttemptError, explain } from './acme/errors.ts'
-import { type Announce, announceFailed, announceRenewed } from './announce.ts'
+import { announceFailed, announceRenewed } from './announce.ts'
 import { endPause, noteOrder, pause } from './history.ts'
 import {
   type CertificateFacts,

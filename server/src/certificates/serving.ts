@@ -1,8 +1,9 @@
 import type { CertificateFailure } from '../contract/certificates.ts'
+import type { Announce } from '../platform/announce.ts'
 import type { Database } from '../platform/database.ts'
 import type { Logger } from '../platform/logger.ts'
 import { type Repeated, startRepeated } from '../platform/periodic.ts'
-import { type Announce, announceFailed } from './announce.ts'
+import { announceFailed } from './announce.ts'
 import { isInDanger } from './renewal.ts'
 import { among, automaticCertificates, insertAutomatic, type KnownCertificate, knownCertificates } from './rows.ts'
 import {

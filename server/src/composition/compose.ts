@@ -1,24 +1,21 @@
 import { createAccounts, createOverview } from '../accounts/index.ts'
-import { createTraffic } from '../apps/traffic.ts'
+import { createApps } from '../apps/index.ts'
+import { createCertificates } from '../certificates/index.ts'
 import { authorityDownload } from '../databases/handlers.ts'
-import { countDomains } from '../domains/rows.ts'
+import { createReleaseReads } from '../deployments/reads.ts'
+import { createDomains } from '../domains/index.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
 import { createProjects, createTenancy } from '../projects/index.ts'
-import { countUnfinished } from '../runs/runs.ts'
-import { countSchedules } from '../runs/schedules.ts'
+import { createRuns } from '../runs/index.ts'
 import { createStorage } from '../storage/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDatabases, composeEngine } from './databases.ts'
 import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
-import { composeCertificates } from './requests/certificates.ts'
-import { composeDomains } from './requests/domains.ts'
 import { withLinks } from './requests/linked-databases.ts'
-import { composeMetrics } from './requests/metrics.ts'
-import { composeRuns } from './requests/runs.ts'
 import { composeLogs } from './runtimes.ts'
 
 /**
@@ -39,11 +36,16 @@ export async function composeRequests(composition: RequestComposition): Promise<
     finishing: createSlots(finishedAtOnce),
   }
   const tenancy = createTenancy({ database })
-  const { runConnections } = composition
+  const apps = createApps({
+    database,
+    config,
+    logger: composition.logger,
+    releasesSince: createReleaseReads({ database }).servedSince,
+  })
   const shared = {
+    apps,
     engine: await composeEngine(composition),
     logs: composeLogs(composition),
-    runConnections,
     edge: composeEdge(application),
   }
   const outbound = createOutbound(config.outbound)
@@ -90,10 +92,46 @@ export async function composeRequests(composition: RequestComposition): Promise<
     announce: webhooks.announce,
   })
   const databases = composeDatabases(composition, accounts, tenancy, shared)
-  const deployments = await composeDeployments(composition, { ...shared, totals, tenancy, ...turns })
+  const certificates = createCertificates({
+    database,
+    config,
+    secrets,
+    stack: composition.stack,
+    logger: composition.logger,
+    metrics: composition.metrics,
+    addProblems: application.addProblems,
+    findProject: tenancy.find,
+    holdProject: tenancy.hold,
+    announce: webhooks.announce,
+  })
+  const domains = createDomains({
+    database,
+    config,
+    logger: composition.logger,
+    totals,
+    apps: apps.store,
+    urlOf: apps.urlOf,
+    projectsOf: tenancy.projectsOf,
+    certificateRules: certificates.rules,
+    certificatesOf: certificates.ofDomains,
+  })
+  const deployments = await composeDeployments(composition, {
+    ...shared,
+    totals,
+    tenancy,
+    domainsOf: domains.namesOf,
+    ...turns,
+  })
   const { assertApp, holdApp } = deployments
-  const runs = composeRuns(composition, { connections: runConnections, totals, assertApp, holdApp })
-  const domains = composeDomains(composition, totals)
+  const runs = createRuns({
+    database,
+    logger: composition.logger,
+    connections: composition.runConnections,
+    totals,
+    assertApp,
+    holdApp,
+    announce: webhooks.announce,
+  })
   const projects = createProjects({
     database,
     regions: config.regions,
@@ -104,7 +142,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     countDeployments: deployments.count,
     countDatabases: databases.count,
     storedBytes: storage.storedBytes,
-    trafficOf: createTraffic({ database }).ofProject,
+    trafficOf: apps.trafficOf,
   })
   const overview = createOverview({
     database,
@@ -121,9 +159,9 @@ export async function composeRequests(composition: RequestComposition): Promise<
     countDatabases: databases.count,
     storedBytes: storage.storedBytes,
     countBuilding: deployments.ofAccount.countBuilding,
-    countRuns: countUnfinished,
-    countSchedules,
-    countDomains: (on, accountId) => countDomains(on, { account_id: accountId }),
+    countRuns: runs.countUnfinished,
+    countSchedules: runs.countSchedules,
+    countDomains: (on, accountId) => domains.count(on, { account_id: accountId }),
   })
   application.mount({
     database,
@@ -143,12 +181,16 @@ export async function composeRequests(composition: RequestComposition): Promise<
     strict: composition.strictResponses ?? false,
     handlers: {
       ...projects.handlers,
-      ...domains.freeing(projects.handlers),
+      async 'projects.delete'(call) {
+        await projects.handlers['projects.delete'](call)
+        await domains.removeProject(call.transaction, call.project.id)
+        return undefined
+      },
       ...deployments.handlers,
-      ...composeMetrics(composition),
+      ...apps.handlers,
       ...runs.handlers,
       ...domains.handlers,
-      ...composeCertificates(composition, tenancy),
+      ...certificates.handlers,
       ...databases.handlers,
       ...withLinks(databases.handlers, deployments.links),
       ...storage.handlers,
@@ -158,7 +200,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, accounts, projects, storage, webhooks }
+  return { ...shared, accounts, projects, storage, webhooks, runs, certificates, domains }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

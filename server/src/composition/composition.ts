@@ -1,6 +1,9 @@
 import type { Accounts } from '../accounts/index.ts'
+import type { Apps } from '../apps/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
+import type { Certificates } from '../certificates/index.ts'
 import type { Engine } from '../databases/postgres/engine.ts'
+import type { Domains } from '../domains/index.ts'
 import type { Application } from '../http/application.ts'
 import type { EdgeListener } from '../http/edge-listener.ts'
 import type { LogStore } from '../logs/log-store.ts'
@@ -12,9 +15,9 @@ import type { Metrics } from '../platform/metrics.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { ShutdownStack, StopScope } from '../platform/shutdown.ts'
 import type { Slots } from '../platform/slots.ts'
-import { type State } from '../platform/state.ts'
-import { type Projects } from '../projects/index.ts'
-import type { RunConnections } from '../runs/connections.ts'
+import type { State } from '../platform/state.ts'
+import type { Projects } from '../projects/index.ts'
+import type { RunConnections, Runs } from '../runs/index.ts'
 import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Storage } from '../storage/index.ts'
@@ -63,10 +66,9 @@ export interface Composition
   readonly publicOrigin: string
 }
 
-export interface RequestComposition
-  extends Composition,
-    Pick<ServerOptions, 'strictResponses'>,
-    Pick<SharedParts, 'runConnections'> {
+export interface RequestComposition extends Composition, Pick<ServerOptions, 'strictResponses'> {
+  /** The client connections to commands of apps. */
+  readonly runConnections: RunConnections
   readonly application: Application
   /** `null` when no metrics token is configured. */
   readonly metrics: Metrics | null
@@ -87,8 +89,10 @@ export interface SharedParts {
   readonly webhooks: Webhooks
   readonly engine: Engine
   readonly logs: LogStore
-  /** The client connections to commands of apps. */
-  readonly runConnections: RunConnections
+  readonly apps: Apps
+  readonly runs: Runs
+  readonly certificates: Certificates
+  readonly domains: Domains
   /** The API behind the edge, and the reported state of the edge. */
   readonly edge: {
     readonly listener: EdgeListener

@@ -30,7 +30,7 @@ import { imageVolumesOf } from '../deployments/volumes.ts'
 import type { Gateway } from '../gateway/client.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { createSlots, type Slots } from '../platform/slots.ts'
-import { applyFile } from '../runs/schedules.ts'
+import type { Runs } from '../runs/index.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { listenerOf } from './gateway.ts'
@@ -75,7 +75,7 @@ export function composeDeployJob(
   services: DeploymentServices,
   core: DeploymentCore,
   parts: DeployJobParts,
-  given: { readonly gateway: Gateway; readonly caches: Caches },
+  given: { readonly gateway: Gateway; readonly caches: Caches; readonly applyFile: Runs['applyFile'] },
 ): DeployJob {
   const { config, logger } = composition
   const { apps } = services.apps
@@ -103,7 +103,7 @@ export function composeDeployJob(
       mostInstances,
       processesOf: async (row, plan) => desiredProcesses(plan, await store.scales.of(composition.state.db, row.app_id)),
     }),
-    switchOver: composeSwitch(composition, services, core, parts, given.gateway),
+    switchOver: composeSwitch(composition, services, core, parts, given),
     afterMaking: ({ id }) => background.add(given.caches.trim(), { deployment: id, what: 'trimming caches' }),
     settings: config.deploys,
   })
@@ -178,7 +178,7 @@ function composeSwitch(
   { apps: { urlOf }, logs }: DeploymentServices,
   { store, locks, appLock, announce, background, waker }: DeploymentCore,
   { teardown }: DeployJobParts,
-  gateway: Gateway,
+  { gateway, applyFile }: { readonly gateway: Gateway; readonly applyFile: Runs['applyFile'] },
 ): SwitchStep {
   const prune = createPrune({ store, logs, teardown })
   const retire = createRetire({ locks, teardown, prune, background })

@@ -1,3 +1,6 @@
+import type { AppStore } from '../apps/apps.ts'
+import type { Apps } from '../apps/index.ts'
+import type { Listening } from '../apps/listening.ts'
 import type { DiskGuard } from '../deployments/disk-guard.ts'
 import type { HealthCheck } from '../deployments/health.ts'
 import type { InstanceControl } from '../deployments/instances.ts'
@@ -18,12 +21,17 @@ import type { Plan } from '../platform/plans.ts'
 import type { Limits } from '../runtimes/limits.ts'
 import type { Runtimes } from '../runtimes/runtimes.ts'
 import type { Sources } from '../sources/sources.ts'
-import type { AppsWork } from './apps.ts'
 import type { AccountRights } from './sources.ts'
+
+/** The parts of the apps feature that deployments need. */
+export interface DeploymentApps {
+  readonly apps: AppStore
+  readonly urlOf: Apps['urlOf']
+}
 
 /** The parts of the leader that deployments need. */
 export interface DeploymentServices {
-  readonly apps: AppsWork
+  readonly apps: DeploymentApps & { readonly listening: Listening }
   readonly runtimes: Runtimes
   readonly logs: LogStore
   readonly sources: Sources

@@ -1,8 +1,5 @@
-import type { Apps } from '../apps/apps.ts'
-import type { Metrics } from '../apps/metrics/collect.ts'
-import { createDemand } from '../apps/metrics/demand.ts'
-import { latestUsage } from '../apps/metrics/read.ts'
-import type { Traffic } from '../apps/traffic.ts'
+import type { AppStore } from '../apps/apps.ts'
+import type { Apps, AppsWork } from '../apps/index.ts'
 import { notFound } from '../contract/errors.ts'
 import { slugOf } from '../contract/fields.ts'
 import type { LinkedApps } from '../databases/rotation.ts'
@@ -28,6 +25,7 @@ import { createDeploymentSecrets, createReleaseOf } from '../deployments/secrets
 import { createRemoveProject, type RemoveProject } from '../deployments/teardown.ts'
 import { createMeasureInstances, type MeasureInstances } from '../deployments/usage.ts'
 import { volumeHandlers } from '../deployments/volumes.ts'
+import type { Domains } from '../domains/index.ts'
 import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Totals } from '../platform/account-limits.ts'
@@ -41,13 +39,12 @@ import type { Outbound } from '../platform/outbound.ts'
 import { planNamed } from '../platform/plans.ts'
 import { finishTimeoutMs } from '../platform/shutdown.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
-import type { AssertApp } from '../runs/runs.ts'
+import type { Runs, RunsParts } from '../runs/index.ts'
 import { limitsOf } from '../runtimes/limits.ts'
 import { announce } from '../webhooks/outbox.ts'
-import { type AppsFeature, composeApps, leadApps } from './apps.ts'
 import type { Composition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
-import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
+import type { DeployJobParts, DeploymentApps, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { closeForgottenApps, composeGateway, composeGatewayUser } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
 import type { DatabaseLinks } from './requests/linked-databases.ts'
@@ -84,13 +81,13 @@ export interface DeploymentsFeature {
    * Throws `not_found` unless the project has the app. Inside a transaction, prevents the deletion of the app until the
    * end.
    */
-  readonly assertApp: AssertApp
+  readonly assertApp: RunsParts['assertApp']
   /** Locks an app until the transaction ends. Throws `not_found`. */
-  readonly holdApp: Apps['hold']
+  readonly holdApp: AppStore['hold']
   /** Counts the deployments of a project. */
   readonly count: BatchedRead<string, number>
   readonly ofAccount: Pick<ProjectReads, 'countApps' | 'countBuilding'>
-  readonly appsOfProjects: Apps['ofProjects']
+  readonly appsOfProjects: AppStore['ofProjects']
 }
 
 export interface DeploymentsWork {
@@ -116,17 +113,21 @@ export interface DeploymentsWork {
 export async function composeDeployments(
   composition: Composition,
   {
+    apps: { store: appStore, urlOf, latestUsage },
     logs,
     totals,
     tenancy,
+    domainsOf,
     ...turns
   }: Pick<SharedParts, 'logs'> &
     RequestTurns & {
+      readonly apps: Pick<Apps, 'store' | 'urlOf' | 'latestUsage'>
       readonly totals: Totals
       readonly tenancy: Pick<Tenancy, 'find' | 'hold'>
+      readonly domainsOf: Domains['namesOf']
     },
 ): Promise<DeploymentsFeature> {
-  const apps = composeApps(composition)
+  const apps: DeploymentApps = { apps: appStore, urlOf }
   const store = createDeploymentStore({ database: composition.state.db, apps: apps.apps })
   const { links, handlers } = composeHandlers(composition, apps, store, {
     logs,
@@ -134,6 +135,7 @@ export async function composeDeployments(
     findProject: tenancy.find,
     announce: announceDeployment,
     rights: await composeAccountRights(composition),
+    domainsOf,
   })
   return {
     links,
@@ -171,12 +173,13 @@ export async function composeDeployments(
 /** Creates the handlers of deployments. They read and write rows, and notify the leader of changes. */
 function composeHandlers(
   composition: Composition,
-  { apps, urlOf }: AppsFeature,
+  { apps, urlOf }: DeploymentApps,
   store: DeploymentStore,
   given: Pick<SharedParts, 'logs'> & {
     readonly announce: Announce
     readonly totals: Totals
     readonly findProject: Tenancy['find']
+    readonly domainsOf: Domains['namesOf']
     readonly rights: AccountRights
   },
 ): {
@@ -226,9 +229,9 @@ export async function leadDeployments(
   composition: Composition,
   given: Pick<SharedParts, 'logs'> & {
     readonly tenancy: Pick<Tenancy, 'planOf' | 'plans'>
-    readonly traffic: Pick<Traffic, 'add'>
-    readonly metrics: Pick<Metrics, 'count' | 'noteRestart'>
+    readonly apps: Pick<AppsWork, 'store' | 'urlOf' | 'listen' | 'countTraffic' | 'isDemandHigh' | 'noteRestart'>
     readonly outbound: Outbound
+    readonly applyFile: Runs['applyFile']
     readonly epoch: number
     /** Throws when another server leads. */
     readonly fence: () => void
@@ -237,15 +240,15 @@ export async function leadDeployments(
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
   const runAs = await composeGatewayUser(composition)
-  const demand = createDemand()
-  const gateway = await composeGateway(composition, { ...given, demand, runAs })
+  const { countTraffic, isDemandHigh } = given.apps
+  const gateway = await composeGateway(composition, { ...given, countTraffic, runAs })
   const caches = composeCaches(composition)
   const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
     siteReader: runAs?.user ?? null,
-    leavesCore: demand.isHigh,
+    leavesCore: isDemandHigh,
   })
   const services: DeploymentServices = {
-    apps: leadApps(composition, gateway, publish),
+    apps: { apps: given.apps.store, urlOf: given.apps.urlOf, listening: given.apps.listen(gateway, publish) },
     runtimes,
     logs,
     sources: await composeSources(composition, caches, given.outbound, tools),
@@ -259,7 +262,7 @@ export async function leadDeployments(
   return {
     gateway,
     runAs,
-    deploy: composeDeployJob(composition, services, core, parts, { gateway, caches }),
+    deploy: composeDeployJob(composition, services, core, parts, { gateway, caches, applyFile: given.applyFile }),
     removeProject: createRemoveProject({
       ...removal,
       database: composition.state.db,
@@ -281,7 +284,7 @@ export async function leadDeployments(
       return startReconciler(composition, services, core, parts, {
         gateway,
         caches,
-        noteRestart: given.metrics.noteRestart,
+        noteRestart: given.apps.noteRestart,
       })
     },
   }

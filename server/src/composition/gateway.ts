@@ -1,7 +1,5 @@
-import type { Apps } from '../apps/apps.ts'
-import type { Metrics } from '../apps/metrics/collect.ts'
-import type { Demand } from '../apps/metrics/demand.ts'
-import type { Traffic } from '../apps/traffic.ts'
+import type { AppStore } from '../apps/apps.ts'
+import type { AppsWork } from '../apps/index.ts'
 import {
   connectGateway,
   type GatewayProcess,
@@ -36,22 +34,15 @@ export async function composeGatewayUser({ config, state, logger }: Composition)
   return { user, setpriv, hasLowPorts: lowest < 1024, ...program }
 }
 
-/**
- * Connects to the gateway as the leader of an epoch. Adds the counts of the gateway to traffic, metrics and demand of
- * the apps.
- */
+/** Connects to the gateway as the leader of an epoch, and counts the traffic of the apps. */
 export async function composeGateway(
   { config, logger, state, stack }: Composition,
   {
-    traffic,
-    metrics,
-    demand,
+    countTraffic,
     epoch,
     runAs,
   }: {
-    readonly traffic: Pick<Traffic, 'add'>
-    readonly metrics: Pick<Metrics, 'count'>
-    readonly demand: Pick<Demand, 'count'>
+    readonly countTraffic: AppsWork['countTraffic']
     readonly epoch: number
     readonly runAs: RunAs | null
   },
@@ -76,12 +67,7 @@ export async function composeGateway(
     retireMs: config.deploys.drainMs,
     log: logger,
   })
-  const count = async () => {
-    const counted = await gateway.takeTraffic()
-    metrics.count(counted)
-    demand.count(counted)
-    await traffic.add(counted)
-  }
+  const count = async () => countTraffic(await gateway.takeTraffic())
   const counting = startPeriodic({ name: 'counting the traffic', everyMs: countTrafficEveryMs, work: count, logger })
   stack.defer('gateway', async (scope) => {
     try {
@@ -103,7 +89,7 @@ export async function composeGateway(
 }
 
 /** Closes gateway entries of deleted apps that an earlier server has left open. */
-export async function closeForgottenApps(gateway: GatewayProcess, apps: Pick<Apps, 'list'>): Promise<void> {
+export async function closeForgottenApps(gateway: GatewayProcess, apps: Pick<AppStore, 'list'>): Promise<void> {
   const known = new Set((await apps.list()).map(({ id }) => id))
   const forgotten = gateway.apps().filter(({ appId }) => !known.has(appId))
   await Promise.all(forgotten.map(({ appId }) => gateway.close(appId)))

@@ -1,24 +1,16 @@
-import { createTraffic } from '../apps/traffic.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
 import { createTenancy } from '../projects/index.ts'
-import { composeApps } from './apps.ts'
 import type { Composition, SharedParts } from './composition.ts'
 import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
-import { leadCertificates } from './leading/certificates.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
-import { leadDomains } from './leading/domains.ts'
 import { leadEdge } from './leading/edge.ts'
-import { leadMetrics } from './leading/metrics.ts'
-import { leadRuns } from './leading/runs.ts'
-import { composeCertificateRules } from './requests/certificate-rules.ts'
-import { composeDomainChecks } from './requests/domain-checks.ts'
 
 const hourMs = 3_600_000
 
@@ -72,23 +64,44 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const database = state.db
   const outbound = createOutbound(config.outbound)
   const tenancy = createTenancy({ database })
-  const traffic = createTraffic({ database })
-  const metrics = leadMetrics(composition)
+  const apps = parts.apps.lead({ database, stack })
   const accounts = parts.accounts.lead({ database })
   const databases = leadDatabases(composition, tenancy, parts)
-  await moveApps(composition)
-  const deployments = await leadDeployments(composition, { ...parts, tenancy, traffic, metrics, outbound })
+  await apps.move()
+  const deployments = await leadDeployments(composition, {
+    ...parts,
+    tenancy,
+    apps,
+    outbound,
+    applyFile: parts.runs.applyFile,
+  })
 
   await leadEdge(composition, { ...parts, ...deployments })
-  const domains = await leadDomains(composition, {
+  const domains = await parts.domains.lead({
+    database,
+    connection: state.connection,
+    stack,
     gateway: deployments.gateway,
-    look: composeDomainChecks(composition, composeCertificateRules(composition)).look,
+    apps: apps.store,
+    operatorId: parts.accounts.operatorId,
   })
-  const certificates = await leadCertificates(composition, { gateway: deployments.gateway, tenancy })
+  const certificates = await parts.certificates.lead({
+    database,
+    connection: state.connection,
+    stack,
+    gateway: deployments.gateway,
+    operatorId: parts.accounts.operatorId,
+    accountOf: tenancy.accountOf,
+    accountsOf: tenancy.accountsOf,
+    servedDomains: parts.domains.served,
+    domainsChannel: parts.domains.channel,
+    hostnamesOf: apps.hostnamesOf,
+    findAppAt: apps.findAt,
+  })
   // Databases start before apps, because apps connect to their databases immediately.
   await databases.start()
   const hasTriedAllApps = await deployments.start()
-  metrics.startMeasuring(deployments.measureInstances)
+  apps.startMeasuring(deployments.measureInstances)
   const storage = parts.storage.lead({ database })
   const projects = parts.projects.lead({
     database,
@@ -100,17 +113,18 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     loginTasks: databases.startRotations(deployments.linkedApps),
     projectTasks: projects.tasks,
   })
-  const runs = await leadRuns(composition, {
-    connections: parts.runConnections,
-    totals: parts.accounts.totals,
+  const runs = await parts.runs.lead({
+    database,
+    stack,
     findTarget: deployments.findCommandTarget,
+    findValid: (ids) => parts.accounts.validCredentials(database, ids),
   })
   const webhooks = parts.webhooks.lead({ database, connection: state.connection, stack })
   leadBallast(composition)
   leadClock(composition, { backMs: parts.clockBackMs, deliveries: webhooks })
   startHousekeeping(composition, [
     accounts.forget,
-    traffic.forget,
+    apps.forgetTraffic,
     deployments.forgetSources,
     runs.forget,
     domains.forget,
@@ -120,16 +134,6 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   ])
   await accounts.logSetupLink()
   return { workers, hasTriedAllApps, gatewayProblem: deployments.gateway.problem }
-}
-
-/** Moves apps to new addresses when the settings for addresses have changed. Otherwise apps keep their addresses. */
-async function moveApps(composition: Composition): Promise<void> {
-  const moved = await composeApps(composition).apps.move()
-  if (moved > 0)
-    composition.logger.warn(
-      { apps: moved },
-      'apps have other addresses, because the settings of addresses were changed',
-    )
 }
 
 /** Runs the chores, which delete expired data, every hour. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
-import { type Apps, createApps } from '../../../server/src/apps/apps.ts'
+import { type AppStore, createAppStore } from '../../../server/src/apps/apps.ts'
 import type { AppsConfig } from '../../../server/src/platform/config.ts'
 import { type Database, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
@@ -38,7 +38,7 @@ async function newProject(): Promise<string> {
 }
 
 const isPortFree = async (port: number) => !taken.includes(port)
-const appsWith = (config: AppsConfig): Apps => createApps({ database: db, isPortFree, config })
+const appsWith = (config: AppsConfig): AppStore => createAppStore({ database: db, isPortFree, config })
 const apps = () => appsWith({ mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 29_999 } })
 const inTransaction = <T>(run: (transaction: Transaction) => Promise<T>): Promise<T> => db.transaction().execute(run)
 

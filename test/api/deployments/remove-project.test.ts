@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
-import { createApps } from '../../../server/src/apps/apps.ts'
+import { createAppStore } from '../../../server/src/apps/apps.ts'
 import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
 import { createDeploymentStore } from '../../../server/src/deployments/rows.ts'
 import { createRemoveProject, createTeardown } from '../../../server/src/deployments/teardown.ts'
@@ -28,7 +28,7 @@ it('removing a project removes everything of it, also after a failed attempt, an
   const closed: string[] = []
   const folder = (...names: string[]) => join(directory.path, ...names)
   const config = { mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 29_999 } } as const
-  const apps = createApps({ database: db, isPortFree: async () => true, config })
+  const apps = createAppStore({ database: db, isPortFree: async () => true, config })
   const store = createDeploymentStore({ database: db, apps })
   const locks = createDeploymentLocks()
   const logs = createLogStore({ directory: folder('logs') })

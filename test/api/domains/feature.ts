@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { createApps } from '../../../server/src/apps/apps.ts'
+import { createAppStore } from '../../../server/src/apps/apps.ts'
 import type { BodyOutput, ResponseBody } from '../../../server/src/contract/operations.ts'
 import { createRunCheck, type LookAtDns } from '../../../server/src/domains/checker.ts'
 import { type DomainHandlerDependencies, domainHandlers } from '../../../server/src/domains/domains.ts'
@@ -30,7 +30,7 @@ export async function domainsOnDatabase(look: LookAtDns) {
   cleanup.defer(() => handle.close())
   const database = handle.db
   const config = { mode: 'ports', publicHost: 'localhost', ports: { from: 20000, to: 29999 } } as const
-  const apps = createApps({ database, isPortFree: async () => true, config })
+  const apps = createAppStore({ database, isPortFree: async () => true, config })
   const dependencies: DomainHandlerDependencies = {
     database,
     findApp: apps.find,

@@ -3,14 +3,18 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
+import { appAt, hostnamesOf } from '../../../server/src/apps/addresses.ts'
+import { createCertificates } from '../../../server/src/certificates/index.ts'
 import { registeredDomain } from '../../../server/src/certificates/renewal.ts'
-import { leadCertificates } from '../../../server/src/composition/leading/certificates.ts'
+import { servedDomains } from '../../../server/src/domains/rows.ts'
+import { domainsChannel } from '../../../server/src/domains/tables.ts'
 import type { EdgeConfig } from '../../../server/src/platform/config/edge.ts'
 import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createSecretBox, type SecretBox } from '../../../server/src/platform/secrets.ts'
 import { createShutdownStack } from '../../../server/src/platform/shutdown.ts'
 import { createTenancy } from '../../../server/src/projects/tenancy.ts'
+import { announce } from '../../../server/src/webhooks/outbox.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
 /*
@@ -144,10 +148,32 @@ export async function createWorld(edge: Pick<EdgeConfig, 'acme'> & Partial<EdgeC
         ...edge,
         ...config,
       }
-      const given = { edge: whole, path: process.env['PATH'] ?? '' }
-      const state = { db: handle.db, connection }
       const tenancy = createTenancy({ database: handle.db })
-      await leadCertificates({ config: given, state, secrets, stack, logger }, { gateway: gateway.gateway, tenancy })
+      const certificates = createCertificates({
+        database: handle.db,
+        config: { edge: whole, path: process.env['PATH'] ?? '' },
+        secrets,
+        stack,
+        logger,
+        metrics: null,
+        addProblems: () => undefined,
+        findProject: tenancy.find,
+        holdProject: tenancy.hold,
+        announce,
+      })
+      await certificates.lead({
+        database: handle.db,
+        connection,
+        stack,
+        gateway: gateway.gateway,
+        operatorId,
+        accountOf: tenancy.accountOf,
+        accountsOf: tenancy.accountsOf,
+        servedDomains,
+        domainsChannel,
+        hostnamesOf: (some) => hostnamesOf(handle.db, some),
+        findAppAt: (hostname) => appAt(handle.db, hostname),
+      })
     },
     stop: () => stack.unwind('server'),
     transaction: (work) => handle.db.transaction().execute(work),

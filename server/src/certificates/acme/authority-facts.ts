@@ -18,19 +18,19 @@ const mostIdentities = 20
  * Returns a function that returns the facts about the configured authority; null when it does not answer. The facts are
  * cached for a day.
  */
-export function createAuthorityFacts(
-  database: Database,
-  acme: { readonly url: string; readonly ca: string | null },
-): (signal: AbortSignal) => Promise<AuthorityFacts | null> {
+export function createAuthorityFacts(acme: {
+  readonly url: string
+  readonly ca: string | null
+}): (on: Database, signal: AbortSignal) => Promise<AuthorityFacts | null> {
   let kept: { readonly identities: readonly string[]; readonly until: number } | undefined
-  return async (signal) => {
+  return async (on, signal) => {
     if (kept === undefined || kept.until < performance.now()) {
       const identities = await readIdentities(acme, signal).catch(() => null)
       signal.throwIfAborted()
       if (identities === null) return null
       kept = { identities, until: performance.now() + keptMs }
     }
-    const account = await tablesOf(database)
+    const account = await tablesOf(on)
       .selectFrom('acme_accounts')
       .select('url')
       .where('directory', '=', acme.url)

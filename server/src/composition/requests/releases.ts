@@ -14,13 +14,13 @@ import type { DeploymentSecrets } from '../../deployments/secrets.ts'
 import { useSource } from '../../deployments/uploads.ts'
 import { createAdoption, createApplyVariables, createVariableRequests } from '../../deployments/variables.ts'
 import { setImageVolumes } from '../../deployments/volumes.ts'
-import { domainNamesOf } from '../../domains/rows.ts'
+import type { Domains } from '../../domains/index.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Tenancy } from '../../projects/tenancy.ts'
-import type { AppsFeature } from '../apps.ts'
 import type { Composition } from '../composition.ts'
+import type { DeploymentApps } from '../deployment-parts.ts'
 import { runtimeNames } from '../runtimes.ts'
 import type { AccountRights } from '../sources.ts'
 import { composeGitCredentials } from './git-credentials.ts'
@@ -35,7 +35,7 @@ export interface ReleaseRequests {
 /** Creates the operations that read apps, change their variables, and create releases. */
 export function composeReleases(
   composition: Pick<Composition, 'config' | 'secrets' | 'moreRuntimes' | 'preferredRuntime'>,
-  { apps, urlOf }: AppsFeature,
+  { apps, urlOf }: DeploymentApps,
   store: DeploymentStore,
   given: {
     readonly database: Database
@@ -44,6 +44,7 @@ export function composeReleases(
     readonly findProject: Tenancy['find']
     readonly rights: AccountRights
     readonly assertRoom: () => Promise<void>
+    readonly domainsOf: Domains['namesOf']
   },
 ): ReleaseRequests {
   const { config, secrets: secretBox } = composition
@@ -55,7 +56,7 @@ export function composeReleases(
   const addRelease = createAddRelease({ store, secretBox, sourcesOf, totals })
   const repositories = { filesFor: given.rights.filesFor, allowHttpTokens: config.localMode }
   const shared = { store, plans: config.plans, secrets, addRelease, assertRoom, urlOf }
-  const requests = createAppRequests({ database, store, apps, urlOf, domainsOf: domainNamesOf })
+  const requests = createAppRequests({ database, store, apps, urlOf, domainsOf: given.domainsOf })
   const variables = { database, apps, hold: requests.hold, store, secrets, appVariables, sourcesOf }
   const links = createLinkRequests({ ...variables, readDatabases, releases: store.releases })
   return {

@@ -36,6 +36,15 @@ export async function controlsOf(folder: string): Promise<readonly ServerControl
   return (await liveRecords(folder)).map(controlOf)
 }
 
+/** Returns the path of the leader's control socket; `undefined` while no server leads. */
+export async function findLeader(folder: string): Promise<string | undefined> {
+  for (const control of await controlsOf(folder)) {
+    const status = await control.status().catch(() => undefined)
+    if (status?.leading === true) return control.record.socket
+  }
+  return undefined
+}
+
 function controlOf(record: ServerRecord): ServerControl {
   const send: ServerControl['send'] = (method, path, body, signal) => sendTo(record.socket, method, path, body, signal)
   return {
