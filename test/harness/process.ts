@@ -102,7 +102,7 @@ export async function serverProcess(
 ): Promise<ServerProcess> {
   // `npm start` uses the same flag.
   const words = [process.execPath, '--max-semi-space-size=2', program, 'serve', '--data-dir', dataDirectory]
-  // The shell replaces itself with the command, so that the pid is the server's.
+  // prlimit execs the command, so that the pid is the server's.
   const limited = descriptors === null ? words : ['prlimit', `--nofile=${descriptors}:${descriptors}`, ...words]
   const [file = '', ...args] = limited
   const child = spawn(file, args, {

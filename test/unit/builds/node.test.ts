@@ -31,13 +31,13 @@ describe('an installation', () => {
   ]
   const cases = Object.keys(locks).flatMap((manager) => scripts.map(([given, all]) => [manager, given, all] as const))
 
-  test.each(cases)('by %s has the packages that its own scripts call: %j', (manager, given, all) => {
+  test.each(cases)('by %s has the packages that its scripts call: %j', (manager, given, all) => {
     const [files, whole, part] = locks[manager] ?? [{}, '', '']
     const { build } = planned({ 'package.json': { ...start('node a.js', given), ...dev }, ...files })
     expect(build[0]).toBe(all ? whole : part)
   })
 
-  test('of a workspace has those that the scripts at its top call', () => {
+  test('of a workspace has the packages that the root scripts call', () => {
     const { build } = planned({
       'fairlead.json': { root: 'web' },
       'package.json': { workspaces: ['web'], scripts: { prepare: 'husky' }, devDependencies: { husky: '9' } },
@@ -122,7 +122,7 @@ describe('a Node app', () => {
       ['npm install --include=dev', 'npm run build'],
     ],
     ['with a build alone', { 'package.json': start('x', { build: 'b' }) }, ['npm run build']],
-  ])('%s is built with the commands that its files call for', (_, files, build) => {
+  ])('%s is built with the commands that its files require', (_, files, build) => {
     expect(planned(files).build).toEqual(build)
   })
 
@@ -166,7 +166,7 @@ describe('a Node app', () => {
     expect(build?.env).not.toHaveProperty('CYPRESS_INSTALL_BINARY')
   })
 
-  test('waits for a registry that does not answer for a few minutes, unless the operator says otherwise', () => {
+  test('waits a few minutes for a silent registry, unless the operator says otherwise', () => {
     const result = planOf({ 'package.json': start('node a.js'), 'package-lock.json': '' })
     const [install] = result.ok ? result.plan.build : []
     expect(install?.settings).toEqual({ npm_config_fetch_timeout: '60000', npm_config_fetch_retry_maxtimeout: '10000' })

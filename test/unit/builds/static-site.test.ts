@@ -24,7 +24,7 @@ describe('a static site', () => {
   })
 })
 
-describe('a page that a build must finish first', () => {
+describe('an unfinished page that needs a build', () => {
   const elm = { 'elm.json': {}, 'src/Main.elm': '' }
   test.each([
     [{ ...elm, 'index.html': '<script src="elm.js"></script>' }, 'elm make src/Main.elm --optimize --output=elm.js'],
@@ -55,7 +55,7 @@ describe('a page that a build must finish first', () => {
     expect(planned(files)).toEqual({ kind: 'static', build: [], start: ['fairlead-static', '.'] })
   })
 
-  test.each(['<!--', '<script ', '<script src', '<script\n'])('%j again and again takes no time', (text) => {
+  test.each(['<!--', '<script ', '<script src', '<script\n'])('%j repeated many times takes no time', (text) => {
     const begun = performance.now()
     failure({ ...elm, 'index.html': text.repeat(200_000) })
     expect(performance.now() - begun).toBeLessThan(5_000)

@@ -12,7 +12,7 @@ beforeAll(async () => {
   own = await describeOwn({})
 })
 
-/** A later version, with one more migration that only adds. */
+/** A later version, with one additional migration that only adds. */
 const later = (version: string, change: Partial<VersionDescription> = {}): VersionDescription => ({
   ...own,
   version,
@@ -21,8 +21,9 @@ const later = (version: string, change: Partial<VersionDescription> = {}): Versi
 })
 
 describe('the change to another version', () => {
-  it('has a way back from an older version, and none for an older version that is too old', () => {
-    // The newest step that names the oldest servers says it for the whole schema; the older version was before those.
+  it('has a way back from an older version, unless the version is too old', () => {
+    // The newest step that names the oldest servers applies to the whole schema. The older version predates these
+    // servers.
     const oldest = own.migrations.findLast(({ oldestServer }) => oldestServer !== undefined)?.oldestServer
     const known = own.migrations.slice(
       0,
@@ -34,7 +35,7 @@ describe('the change to another version', () => {
     expect(compareVersions(own, { ...own, version: '9.9.9' })).toMatchObject({ wayBack: true, besideEachOther: true })
   })
 
-  it('closes the way back when a migration asks for servers that know it', () => {
+  it('closes the way back when a migration requires servers that know it', () => {
     const migrations = [...own.migrations, { name: '0900-next', oldestServer: '0900-next' }]
     const change = compareVersions(own, later('1.0.0', { migrations }))
     expect(change).toMatchObject({ wayBack: false, besideEachOther: false })

@@ -5,7 +5,7 @@ import { nextShrinking, type Shrinking } from '../../../server/src/databases/shr
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 const minute = 60_000
 
-/** Returns the states after each look at a size in 10⁶ bytes, at a time in minutes. */
+/** Returns the states after each measurement: a size in 10⁶ bytes at a time in minutes. */
 function follow(looks: readonly (readonly [at: number, megabytes: number])[]): Shrinking[] {
   let state: Shrinking | undefined
   return looks.map(([at, megabytes]) => {
@@ -15,7 +15,7 @@ function follow(looks: readonly (readonly [at: number, megabytes: number])[]): S
 }
 const lockouts = (states: readonly Shrinking[]) => states.map(({ closedUntil }) => closedUntil && closedUntil / minute)
 
-it('a database that is too large stays open while it gets smaller or writes a little', () => {
+it('an oversized database stays open while it shrinks or writes a little', () => {
   expect(
     lockouts(
       follow([
@@ -29,7 +29,7 @@ it('a database that is too large stays open while it gets smaller or writes a li
   ).toEqual([null, null, null, null, null])
 })
 
-it('what was made smaller must not be filled again', () => {
+it('freed space must not be filled again', () => {
   expect(
     lockouts(
       follow([

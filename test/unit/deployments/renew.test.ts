@@ -12,7 +12,7 @@ const row = deploymentRow({ id: 'dep_1', status: 'running', build_plan: plan, in
 const old: Upstream = { deploymentId: 'dep_1', endpoints: [{ host: '127.0.0.1', port: 1 }] }
 const site = [{ folder: '/data/site' }] as const
 
-/** Renews the instance of the row, and returns what was done. */
+/** Renews the instance of the row, and returns the actions. */
 async function actionsWhen(situation: { isCurrent?: boolean; isHealthy?: boolean; isRunning?: boolean } = {}) {
   const { isCurrent = false, isHealthy = true, isRunning = true } = situation
   const done: unknown[] = []
@@ -49,14 +49,14 @@ it('an instance of an older version ends after the new one has the address and t
   expect(await actionsWhen()).toEqual(['start', ['route', site], ['drain', old], ['stop', older]])
 })
 
-it('an instance of this version is left alone', async () => {
+it('an instance of this version is left unchanged', async () => {
   expect(await actionsWhen({ isCurrent: true })).toEqual([])
 })
 
-it('the instance of an older version goes on when the new one is not healthy', async () => {
+it('the instance of an older version stays when the new instance is not healthy', async () => {
   expect(await actionsWhen({ isHealthy: false })).toEqual(['start'])
 })
 
-it('nothing is routed to when the release was stopped meanwhile', async () => {
+it('no instance gets a route when the release was stopped during the renewal', async () => {
   expect(await actionsWhen({ isRunning: false })).toEqual(['start', ['stop', newer]])
 })

@@ -12,7 +12,7 @@ import {
 const addresses = `A ${ours.a}`
 const wild = '*.example.com'
 
-/** Set-ups that work, and must give no problem at all: the zone and the name. */
+/** Correct set-ups, which must give no problem: the zone and the name. */
 const right: readonly (readonly [setUp: string, zone: string, name: string])[] = [
   ['a CNAME of the app', `www CNAME ${target}`, 'www.example.com'],
   ['a CNAME of the server', `www CNAME ${serverHost}`, 'www.example.com'],
@@ -57,7 +57,7 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['CAA for wildcards', `* ${addresses}\n@ CAA 0 issue ";"\n@ CAA 0 issuewild "${identity}"`, wild],
 ]
 
-describe('a set-up that is right', () => {
+describe('a correct set-up', () => {
   it.each(right)('gives no problem: %s', async (_, zone, name) => {
     await using world = await checkedWorld({ 'example.com': zone })
     await world.dns.zone(
@@ -84,7 +84,7 @@ describe('a set-up that is right', () => {
     }
   })
 
-  it('gives no problem where the server answers in other letters than it was asked', async () => {
+  it('gives no problem where the server changes the letter case of the name', async () => {
     await using world = await checkedWorld({ 'example.com': '' })
     world.dns.recursiveAnswers('www.example.com', 'A', {
       questions: [{ name: 'wWw.ExAmPlE.CoM', type: 'A' }],
@@ -97,7 +97,7 @@ describe('a set-up that is right', () => {
     expect(await world.codes('www.example.com')).toEqual([])
   })
 
-  it('gives no problem in a network of its own, with private addresses', async () => {
+  it('gives no problem in a private network, with private addresses', async () => {
     await using world = await checkedWorld(
       { 'example.com': 'www A 10.0.0.5' },
       { answers: { '10.0.0.5': { outcome: 'reached' } } },
@@ -106,7 +106,7 @@ describe('a set-up that is right', () => {
     expect(await world.codes('www.example.com')).toEqual([])
   })
 
-  it('gives no problem where names have other addresses inside of the own network than outside', async () => {
+  it('gives no problem where names have other addresses inside the private network than outside', async () => {
     await using world = await checkedWorld(
       { 'example.com': `www A ${ours.a}` },
       { answers: { '10.0.0.5': { outcome: 'reached' } } },

@@ -15,7 +15,7 @@ import {
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** An app that notes every request it sees, and a gateway before it. */
+/** An app that records every request, and a gateway before it. */
 async function startWitness() {
   const seen: string[] = []
   const app = await startApp(scope, async (req, res) => {
@@ -26,7 +26,7 @@ async function startWitness() {
   return { port, seen }
 }
 
-describe('refuses with 400, lets no second request through, and lives on:', () => {
+describe('refuses with 400, passes no second request on, and survives:', () => {
   it.each([
     [
       'two framings',
@@ -92,7 +92,7 @@ it('refuses CONNECT', async () => {
   expect(seen).toEqual([])
 })
 
-it('counts the length that the body says, whatever Connection names', async () => {
+it('uses the length of the body, whatever Connection names', async () => {
   const { port, seen } = await startWitness()
   const client = await rawClient(scope, port)
   const inner = 'GET /evil HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -105,7 +105,7 @@ it('counts the length that the body says, whatever Connection names', async () =
   expect(seen).toEqual([`POST /1 ${inner}`, 'GET /2 '])
 })
 
-it('does not hand on a body that goes wrong in the middle as a whole one', async () => {
+it('does not pass on a body that breaks in the middle as complete', async () => {
   const ended = Promise.withResolvers<boolean>()
   const app = await startApp(scope, (req) => {
     req.resume().on('error', () => {})
@@ -146,7 +146,7 @@ describe('answers 502 to a request whose app', () => {
   })
 })
 
-it('takes no answer that nobody asked for as the answer to the next request', async () => {
+it('discards an unrequested response instead of using it for the next request', async () => {
   let asked = 0
   const poisoned = Promise.withResolvers<void>()
   const upstream = await startRawApp(scope, (socket) => {
@@ -164,7 +164,7 @@ it('takes no answer that nobody asked for as the answer to the next request', as
   for (let i = 0; i < 5; i += 1) expect((await ask(port)).body).toBe('good')
 })
 
-it('cuts the answer off when its chunks go wrong', async () => {
+it('cuts the response off when its chunks are invalid', async () => {
   let spoil = () => {}
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n'))

@@ -7,7 +7,7 @@ const steps = new URL('../../../server/src/platform/migrations/steps/', import.m
 
 const files = async () => (await readdir(steps, { recursive: true })).filter((path) => path.endsWith('.ts')).sort()
 
-it('every migration file is in the index under its own name, in the order of the numbers', async () => {
+it('every migration file is in the index under its name, in the order of the numbers', async () => {
   const names = (await files()).map((path) => basename(path, '.ts'))
   expect(Object.keys(migrations)).toEqual(names)
   const numbers = names.map((name) => Number(/^\d{4}(?=-)/.exec(name)?.[0]))

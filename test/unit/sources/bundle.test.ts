@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => source[Symbol.asyncDispose]())
 
-/** Reads a bundle in parts of so many bytes, and returns what its header says and the pack. */
+/** Reads a bundle in parts of this size, and returns its header's content and the pack. */
 function read(bundle: Buffer, size = bundle.length): Bundle & { readonly pack: Buffer } {
   const reader = createBundleReader()
   const parts: Buffer[] = []
@@ -72,13 +72,13 @@ describe('a refused bundle', () => {
     expect(() => read(given, 5)).toThrow(message)
   })
 
-  it('is one of ten million heads, as soon as its first bytes are there', () => {
+  it('is one of ten million heads, as soon as its first bytes arrive', () => {
     const reader = createBundleReader()
     const lines = `# v2 git bundle\n${`${'a'.repeat(40)} refs/heads/x\n`.repeat(200)}`
     expect(() => reader.read(Buffer.from(lines))).toThrow('exactly one head')
   })
 
-  it('is one of more objects than git may hold', () => {
+  it('is one with more objects than git may hold', () => {
     const many = Buffer.from(pack())
     many.writeUInt32BE(2_000_001, 8)
     const given = Buffer.concat([Buffer.from(`# v2 git bundle\n${head()}\n\n`), many])

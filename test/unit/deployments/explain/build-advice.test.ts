@@ -53,6 +53,6 @@ it.each([
   expect(commandLine(argv)).toBe(shown)
 })
 
-it('a lock file that does not fit is named by the end of the help that npm prints, too', () => {
+it('a lock file that does not fit is recognised by the end of npm’s help, too', () => {
   expect(buildAdvice(['npm error Run "npm help ci" for more info'])).toContain('lock file does not fit package.json')
 })

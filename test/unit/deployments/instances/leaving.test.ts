@@ -6,7 +6,7 @@ import type { Handle } from '../../../../server/src/runtimes/runtime.ts'
 const instance: Handle = { runtime: 'process', data: { pid: 1 } }
 const upstream: Upstream = { deploymentId: 'dep_1', endpoints: [{ host: '127.0.0.1', port: 1 }] }
 
-/** An instance that leaves, with the ends of its requests and of itself in the hands of the test. */
+/** A leaving instance. The test controls the ends of its requests and of the instance. */
 function leaver() {
   const drained = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<void>()
@@ -41,7 +41,7 @@ it('ends an instance once it has finished its requests, and only once', async ()
   expect(leaving.has(instance)).toBe(false)
 })
 
-it('keeps an instance that is wanted again while it finishes its requests', async () => {
+it('keeps an instance that is needed again while it finishes its requests', async () => {
   const { leaving, begin, events, settle } = leaver()
   begin()
   expect(leaving.keep(instance)).toBe(true)
@@ -50,7 +50,7 @@ it('keeps an instance that is wanted again while it finishes its requests', asyn
   expect(events).toEqual(['drain'])
 })
 
-it('cannot keep an instance that is being ended already', async () => {
+it('cannot keep an instance that is already ending', async () => {
   const { leaving, begin, drained, ended, events, settle } = leaver()
   begin()
   drained.resolve()
