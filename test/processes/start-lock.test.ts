@@ -46,7 +46,7 @@ it('has one owner among many contenders', async () => {
   expect(await readdir(folder)).toHaveLength(1)
 })
 
-it('is taken over from a process that has ended, or whose pid belongs to another now, and from an earlier version', async () => {
+it('is taken over from an ended process, from a pid of another process, and from an earlier version', async () => {
   const ended = spawn('sleep', ['0'])
   await once(ended, 'exit')
   const path = join(folder, 'start.lock')
@@ -69,7 +69,7 @@ it('is left to an owner of an earlier version', async () => {
   expect(await tryStartLock(path)).toBeNull()
 })
 
-/** Runs these at the same time, but one step of one of them after the other, in an order that follows from the seed. */
+/** Runs these concurrently, with their steps interleaved in an order that follows from the seed. */
 async function interleaved(seed: number, contenders: readonly ((step: () => Promise<void>) => Promise<void>)[]) {
   let state = seed
   const random = (below: number) => {
@@ -92,7 +92,7 @@ async function interleaved(seed: number, contenders: readonly ((step: () => Prom
   await Promise.all(contenders.map((each) => turns.current?.run(step, () => each(step).finally(next))))
 }
 
-it('has one owner at a time, in whatever order several take it over from a process that has ended', async () => {
+it('has one owner at a time, in any order of take-overs from an ended process', async () => {
   for (let seed = 1; seed <= 150; seed++) {
     const path = join(folder, `${seed}`, 'start.lock')
     await mkdir(join(folder, `${seed}`))

@@ -52,7 +52,7 @@ describe('POST /api-keys', () => {
     expect(all.preset).toBe('full')
   })
 
-  it('gives the permission to run commands to keys of older versions that held every other one', async () => {
+  it('gives the permission to run commands to keys of older versions that had every other permission', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'all', preset: 'full' } })
     const some = await user.client.apiKeys.create({ body: { name: 'some', preset: 'deploy' } })
     const none = await user.client.apiKeys.create({

@@ -7,7 +7,7 @@ import { databaseBefore } from '../../harness/database.ts'
 
 const logger = pino({ level: 'silent' })
 
-it('restrictions and waiting jobs keep their meaning under their new names, and databases their names in the engine', async () => {
+it('restrictions and pending jobs keep their meaning under their new names, and databases their names in the engine', async () => {
   await using database = await databaseBefore('0011-database-restrictions')
   const { db, pool } = database
   await prepareJobs(pool, logger)

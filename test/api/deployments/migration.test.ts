@@ -3,7 +3,7 @@ import { migrate } from '../../../server/src/platform/database.ts'
 import { migrations } from '../../../server/src/platform/migrations/index.ts'
 import { databaseBefore } from '../../harness/database.ts'
 
-it('releases keep their order and running instances their handles under the new names', async () => {
+it('releases keep their order, and running instances their handles, under the new names', async () => {
   await using database = await databaseBefore('0010-generations')
   const { db, pool } = database
   await pool.query("insert into accounts (id, name, plan) values ('acct_1', 'a', 'free')")

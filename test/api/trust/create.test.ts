@@ -16,7 +16,7 @@ const shop = { repository: 'acme/shop', repository_id: '700100200' }
 const create = (body: object) => user.client.trust.create({ params: { project_id }, body: body as typeof shop })
 
 describe('POST /projects/:project_id/trust', () => {
-  it('makes a rule for a repository of GitHub, and says so in the audit log', async () => {
+  it('makes a rule for a GitHub repository, and records it in the audit log', async () => {
     const made = await succeed(signedIn(server, user), 'trust.create', { project_id }, { ...shop, branch: 'main' })
     expect(made).toEqual({
       id: expect.stringMatching(/^trust_/),
@@ -88,7 +88,7 @@ describe('POST /projects/:project_id/trust', () => {
        where id = $1`,
       [other],
     )
-    // Of several at the same time, one gets the last place: none is written before all have begun.
+    // Of several concurrent requests, one gets the last slot: all begin before the first is written.
     await server.database.query('begin')
     await server.database.query('lock table trust_rules in share row exclusive mode')
     const adding = Promise.allSettled(Array.from({ length: 4 }, add))

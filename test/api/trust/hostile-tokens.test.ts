@@ -6,7 +6,7 @@ import { type Claims, type IssuerKey, issuerKey, oidcIssuer, type SigningKey } f
 import { type TrustScene, trustScene } from './support.ts'
 
 let scene: TrustScene
-/** The issuer's second key, for ES256, and keys that it does not have. */
+/** The issuer's second key, for ES256, and foreign keys. */
 let elliptic: IssuerKey
 let stranger: IssuerKey
 beforeAll(async () => {
@@ -20,7 +20,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 
 const now = () => Math.floor(Date.now() / 1000)
 const production = { environment: 'production' }
-/** A token that is exchanged, with changes. */
+/** A valid token, with changes. */
 const token = (claims: Claims = {}, header?: Claims, key?: SigningKey) =>
   scene.token({ ...production, ...claims }, header, key)
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -33,7 +33,7 @@ async function signedWithPublicKey(): Promise<string> {
   return `${text}.${createHmac('sha256', spki).update(text).digest('base64url')}`
 }
 
-it('exchanges the tokens that the following ones differ from', async () => {
+it('exchanges the valid tokens behind the following ones', async () => {
   expect((await scene.exchange(await token())).status).toBe(201)
   expect((await scene.exchange(await token({}, {}, elliptic))).status).toBe(201)
 })
@@ -41,7 +41,7 @@ it('exchanges the tokens that the following ones differ from', async () => {
 const strangersKeyUnder = async (kid: unknown, more: Claims = {}) => token({}, { ...more, kid }, stranger)
 const otherAddress = (address: string) => token({ iss: address })
 
-/** Tokens by the reason for which each is refused. */
+/** Tokens by the reason of their refusal. */
 const hostile: readonly (readonly [string, string, () => Promise<unknown>])[] = [
   // The form.
   ['an empty text', 'malformed', async () => ''],
@@ -199,13 +199,13 @@ describe('POST /oidc/token', () => {
     },
   )
 
-  it('refuses a token that was exchanged before, also with another signature of the same text', async () => {
+  it('refuses a token that was exchanged before, even with another signature of the same text', async () => {
     const once = await token()
     expect((await scene.exchange(once)).status).toBe(201)
     expect((await scene.exchange(once)).body.error.details.reason).toBe('reused')
     const sameId = await token({ jti: JSON.parse(atob(once.split('.')[1] ?? '')).jti, run_id: '1' })
     expect((await scene.exchange(sameId)).body.error.details.reason).toBe('reused')
-    // Signatures by ES256 differ each time.
+    // ES256 signatures differ each time.
     const claims = { jti: undefined, run_id: '5', iat: now() }
     const [one, other] = [await token(claims, {}, elliptic), await token(claims, {}, elliptic)]
     expect(one).not.toBe(other)
@@ -213,7 +213,7 @@ describe('POST /oidc/token', () => {
     expect((await scene.exchange(other)).body.error.details.reason).toBe('reused')
   })
 
-  it('lets one of many that send the same token at once have a key', async () => {
+  it('gives a key to one of many concurrent requests with the same token', async () => {
     const one = await token()
     const answers = await Promise.all(Array.from({ length: 8 }, () => scene.exchange(one)))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(7).fill(401)])
@@ -224,7 +224,7 @@ describe('POST /oidc/token', () => {
     expect((await scene.exchange(await token({ iat: now() + 30, nbf: now() + 30 }))).status).toBe(201)
   })
 
-  it('answers for a project that does not exist as for one that does not trust the issuer', async () => {
+  it('answers alike for a missing project and for a project that does not trust the issuer', async () => {
     const other = await scene.user.client.projects.create({ body: { name: 'other' } })
     const answers = []
     for (const id of [other.id, 'proj_01h455vb4pex5vsknk084sn02q', 'nonsense']) {
@@ -244,7 +244,7 @@ describe('POST /oidc/token', () => {
   })
 })
 
-/** Trusts an issuer that answers as given, and returns the reason for which its tokens are refused. */
+/** Trusts an issuer that answers as given, and returns why its tokens are refused. */
 async function refusalOf(
   prepare: (issuer: Awaited<ReturnType<typeof oidcIssuer>>) => void | Promise<void>,
 ): Promise<string | undefined> {
@@ -291,39 +291,39 @@ describe('an issuer', () => {
     ['that does not answer in time', 'issuer_slow', configuration, () => undefined],
     ['that never ends its answer', 'issuer_slow', '/jwks', (_: unknown, r) => void r.writeHead(200).write('{"keys":[')],
     ['with a secret key for all', 'unknown_key', '/jwks', json({ keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'a' }] })],
-  ] as [string, string, string, Answer][])('%s is not believed (%s)', async (_, reason, path, answer) => {
+  ] as [string, string, string, Answer][])('%s is not trusted (%s)', async (_, reason, path, answer) => {
     expect(await refusalOf((issuer) => issuer.answer(path, answer))).toBe(reason)
   })
 
-  it('that names its keys at an address without TLS is not believed', async () => {
+  it('that names its keys at an address without TLS is not trusted', async () => {
     const reason = await refusalOf((issuer) =>
       issuer.answer(configuration, json({ issuer: issuer.url, jwks_uri: issuer.url.replace('https', 'http') })),
     )
     expect(reason).toBe('issuer_answer')
   })
 
-  it('with two keys of one kid is not believed', async () => {
+  it('with two keys of one kid is not trusted', async () => {
     const reason = await refusalOf(async (issuer) => {
       issuer.jwks.push({ ...(await issuerKey('RS256')).publicJwk, kid: issuer.key.publicJwk.kid } as JWK)
     })
     expect(reason).toBe('ambiguous_key')
   })
 
-  it('with a key that cannot be read is not believed', async () => {
+  it('with an unreadable key is not trusted', async () => {
     const reason = await refusalOf((issuer) => {
       issuer.jwks[0] = { ...issuer.key.publicJwk, n: 'AQAB' }
     })
     expect(reason).toBe('unusable_key')
   })
 
-  it('whose certificate is not trusted is not believed', async () => {
+  it('with an untrusted certificate is not trusted', async () => {
     const trusted = getCACertificates('default')
     const reason = await refusalOf(() => setDefaultCACertificates(getCACertificates('bundled')))
     setDefaultCACertificates(trusted)
     expect(reason).toBe('issuer_unreachable')
   })
 
-  it('may change its keys: an unknown one is looked up once, and made-up ones do not make the server ask again', async () => {
+  it('may change its keys: the server looks up an unknown key once, and ignores made-up keys', async () => {
     await using issuer = await oidcIssuer()
     const project = await scene.trustingProject({ issuer: issuer.url })
     const sign = async (key: IssuerKey) =>
