@@ -13,10 +13,10 @@ const [own, foreign] = ['db_01jv0000000000000000000000', 'db_01jv000000000000000
 const { signal } = new AbortController()
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 
-/** The system's own PostgreSQL, whose `pg_dump` is of the same version. */
+/** The system's PostgreSQL, whose `pg_dump` has the same version. */
 const systemPrograms = ['15', '16', '17'].map((major) => `/usr/lib/postgresql/${major}/bin`).find(existsSync)
 
-/** An instance with two users' databases, as earlier versions of Fairlead made them. */
+/** An instance with two users' databases, as earlier versions of Fairlead created them. */
 async function olderInstance(programs?: string) {
   await using cleanup = new AsyncDisposableStack()
   const operator = cleanup.use(await postgresByHand(programs))
@@ -38,7 +38,7 @@ async function olderInstance(programs?: string) {
   return { operator, instance, addressOf, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-it('a database of an earlier version gets timeouts once, and keeps those that its owner set', async () => {
+it('a database of an earlier version gets timeouts once, and keeps its owner’s timeouts', async () => {
   await using given = await olderInstance()
   const { instance, addressOf } = given
   await query(addressOf(own), `alter role ${own} set idle_session_timeout = '2d'`)
@@ -54,12 +54,12 @@ it('a database of an earlier version gets timeouts once, and keeps those that it
   expect(await shown()).toEqual([['2d', '1min']])
 })
 
-it('sessions end that are idle in a transaction, too old or idle for too long; others do not', async () => {
+it('sessions that are idle in a transaction, too old or idle for too long end; others do not', async () => {
   await using given = await olderInstance()
   const { operator, instance, addressOf } = given
   const sessions = () => operator.query("select pid from pg_stat_activity where usename ~ '^db_'")
   const endedBy = async (statement: string, bounds: object) => {
-    // The sessions before end in a moment.
+    // The earlier sessions end in a moment.
     await expect.poll(sessions).toEqual([])
     await using client = await connect(addressOf(own))
     await client.query(statement)
@@ -74,7 +74,7 @@ it('sessions end that are idle in a transaction, too old or idle for too long; o
   expect(await endedBy('select 1', { idle: 0 })).toEqual([own])
 })
 
-it('an administrator who waits for a lock ends users’ sessions that hold it, and no others', async () => {
+it('an administrator who waits for a lock ends only the users’ sessions that hold it', async () => {
   await using given = await olderInstance()
   const { operator, instance, addressOf } = given
   await using holder = await connect(addressOf(own))
@@ -97,7 +97,7 @@ describe.each([
   { name: 'the shipped PostgreSQL', programs: undefined },
   ...(systemPrograms === undefined ? [] : [{ name: "the system's own PostgreSQL", programs: systemPrograms }]),
 ])('the catalogue of a database in $name', ({ programs }) => {
-  it('shows what is its own, can be closed again, and works for queries that tools ask', async () => {
+  it('shows only its own objects, can be closed again, and works for the queries of tools', async () => {
     await using given = await olderInstance(programs)
     const { instance, addressOf } = given
     await instance.closeCatalogue(own, signal)
@@ -117,7 +117,7 @@ describe.each([
     expect(
       await ask("select shobj_description(oid, 'pg_database') from pg_database where datname ~ '^db_' order by oid"),
     ).toEqual([['mine'], [null]])
-    // As knex, Prisma, Django, SQLAlchemy and drivers ask.
+    // The queries of knex, Prisma, Django, SQLAlchemy and drivers.
     for (const question of [
       'select * from information_schema.columns',
       'select * from information_schema.table_privileges',
@@ -137,7 +137,7 @@ describe.each([
     }
   })
 
-  it('leaves no trace in a dump, which another server takes', async () => {
+  it('leaves no trace in a dump, which another server accepts', async () => {
     if (programs === undefined) return
     await using given = await olderInstance(programs)
     const { instance, addressOf } = given
@@ -152,7 +152,7 @@ describe.each([
   })
 })
 
-it('a new database of a cluster of the server is a copy of one whose catalogue is closed', async () => {
+it('a new database of the server’s cluster is a copy of one with a closed catalogue', async () => {
   await using operator = await postgresByHand()
   const instance = createInstance({ connectionString: operator.url }, () => undefined, { sessionPlaces: 10 })
   await using _ = { [Symbol.asyncDispose]: () => instance.close() }
@@ -176,7 +176,7 @@ it('a new database of a cluster of the server is a copy of one whose catalogue i
   expect(await templates()).toEqual([[expect.not.stringMatching('00000000')]])
   expect(await instance.databases.ensure(own, null, signal)).toBe(false)
 
-  // As a server leaves it that died before the template was ready.
+  // As after the death of a server before the template was ready.
   await operator.query(`alter database ${template} is_template false`)
   expect(await made(foreign)).toBe(true)
   expect(await isClosed(foreign)).toEqual([[true]])

@@ -11,7 +11,7 @@ import { giveUpRights } from '../../../server/src/platform/machine/rights.ts'
 import { silent } from '../../harness/gateway/silent.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/** Connects to a gateway of an older version, and records the calls that reach it. */
+/** Connects to a gateway of an older version, and records its received calls. */
 async function connectToOlder(cleanup: AsyncDisposableStack, version: { readonly protocol?: number }) {
   const { path } = cleanup.use(await temporaryDirectory())
   const folder = join(path, 'g')
@@ -37,7 +37,7 @@ async function connectToOlder(cleanup: AsyncDisposableStack, version: { readonly
   return { connection, received }
 }
 
-it('a gateway from before static sites is never sent a folder, and goes on with everything else', async () => {
+it('a gateway from before static sites never gets a folder, and everything else continues', async () => {
   await using cleanup = new AsyncDisposableStack()
   const { connection, received } = await connectToOlder(cleanup, {})
   const routeTo = (endpoint: { folder: string } | { host: string; port: number }) =>
@@ -48,7 +48,7 @@ it('a gateway from before static sites is never sent a folder, and goes on with 
   expect(received).toEqual(['hello', 'route'])
 })
 
-it('a gateway from before the edge is never sent names, certificates and answers, but folders', async () => {
+it('a gateway from before the edge never gets names, certificates and responses, but gets folders', async () => {
   await using cleanup = new AsyncDisposableStack()
   const { connection, received } = await connectToOlder(cleanup, { protocol: 2 })
   const known = createKnown()
@@ -65,7 +65,7 @@ it('a gateway from before the edge is never sent names, certificates and answers
   expect(received).toEqual(['hello', 'listen', 'route'])
 })
 
-it('a gateway of a server that is root keeps no right, or the one to listen on low ports', () => {
+it('a gateway of a root server keeps no rights, or only the right to listen on low ports', () => {
   const runAs = { user: { uid: 7, gid: 7 }, setpriv: '/bin/setpriv', node: '/node', program: '/main.js' }
   const always = ['/bin/setpriv', '--reuid=7', '--regid=7', '--clear-groups']
   const sets = (kept: string) => [`--inh-caps=${kept}`, `--ambient-caps=${kept}`, `--bounding-set=${kept}`]

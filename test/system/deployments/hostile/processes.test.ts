@@ -86,7 +86,7 @@ test.each([
   await given.expectUnharmed()
 })
 
-/** Returns the processes that run as the users of this server's apps, also those that hide whose they are. */
+/** Returns the processes of this server's app users, including processes that hide their owner. */
 async function processesOfApps(): Promise<number[]> {
   const apps = await readdir(join(given.server.dataDirectory, 'apps'))
   const own = new Set<number>()
