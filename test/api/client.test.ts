@@ -82,8 +82,8 @@ describe('the client retries a request', () => {
   })
 
   it.each([
-    ['whose connection was cut', cut],
-    ['whose answer was cut off', cutMidway],
+    ['with a broken connection', cut],
+    ['with a truncated response', cutMidway],
   ])('%s', async (_, step) => {
     steps = [step, step, answer(200, list)]
     expect(await client.projects.list()).toEqual(list)

@@ -63,7 +63,7 @@ describe('the variables of another release', () => {
     expect(JSON.stringify([first, second, read])).not.toContain('a secret value')
   })
 
-  it('are none without values and names', async () => {
+  it('are empty without values and names', async () => {
     await deploy('bare', { env_vars: { OWN_A: 'a' } })
     const second = await deploy('bare', {})
     expect(await seenBy(second)).toEqual({})

@@ -84,7 +84,7 @@ describe('the login of a command', () => {
     expect((await person.client.apiKeys.list()).api_keys).toHaveLength(before)
   })
 
-  it('is told to slow down when it asks too early, and still gets its key', async () => {
+  it('gets a request to slow down when it asks too early, and still gets its key', async () => {
     const begun = await begin()
     expect(await ask(begun)).toMatchObject({ reason: 'authorization_pending' })
     expect(await ask(begun, { early: true })).toMatchObject({ status: 400, reason: 'slow_down' })

@@ -114,7 +114,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   }
 
   if (access !== 'any') {
-    it('answers 403 to a key with every scope but the one it needs, whether the resource exists or not', async () => {
+    it('answers 403 to a key with every scope except the required scope, whether the resource exists or not', async () => {
       const write = access.replace(/:read$/, ':write')
       const key = await keyWith(scopes.filter((scope) => scope !== access && scope !== write))
       const expected = error(403, 'forbidden', `This API key lacks the permission ${access}.`, { scope: access })

@@ -396,7 +396,7 @@ describe('changing the password', () => {
     await expect(change(user.password)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
   })
 
-  it('happens once per current password, whoever else knows it', async () => {
+  it('happens once per current password, even when others know it', async () => {
     const user = await server.signIn()
     const other = browser(server.url)
     await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
@@ -452,7 +452,7 @@ describe('a request that changes something', () => {
     ['the address bar', { 'sec-fetch-site': 'none' }],
     ['another port of this host, by its origin', { origin: 'http://127.0.0.1:1' }],
     ['a page without an origin', { origin: 'null' }],
-    ['nobody knows where', {}],
+    ['an unknown site', {}],
   ])('is refused from %s', async (_, headers: Record<string, string>) => {
     const user = await server.signIn()
     const { total } = await user.client.projects.list()

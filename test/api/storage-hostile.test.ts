@@ -87,7 +87,7 @@ describe('a boundary', () => {
   })
 
   it.each(['bound ary=b; boundary=a', "boundary*=UTF-8''b; boundary=a", 'boundary=a; boundary=b'])(
-    'is the one whose parts are counted: %s',
+    'delimits the counted parts: %s',
     async (parameters) => {
       const parts = Array.from({ length: 150 }, () => '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n')
       const answer = await send([...parts, '--b--\r\n'], { type: `multipart/form-data; ${parameters}` })
@@ -102,17 +102,13 @@ describe('an upload that is not one file in a form', () => {
   it.each<[string, readonly (string | Uint8Array)[], string]>([
     ['an empty body', [''], 'file'],
     ['no part at all', [end], 'file'],
-    ['a text part alone', [part('Content-Disposition: form-data; name="name"', 'x'), end], 'file'],
+    ['only a text part', [part('Content-Disposition: form-data; name="name"', 'x'), end], 'file'],
     ['two files', [filePart, filePart, end], 'file'],
-    [
-      'a part without end',
-      [`--${boundary}\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\nhel`],
-      'file',
-    ],
-    ['headers without end', [`--${boundary}\r\nContent-Disposition: form-data; name="f"; fi`], 'file'],
+    ['an endless part', [`--${boundary}\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\nhel`], 'file'],
+    ['endless headers', [`--${boundary}\r\nContent-Disposition: form-data; name="f"; fi`], 'file'],
     ['no closing boundary', [filePart], 'file'],
     ['another boundary', [filePart.replaceAll(boundary, 'other'), `--other--\r\n`], 'file'],
-    ['boundary and nothing', [`--${boundary}`], 'file'],
+    ['only a boundary', [`--${boundary}`], 'file'],
     ['a part without headers', [`--${boundary}\r\n\r\nhello\r\n`, end], 'file'],
     ['a part without disposition', [part('Content-Type: text/plain', 'hello'), end], 'file'],
     [
@@ -135,7 +131,7 @@ describe('an upload that is not one file in a form', () => {
       'file',
     ],
     [
-      'a name that is no UTF-8',
+      'a name that is not UTF-8',
       [Buffer.from(part('Content-Disposition: form-data; name="f"; filename="a\xff.txt"', 'x'), 'latin1'), end],
       'name',
     ],
@@ -190,7 +186,7 @@ describe('an upload that is not one file in a form', () => {
 describe('a form that is unusual but valid', () => {
   it.each<[string, readonly string[]]>([
     ['a preamble and an epilogue', ['hello there\r\n', filePart, end, 'and good bye']],
-    ['an epilogue that comes later', [filePart, end, 'x', 'y'.repeat(100_000)]],
+    ['a late epilogue', [filePart, end, 'x', 'y'.repeat(100_000)]],
     ['a part that is not form data', [part('Content-Disposition: attachment; filename="b"', 'x'), filePart, end]],
     [
       'the boundary in the content',

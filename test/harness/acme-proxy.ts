@@ -17,7 +17,7 @@ export interface AcmeAnswer {
 
 export interface AcmeRequest {
   readonly method: string
-  /** Such as `/order-plz`. */
+  /** A path such as `/order-plz`. */
   readonly path: string
   /** The payload of a signed request, if it has one. */
   readonly payload: unknown

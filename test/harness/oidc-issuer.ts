@@ -40,7 +40,7 @@ export interface OidcIssuer extends AsyncDisposable {
   readonly given: readonly string[]
   /** Replaces the answer at a path: `/.well-known/openid-configuration`, `/jwks` or any other. */
   answer(path: string, answer: Answer): void
-  /** Signs only these claims; a text is signed as it is. `header` is merged into the key's header. */
+  /** Signs only these claims; a text is signed unchanged. `header` is merged into the key's header. */
   sign(claims: Claims | string, header?: Claims, key?: SigningKey): Promise<string>
   /** Signs the claims of a workflow run, overridden by the given claims; `undefined` removes a claim. */
   workflowToken(audience: string, claims?: Claims): Promise<string>

@@ -87,11 +87,11 @@ describe('POST /projects/:project_id/databases', () => {
   it.each([
     ['no name', {}, 'name', 'is required'],
     ['another type', { name: 'a', type: 'mysql' }, 'type', 'must be postgresql'],
-    ['a version that there is not', { name: 'a', version: '9.6' }, 'version', 'must be one of: 15, 16, 17, 18'],
+    ['an unknown version', { name: 'a', version: '9.6' }, 'version', 'must be one of: 15, 16, 17, 18'],
     ['a version that is a number', { name: 'a', version: 18 }, 'version', 'must be a string, such as "18"'],
-    ['a plan that there is not', { name: 'a', plan: 'gold' }, 'plan', 'must be one of: free, starter, pro, enterprise'],
+    ['an unknown plan', { name: 'a', plan: 'gold' }, 'plan', 'must be one of: free, starter, pro, enterprise'],
     [
-      'a snapshot that there is not',
+      'an unknown snapshot',
       { name: 'a', snapshot_id: 'x' },
       'snapshot_id',
       'there is no such snapshot in this project',

@@ -22,10 +22,10 @@ const contents: [string, (source: Repository) => Promise<unknown>][] = [
   ['a manifest that is a link', ({ path }) => link(path, 'package.json', given.secret)],
   ['a Procfile that is a link', ({ path }) => link(path, 'Procfile', given.secret)],
   ['a lock file that is a link', ({ path }) => link(path, 'package-lock.json', given.secret)],
-  ['a link in a ring', ({ path }) => link(path, 'ring', 'ring')],
+  ['a circular link', ({ path }) => link(path, 'ring', 'ring')],
   ['a manifest that is a folder', (source) => source.commit({ 'package.json/x': '' })],
-  ['a manifest without end', (source) => source.commit({ 'package.json': '['.repeat(100_000) })],
-  ['a manifest of nothing', (source) => source.commit({ 'package.json': 'null' })],
+  ['an endless manifest', (source) => source.commit({ 'package.json': '['.repeat(100_000) })],
+  ['an empty manifest', (source) => source.commit({ 'package.json': 'null' })],
   [
     'a manifest with a prototype',
     (source) => source.commit({ 'package.json': '{"__proto__":{"scripts":{"start":"x"}}}' }),

@@ -43,8 +43,8 @@ describe('POST /projects/:project_id/apps/:app_id/git-credentials', () => {
   })
 
   it.each([
-    ['a token without one', { kind: 'token' }, 'token'],
-    ['a deploy key that is given', { kind: 'deploy_key', token: 'x' }, 'token'],
+    ['a kind token without a token', { kind: 'token' }, 'token'],
+    ['a deploy key with a given key', { kind: 'deploy_key', token: 'x' }, 'token'],
     ['a deploy key for https', { kind: 'deploy_key', git_url: 'https://example.com/a.git' }, 'git_url'],
     ['a token for ssh', { kind: 'token', token: 'x', git_url: 'git@example.com:a.git' }, 'git_url'],
     ['a folder of the server', { kind: 'token', token: 'x', git_url: 'file:///etc' }, 'git_url'],

@@ -51,9 +51,9 @@ describe('POST /projects/:project_id/registries', () => {
   it.each([
     ['an address', { registry: 'https://registry.example' }, 'registry'],
     ['the name of an image', { registry: 'registry.example/shop' }, 'registry'],
-    ['a word that no reference begins with as a registry', { registry: 'registry' }, 'registry'],
+    ['a word that is no registry', { registry: 'registry' }, 'registry'],
     ['an option', { registry: '-registry.example' }, 'registry'],
-    ['a port that there is none of', { registry: 'registry.example:70000' }, 'registry'],
+    ['an invalid port', { registry: 'registry.example:70000' }, 'registry'],
     ['a user name that ends at its colon', { username: 'a:b' }, 'username'],
     ['a password with the end of a header', { password: 'a\r\nX-Other: b' }, 'password'],
     ['no password', { password: '' }, 'password'],

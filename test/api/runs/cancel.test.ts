@@ -16,7 +16,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 const paramsOf = (id: string) => ({ project_id: given.projectId, app_id: app, id })
 
 describe('POST /projects/:project_id/apps/:app_id/runs/:id/cancel', () => {
-  it('ends a running command, whoever is connected to it', async () => {
+  it('ends a running command with a connected client', async () => {
     const run = await startRun(given, app, ['node', '-e', 'console.log("up"); setInterval(() => 0, 1000)'])
     await expect.poll(() => run.printed.output).toBe('up\n')
     await expectNotFound(given.server, 'runs.cancel', paramsOf(run.id))

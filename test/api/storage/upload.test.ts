@@ -122,7 +122,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
   it.each([
     ['a control character', 'a\u0007b'],
     ['a line break', 'a\nb.txt'],
-    ['nothing but a folder', 'folder/'],
+    ['only a folder', 'folder/'],
     ['..', '..'],
     ['more than 255 bytes', '漢'.repeat(86)],
   ])('refuses a name with %s', async (_, name) => {

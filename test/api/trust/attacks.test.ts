@@ -34,8 +34,8 @@ describe('an attacker with an issuer', () => {
   it.each([
     ['a modulus of a million bits', { n: Buffer.alloc(130_000, 0xab).toString('base64url') }],
     ['a huge exponent', { e: Buffer.alloc(256, 0xff).toString('base64url') }],
-    ['a modulus that is even', { n: Buffer.alloc(512, 0xaa).toString('base64url') }],
-    ['a curve that it does not have', { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }],
+    ['an even modulus', { n: Buffer.alloc(512, 0xaa).toString('base64url') }],
+    ['an unsupported curve', { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }],
   ])('cannot stop the server by a key with %s', async (_, key) => {
     await using issuer = await oidcIssuer()
     issuer.jwks[0] = { ...issuer.key.publicJwk, ...key }

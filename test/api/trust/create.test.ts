@@ -41,13 +41,13 @@ describe('POST /projects/:project_id/trust', () => {
   it.each([
     ['GitLab', { issuer: 'https://gitlab.example.com', ...shop, tag: 'v*', event: 'push' }],
     [
-      'a name at Buildkite, whose id is in tokens only when asked for',
+      'a Buildkite name, whose id is optional in tokens',
       { issuer: 'https://agent.buildkite.com', repository: 'acme/shop' },
     ],
     ['a name at an older Forgejo', { issuer: 'https://git.example.com/api/actions', repository: 'acme/shop' }],
     ["a service account of Google's", { issuer: 'https://accounts.google.com', claims: { sub: '1234' } }],
     ['an issuer without repositories', { issuer: 'https://id.example.com/a', claims: { sub: 'robot-*', team: 'a' } }],
-    ['pull requests that are named', { ...shop, event: 'pull_request' }],
+    ['named pull requests', { ...shop, event: 'pull_request' }],
   ])('accepts %s', async (_, body) => {
     expect(await create(body)).toMatchObject(body)
   })
@@ -67,7 +67,7 @@ describe('POST /projects/:project_id/trust', () => {
     ['pull requests of forks', { ...shop, event: 'pull_request_target' }, 'event'],
     ['a control character', { ...shop, branch: 'a\nb' }, 'branch'],
     ['an empty branch', { ...shop, branch: '' }, 'branch'],
-    ['claims that are no texts', { ...shop, claims: { a: 1 } }, 'claims.a'],
+    ['claims that are not texts', { ...shop, claims: { a: 1 } }, 'claims.a'],
     ['a stranger without subject', { issuer: 'https://id.example.com', claims: { team: 'a' } }, 'claims.sub'],
     ['any subject', { issuer: 'https://id.example.com', claims: { sub: '*' } }, 'claims.sub'],
     [

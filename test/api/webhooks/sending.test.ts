@@ -54,8 +54,8 @@ describe('an attempt', () => {
   it.each([
     ['a redirect', answers(302, { location: 'http://127.0.0.1:1/' }), 302],
     ['not modified', answers(304), 304],
-    ['an error of the client', answers(404), 404],
-    ['an error of the server', answers(500), 500],
+    ['a client error', answers(404), 404],
+    ['a server error', answers(500), 500],
   ])('is a failure with %s', async (_, answer, status) => {
     await using endpoint = await testEndpoint(answer)
     const delivery = await ping(server.client, (await hook(endpoint.url)).id)
@@ -70,8 +70,8 @@ describe('an attempt', () => {
     setTimeout(() => response.destroy(), 10)
   }
   it.each<[string, EndpointAnswer]>([
-    ['a connection that is dropped', (response) => void response.destroy()],
-    ['an answer that breaks off', breaksOff],
+    ['a dropped connection', (response) => void response.destroy()],
+    ['a truncated response', breaksOff],
   ])('is a failure with %s', async (_, answer) => {
     await using endpoint = await testEndpoint(answer)
     const delivery = await ping(server.client, (await hook(endpoint.url)).id)

@@ -39,7 +39,7 @@ describe('PATCH /webhooks/:id', () => {
     ['an unknown project', { project_id: 'proj_01h455vb4pex5vsknk084sn02q' }, 'project_id'],
     ['an unknown status', { status: 'paused' }, 'status'],
     ['a rate of zero', { rate: 0 }, 'rate'],
-    ['a rate that is not whole', { rate: 1.5 }, 'rate'],
+    ['a fractional rate', { rate: 1.5 }, 'rate'],
   ])('refuses %s', async (_, body, field) => {
     const { id } = await create()
     const updating = server.client.webhooks.update({ params: { id }, body: body as object })

@@ -518,7 +518,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('has the variables of the release, and leaves the instance as it is', async () => {
+      it('has the variables of the release, and does not affect the instance', async () => {
         const { release, handle } = await start('listens')
         const { request: asked, printed } = request(app('variables').argv, '')
         expect(await runtime.instances.attach(release, handle, asked)).toEqual(succeeded)

@@ -69,7 +69,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(await Promise.all([...keysOf(killed), ...keysOf(post)].map((key) => at.isKnown(key)))).not.toContain(true)
   })
 
-  test('that the project does not trust is told what to do', async () => {
+  test('that the project does not trust gets an error with advice', async () => {
     const result = await deploy('untrusted', '1f'.repeat(20), { claims: { repository_id: '1' } })
     expect(result).toMatchObject({ code: 1, stderr: '', outputs: { status: 'failed', 'failure-code': 'no_key' } })
     expect(errorsIn(result.stdout)).toEqual([
@@ -102,7 +102,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
       { event_name: 'pull_request_target' },
       'No rule may trust `pull_request_target`',
     ],
-  ])('for %s is told the matching rule', async (_, env, claims, told) => {
+  ])('for %s gets an error with the matching rule', async (_, env, claims, told) => {
     const head = { ref: 'main', sha: HEAD, repo: { full_name: 'acme/shop', fork: false } }
     const payload = { action: 'opened', number: 12, pull_request: { number: 12, state: 'open', head, base: head } }
     const inputs = { 'api-key': '', 'allow-unsafe-fork-code': 'true', comment: 'false' }
@@ -110,13 +110,13 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(errorsIn(result.stdout)).toEqual([expect.stringContaining(told)])
   })
 
-  test('with a path in its address is told about the path, and about no rule', async () => {
+  test('with a path in its address gets an error about the path, and about no rule', async () => {
     const inputs = { 'api-key': '', 'api-url': `${at.server.url}/dashboard` }
     const result = await at.deploy('main', HEAD, { inputs, env: at.issuer.workflow() })
     expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/^`api-url`: .*Leave out the path/)])
   })
 
-  test('whose token is for another server is told the address, and no rule', async () => {
+  test('whose token is for another server gets an error with the address, and no rule', async () => {
     const env = at.issuer.workflow({ aud: 'https://elsewhere.example' })
     const result = await at.deploy('main', HEAD, { inputs: { 'api-key': '' }, env })
     expect(errorsIn(result.stdout)).toEqual([
@@ -124,7 +124,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     ])
   })
 
-  test('without the permission is told both ways', async () => {
+  test('without the permission gets an error with both ways', async () => {
     const result = await at.deploy('main', '1f'.repeat(20), { inputs: { 'api-key': '' } })
     expect(result).toMatchObject({ code: 1, outputs: { 'failure-code': 'invalid_input' } })
     expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/`id-token: write`.*secrets\.FAIRLEAD_API_KEY/)])

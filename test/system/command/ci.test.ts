@@ -279,7 +279,7 @@ describe('a job', () => {
     await person.client.deployments.cancel({ params: { project_id: project, id } })
   })
 
-  it('without a project, an identity, or trust is told what to do', async () => {
+  it('without a project, an identity, or trust gets an error with advice', async () => {
     const run = async (args: readonly string[], variables: Readonly<Record<string, string>>) => {
       const { code, stdout, stderr } = await commandHere(args, { ...environment(), ...variables }, { of: 'users' })
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

@@ -114,7 +114,7 @@ describe('fairlead update', () => {
 
   it.each<[string, string, string | undefined, Partial<VersionDescription>]>([
     ['that ends at once', 'cannot find itself', "throw new Error('cannot find itself')", {}],
-    ['of before such updates', 'does not say what it needs', "console.log('no JSON')", {}],
+    ['from before updates existed', 'does not say what it needs', "console.log('no JSON')", {}],
     [
       'that refuses the settings',
       'FAIRLEAD_X is not a setting',

@@ -164,7 +164,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(next).toMatchObject({ code: 0 })
   })
 
-  it('that exceeds its memory limit is told so', async () => {
+  it('that exceeds its memory limit gets an error about the limit', async () => {
     const built = await docker.build({ Dockerfile: 'RUN dd if=/dev/zero of=/dev/null bs=1500M count=1' })
     expect(built).toMatchObject({ image: null, exceeded: { code: 'out_of_memory', allowed: 512_000_000 } })
   })

@@ -16,7 +16,7 @@ test.each([
   ['26.1', '1.45', '1.24', '1.45'],
   ['29, which refuses old clients', '1.52', '1.44', '1.51'],
   ['19.03, which is too old', '1.40', '1.12', null],
-  ['one that is too new', '1.99', '1.60', null],
+  ['that is too new', '1.99', '1.60', null],
   ['1.100, which is newer than 1.51', '1.100', '1.24', '1.51'],
 ])('the client and an engine %s use the newest common version', (_, last, first, expected) => {
   expect(commonVersion({ ApiVersion: last, MinAPIVersion: first })).toBe(expected)

@@ -153,7 +153,7 @@ it('a server continues at the promoted standby, with all of its data', async () 
     .toBe(true)
 })
 
-it('a server reports why it can use none of the hosts', async () => {
+it('a server reports why it cannot use any of the hosts', async () => {
   await using directory = await temporaryDirectory()
   const [one, two] = [await freePort(), await freePort()]
   const result = await fairlead(['keys', 'list', '--data-dir', directory.path], {

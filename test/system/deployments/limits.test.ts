@@ -204,7 +204,7 @@ require('node:http').createServer((request, response) => {
     ['its own folder', "setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)"],
     ['its home', "setInterval(() => appendFileSync(process.env.HOME + '/filler', Buffer.alloc(4e6)), 20)"],
     [
-      'folders that no path leads to',
+      'folders too deep for a path',
       `process.chdir(process.env.TMPDIR)
 for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
 setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,

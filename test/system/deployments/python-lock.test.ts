@@ -80,7 +80,7 @@ describe('the lock file of uv', () => {
     ])
   })
 
-  test('chooses of two versions the one for this Python', async () => {
+  test('chooses the right one of two versions for this Python', async () => {
     const fork = (version: string, marker: string) =>
       `[[package]]\nname = "np"\nversion = "${version}"\nsource = { registry = "x" }\nresolution-markers = ["${marker}"]\n`
     const dependency = (version: string, marker: string) =>

@@ -86,7 +86,7 @@ it('loses no request of the edge when it is repeated', { timeout: 400_000 }, asy
   expect(load.failures).toEqual([])
 })
 
-it('tells the replaced gateway of changes, where kept connections still ask', async () => {
+it('sends changes to the replaced gateway, which still serves kept connections', async () => {
   const at = await startEdge(scope)
   const arrived = Promise.withResolvers<() => void>()
   const held = await startApp(scope, (_, res) => arrived.resolve(() => res.end('held')))

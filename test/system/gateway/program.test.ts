@@ -230,15 +230,12 @@ describe('its socket', () => {
   it.each([
     ['no JSON', 'x\n'],
     ['no object', '1\n'],
-    [
-      'a call before its greeting, and no call',
-      '{"type":"hello","epoch":1}\n{"type":"request","id":1,"name":"adopt"}\n',
-    ],
+    ['a call before its greeting', '{"type":"hello","epoch":1}\n{"type":"request","id":1,"name":"adopt"}\n'],
     [
       'an upstream without endpoints',
       '{"type":"hello","epoch":1}\n{"type":"request","id":1,"name":"route","parameters":{"appId":"app","upstream":{"deploymentId":"d","endpoints":[]}}}\n',
     ],
-    ['a line without end', 'x'.repeat(17 * 1024 * 1024)],
+    ['an endless line', 'x'.repeat(17 * 1024 * 1024)],
     ['no epoch', '{"type":"hello","epoch":"9"}\n'],
   ])('closes a connection that says %s, and nothing else', async (_, bytes) => {
     const { dataDirectory, gateway, port, process } = await startOne(scope)

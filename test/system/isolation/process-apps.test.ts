@@ -374,7 +374,7 @@ setInterval(grow, 1)`
   const argv = ['/bin/sh', '-c', 'env -i /bin/sleep 600 & sleep 600'] as const
   const signal = new AbortController().signal
   const attached = runtime.instances.attach(release, handle, { argv, tty: null, stdin, stdout, stderr, signal })
-  // A sandbox has two processes of its own around each of the two commands.
+  // A sandbox adds two processes around each of the two commands.
   const processes = host.sandbox === null ? 4 : 8
   await vi.waitFor(async () => expect((await runtime.instances.usage(handle)).processes).toBe(processes), 10_000)
   await runtime.releases.remove(release)

@@ -38,7 +38,7 @@ describe('a new version whose start', () => {
       "process.send({ type: 'log', line: 'opening the database' }); setInterval(() => undefined, 1000)",
     ],
     [
-      'says why',
+      'fails with a message',
       /cannot start: no room left/,
       "process.send({ type: 'failed', reason: 'no room left' }); setInterval(() => undefined, 1000)",
     ],

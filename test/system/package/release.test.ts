@@ -19,7 +19,7 @@ describe('a release', () => {
   })
 
   it.each([
-    ['a tag that is no version', { tag: 'v1.2' }, 'v1.2 is not a version'],
+    ['a tag that is not a version', { tag: 'v1.2' }, 'v1.2 is not a version'],
     ['a tag of another version', { tag: 'v1.2.4' }, 'Set it to 1.2.4'],
     ['a package of another version', { versions: { 'server/package.json': '1.2.2' } }, 'has version 1.2.2'],
     ['a package without a version', { versions: { 'server/package.json': undefined } }, 'Set it to 1.2.3'],

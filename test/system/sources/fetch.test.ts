@@ -23,7 +23,7 @@ const deploy = (body: Body) => deployAndSettle(server.client, projectId, body)
 const answerOf = async (url: string) => (await fetch(url)).text()
 
 describe('a deployment of a commit', () => {
-  it('fetches that commit, whether it is the tip of a branch or not', async () => {
+  it('fetches that commit, at the tip of a branch or not', async () => {
     await using source = await repository({})
     const old = await source.commit(nodeApp('old'))
     const tip = await source.commit(nodeApp('tip'))
@@ -124,7 +124,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     ['a helper of git', 'ext::sh -c touch% /tmp/x', 'submodule_refused'],
     ['an option', '--upload-pack=touch /tmp/x', 'submodule_refused'],
     ['credentials', 'https://user:password@example.com/a.git', 'submodule_refused'],
-    ['a repository that is not there', 'file:///nowhere/at/all', 'submodule_refused'],
+    ['a missing repository', 'file:///nowhere/at/all', 'submodule_refused'],
   ])('fail the deployment when their address is %s', async (_, url, code) => {
     await using source = await repository(app)
     await addSubmodule(source, 'lib', url, 'ab'.repeat(20))

@@ -97,7 +97,7 @@ describe('the listing of a commit', () => {
     ['more files', () => Buffer.concat(Array.from({ length: 200_001 }, (_, at) => line(String(at), 0)))],
     ['deeper folders', () => line('a/'.repeat(100))],
     ['longer paths', () => line('a'.repeat(2_001))],
-    ['a path without an end', () => Buffer.alloc(10_000, 'a')],
+    ['an endless path', () => Buffer.alloc(10_000, 'a')],
   ])('with %s than allowed is refused', (_, listing) => {
     const reader = createTreeReader(1_000_000_000)
     expect(() => reader.read(listing())).toThrow(expect.objectContaining({ code: 'too_large' }))

@@ -32,7 +32,7 @@ describe.concurrent('an answer of the wrong shape is reported as invalid', () =>
   test.each([
     ['a failure that is a text', { failure: 'x' }],
     ['a failure without a message', { failure: { stage: 'build', code: 'build_failed' } }],
-    ['a failure whose message is no text', { failure: { stage: 'build', code: 'build_failed', message: {} } }],
+    ['a failure whose message is not a text', { failure: { stage: 'build', code: 'build_failed', message: {} } }],
     ['a commit that is a list', { commit: [1] }],
     ['a time that is an object', { created_at: {} }],
   ])('%s', async (_, more) => {

@@ -63,10 +63,14 @@ describe('the code', () => {
   const commit = pushEnvironment.GITHUB_SHA
   const other = 'd'.repeat(40)
   test.each<[string, Given, { branch: string; commit: string }]>([
-    ['a branch of one’s own is deployed at its tip', { branch: 'next' }, { branch: 'next', commit: '' }],
+    ['a given branch is deployed at its tip', { branch: 'next' }, { branch: 'next', commit: '' }],
     ['the branch of the event keeps its commit', { branch: 'main' }, { branch: 'main', commit }],
-    ['a commit of one’s own needs no branch', { commit: other }, { branch: '', commit: other }],
-    ['both go together', { branch: 'next', commit: other.toUpperCase() }, { branch: 'next', commit: other }],
+    ['a given commit needs no branch', { commit: other }, { branch: '', commit: other }],
+    [
+      'a branch and a commit go together',
+      { branch: 'next', commit: other.toUpperCase() },
+      { branch: 'next', commit: other },
+    ],
     ['the same repository by ssh', { 'git-url': 'git@github.com:acme/Shop' }, { branch: 'main', commit }],
     ['the same repository by ssh://', { 'git-url': 'ssh://git@github.com/acme/shop.git' }, { branch: 'main', commit }],
     ['another repository', { 'git-url': 'https://github.com/a/b.git', branch: 'main' }, { branch: 'main', commit: '' }],

@@ -18,7 +18,7 @@ import { schemaOf } from '../../../server/src/http/reference/json-schema.ts'
 const page = readFileSync(fileURLToPath(new URL('../../../docs/api.md', import.meta.url)), 'utf8')
 const lines = page.split('\n')
 
-it('the operations on the page are those of the contract (otherwise run `node scripts/api-docs.ts`)', () => {
+it('the page has exactly the operations of the contract (otherwise run `node scripts/api-docs.ts`)', () => {
   expect(withOperations(page)).toBe(page)
 })
 
@@ -56,7 +56,7 @@ describe.each<Operation | DashboardOperation>([...operations, ...dashboardOperat
     expect(route.split(' · ').slice(1)).toEqual([told[access] ?? `\`${access}\``, String(status)])
   })
 
-  it('shows the fields of the request and of the answer as declared', () => {
+  it('shows the fields of the request and of the response as declared', () => {
     const { body, response } = operation
     const query = 'query' in operation ? operation.query : undefined
     const declared = (type: Operation['body'], io: 'input' | 'output') =>

@@ -237,7 +237,7 @@ describe('the server', () => {
     ['const { env } = process'],
     [`const a = \`\${process.env.PORT}\``],
     ["import { env } from 'node:process'"],
-  ])('reads the environment in its configuration alone: %s', (text) => {
+  ])('reads the environment only in its configuration: %s', (text) => {
     expect(readsOfEnvironment(scan('server/src/http/a.ts', text))).toEqual([
       'server/src/http/a.ts reads the environment: ' +
         'add a setting to server/src/platform/config and take it as a parameter.',
@@ -273,7 +273,7 @@ describe('the server', () => {
     expect(startsOfProcesses(scan('server/src/builds/a.ts', text))).toEqual([])
   })
 
-  it('sends signals in one place, and may end a child that it holds', () => {
+  it('sends signals in one place, and may end its own child', () => {
     const sending = "process.kill(pid, 'SIGTERM')"
     expect(signalsToProcesses(scan('server/src/running/a.ts', sending))).toEqual([
       expect.stringContaining('send the signal by sendSignal of server/src/platform/processes, '),
@@ -294,7 +294,7 @@ describe('the server', () => {
     ])
   })
 
-  it('may load HTTP without its client for the web, and name its types', () => {
+  it('may load HTTP without its web client, and name its types', () => {
     const builtin = "const { request } = process.getBuiltinModule('node:http')"
     expect(importsOfHttp(scan('server/src/platform/machine/http.ts', builtin))).toEqual([])
     expect(importsOfHttp(scan('server/src/gateway/a.ts', "import type { Server } from 'node:http'"))).toEqual([])
@@ -324,7 +324,7 @@ describe('the dashboard', () => {
     ['const save = () => api.projects.update({ body })\nconst a = <Form mutation={save} saved={{ name }} />'],
     ['const make = () => api.projects.create({ body })\nconst a = <Form mutation={make} />'],
     ['const toggle = () => api.webhooks.update({ body })\nconst a = <ConfirmDialog mutation={toggle} />'],
-  ])('has forms that send changes, forms that make something, and changes without a form: %s', (text) => {
+  ])('has forms that send changes, forms that create resources, and changes without a form: %s', (text) => {
     expect(detoursInDashboard(scan('server/dashboard/src/pages/a.tsx', text))).toEqual([])
   })
 })

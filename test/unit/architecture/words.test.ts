@@ -7,8 +7,8 @@ import { describe, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /*
- * The code, its tables, messages, tests and docs use the field's standard terms. These are the words that were replaced,
- * each with its replacement. Words that have a plain meaning too, such as "work" and "plan", are judged by reading.
+ * The code, its tables, messages, tests and docs use the field's standard terms. This list has the replaced words, each
+ * with its replacement. Only readers can judge words that also have a plain meaning, such as "work" and "plan".
  */
 const replaced: readonly (readonly [say: string, not: RegExp])[] = [
   ['generation, desired state or transition', /wish/i],
@@ -25,10 +25,10 @@ const replaced: readonly (readonly [say: string, not: RegExp])[] = [
   ['capabilities of the host', /(host|machine|sandbox|isolation)[ _-]?means|means of the (host|machine|server)/i],
 ]
 
-/** A comment that begins with a clause has no subject: nobody knows yet what it speaks of. */
+/** A comment that begins with a clause has no subject. */
 const headless = /^\s*(\/\/|\/\*\*?|\*)\s*(What|Who|Whom|Whoever|Whatever|Where|Whether)\b/
 
-/** Names that others gave, or that are found in the data of earlier versions. */
+/** Names from outside, and names in the data of earlier versions. */
 const names: readonly (readonly [path: RegExp, name: RegExp])[] = [
   [/^server\/src\/platform\/migrations\/steps\/0010-generations\.ts$/, /\b(intents?|deployments_intent)\b/g],
   [/^test\/api\/deployments\/migration\.test\.ts$/, /\bintents?\b/g],
@@ -37,7 +37,7 @@ const names: readonly (readonly [path: RegExp, name: RegExp])[] = [
   [/^server\/src\/storage\/old-markers\.ts$|^test\/api\/storage-pending\.test\.ts$/, /\bdoubtful\b/g],
 ]
 
-/** Past migrations stay as they ran, and the applications of the corpus as their generators made them. */
+/** Past migrations and the generated applications of the corpus stay unchanged. */
 const exempt =
   /^(package-lock\.json|test\/corpus\/apps\/.*|action\/dist\/.*|server\/src\/platform\/migrations\/steps\/000\d-.*|test\/unit\/architecture\/words\.test\.ts)$/
 const readable = /\.(ts|tsx|js|mjs|cjs|json|md|ya?ml|css|html|sh|sql|py|txt)$|(^|\/)Dockerfile$/
@@ -57,7 +57,7 @@ function withoutNames(path: string, text: string): string {
   return names.reduce((rest, [at, name]) => (at.test(path) ? rest.replace(name, '') : rest), text)
 }
 
-/** A file that is deleted but not committed yet is still listed. */
+/** Git still lists a file that is deleted but not committed yet. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(join(root, path), 'utf8')
@@ -66,7 +66,7 @@ function read(path: string): string | undefined {
   }
 }
 
-/** Returns the places at which the name of a file or one of its lines matches. */
+/** Returns the places where the name of a file or one of its lines matches. */
 function find(pattern: RegExp, isSearched: (path: string) => boolean = () => true): string[] {
   return files
     .filter(({ path }) => isSearched(path))

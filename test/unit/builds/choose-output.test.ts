@@ -261,7 +261,7 @@ describe('a build with uncertain output', () => {
     ['languages', app('vite'), ['site/de/index.html', 'site/en/index.html'], 'fairlead-static --spa site/de'],
     ['a page with another name', app([]), ['docs/home.html'], 'fairlead-static docs'],
     [
-      'a bundle for the page at the top',
+      'a bundle for the root page',
       { ...app('webpack'), 'index.html': '<script src=bundle/main.js>' },
       ['bundle/main.js'],
       'fairlead-static .',
@@ -273,16 +273,16 @@ describe('a build with uncertain output', () => {
       'fairlead-static www',
     ],
     ['two servers', nest, ['dist/apps/api/main.js', 'dist/apps/jobs/main.js'], 'node dist/apps/api/main.js'],
-    ['a server of no framework', app([], 'tsc'), ['lib/server.js', 'lib/routes.js'], 'node lib/server.js'],
-    ['a server elsewhere than its start', plain(['node', 'dist/main']), ['build/main.js'], 'node build/main.js'],
+    ['a server without a framework', app([], 'tsc'), ['lib/server.js', 'lib/routes.js'], 'node lib/server.js'],
+    ["a server outside of its start's path", plain(['node', 'dist/main']), ['build/main.js'], 'node build/main.js'],
     [
-      'a site elsewhere than its start',
+      "a site outside of its start's path",
       plain(['fairlead-static', 'dist']),
       ['docs/index.html'],
       'fairlead-static docs',
     ],
     [
-      'a site elsewhere than its routed start',
+      "a site outside of its routed start's path",
       {
         'fairlead.json': { root: 'web', build: ['make'], start: ['fairlead-static', '--spa', 'dist', 'out'] },
         'web/a': '',
@@ -291,7 +291,7 @@ describe('a build with uncertain output', () => {
       'fairlead-in web fairlead-static --spa docs',
     ],
     [
-      'a main file elsewhere than package.json says',
+      "a main file outside of package.json's path",
       { 'package.json': { main: 'dist/index.js', scripts: { build: 'tsc' } } },
       ['build/index.js'],
       'node build/index.js',

@@ -20,10 +20,10 @@ describe('a package.json without a "start" script', () => {
   })
 
   test.each([
-    ['a server for development', { dev: 'http-server-of-ours --dev' }],
+    ['a development server', { dev: 'http-server-of-ours --dev' }],
     ['two programs', { dev: 'nodemon a.js & tailwindcss --watch' }],
     ['a watcher of unknown files', { dev: 'nodemon' }],
-    ['the Node of a terminal', { dev: 'node' }],
+    ['Node as a terminal program', { dev: 'node' }],
   ])('does not start by %s', (_, scripts) => {
     const result = planOf({ 'package.json': { scripts } })
     expect(!result.ok && result.failure.code).toBe('no_start')
@@ -72,7 +72,7 @@ describe('a missing file of variables', () => {
   test.each([
     ['it is there', 'node --env-file=.env a.js', { '.env': 'A=1' }, {}],
     ['the build makes it', 'node --env-file=.env a.js', {}, { build: 'cp .env.sample .env' }],
-    ['the app may do without', 'node --env-file-if-exists=.env a.js', {}, {}],
+    ['the app works without it', 'node --env-file-if-exists=.env a.js', {}, {}],
     ['another program reads it', 'serve --env-file=.env a.js', {}, {}],
   ])('stays where %s', (_, script, files, more) => {
     expect(started(script, files, more)).toEqual(script.startsWith('node') ? script.split(' ') : ['npm', 'start'])

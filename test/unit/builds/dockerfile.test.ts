@@ -24,15 +24,19 @@ describe('the choice of a builder', () => {
 
   it.each([
     ['a new app with a Dockerfile', {}, 'dockerfile'],
-    ['a new app that fairlead.json has commands for', { namesCommands: true }, 'detected'],
+    ['a new app with commands in fairlead.json', { namesCommands: true }, 'detected'],
     ['an app that was built as node before', { before: 'node' }, 'detected'],
     ['an app that was built by its Dockerfile before', { before: 'dockerfile' }, 'dockerfile'],
     ['an app that was an image before', { before: 'image' }, 'dockerfile'],
-    ['an app that nothing else recognises any more', { before: 'node', detected: null }, 'dockerfile'],
+    ['an app that has only a Dockerfile now', { before: 'node', detected: null }, 'dockerfile'],
     ['an app on a server without containers', { images: false }, 'detected'],
     ['a new app on a server that builds no Dockerfiles', { canBuildImages: false }, 'detected'],
-    ['an app that nothing else recognises there', { canBuildImages: false, detected: null }, 'dockerfile'],
-    ['an app that was built by its Dockerfile there', { canBuildImages: false, before: 'dockerfile' }, 'dockerfile'],
+    ['an app with only a Dockerfile on this server', { canBuildImages: false, detected: null }, 'dockerfile'],
+    [
+      'an app with an earlier Dockerfile build on this server',
+      { canBuildImages: false, before: 'dockerfile' },
+      'dockerfile',
+    ],
     ['an app without a Dockerfile', { hasDockerfile: false, detected: null }, 'detected'],
     ['an old app whose owner asks for the Dockerfile', { before: 'node', asked: 'dockerfile' }, 'dockerfile'],
     ['a new app whose owner asks for no Dockerfile', { asked: 'detected' }, 'detected'],

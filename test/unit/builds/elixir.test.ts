@@ -20,7 +20,7 @@ describe('an Elixir app', () => {
       'shop',
     ],
     [
-      'packages of its own',
+      'local packages',
       { 'mix.exs': mix('', '{:core, path: "core"}') },
       ['mix deps.get --only prod', 'mix compile', 'mix release --overwrite'],
       'shop',

@@ -17,7 +17,7 @@ describe('a Go app', () => {
       'bin/server',
     ],
     [
-      'several commands, one of them with its name',
+      'several commands, one with its name',
       { 'go.mod': module(), 'cmd/server/main.go': main, 'cmd/shop/main.go': main },
       ['go build -o bin/shop ./cmd/shop'],
       'bin/shop',

@@ -15,14 +15,14 @@ it('a language is available when its program runs', async () => {
 })
 
 it.each<[string, Partial<Tool>, string]>([
-  ['has none', { program: 'no-such-program', packages: 'shells' }, 'no-such-program (Debian: shells)'],
+  ['has no program', { program: 'no-such-program', packages: 'shells' }, 'no-such-program (Debian: shells)'],
   [
     'lacks a part',
     { whole: { args: ['-c', 'exit 1'], part: 'modules' }, packages: 'shells' },
     'modules of sh (Debian: shells)',
   ],
-  ['has one that fails', { version: { ...version, args: ['-c', 'exit 1'] } }, 'sh that runs'],
-  ['has one that hangs up', { version: { ...version, args: ['-c', 'kill -9 $$'] } }, 'sh that runs'],
+  ['has a failing program', { version: { ...version, args: ['-c', 'exit 1'] } }, 'sh that runs'],
+  ['has a program that is killed', { version: { ...version, args: ['-c', 'kill -9 $$'] } }, 'sh that runs'],
 ])('a language is unavailable where the machine %s', async (_, tool, lack) => {
   expect(await languageOf(tool)).toEqual({ name: 'shell', there: [], missing: [lack] })
 })

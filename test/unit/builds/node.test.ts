@@ -110,7 +110,7 @@ describe('a Node app', () => {
       ['yarn install --no-immutable'],
     ],
     [
-      'that names something else',
+      'that names another program',
       { 'package.json': { ...start('x'), packageManager: 'vlt@1', dependencies: { a: '1' } } },
       ['npm install --omit=dev'],
     ],
@@ -121,7 +121,7 @@ describe('a Node app', () => {
       { 'package.json': { ...start('x', { build: 'b' }), dependencies: { a: '1' } } },
       ['npm install --include=dev', 'npm run build'],
     ],
-    ['with a build alone', { 'package.json': start('x', { build: 'b' }) }, ['npm run build']],
+    ['with only a build', { 'package.json': start('x', { build: 'b' }) }, ['npm run build']],
   ])('%s is built with the commands that its files require', (_, files, build) => {
     expect(planned(files).build).toEqual(build)
   })
@@ -151,10 +151,10 @@ describe('a Node app', () => {
     ['a prestart script', { 'package.json': start('node a.js', { prestart: 'x' }) }],
     ['a poststart script', { 'package.json': start('node a.js', { poststart: 'x' }) }],
     ['settings for its scripts', { 'package.json': { ...start('node a.js'), config: { port: 1 } } }],
-    ['a Node of its own', { 'package.json': { ...start('node a.js'), dependencies: { node: '20' } } }],
+    ['a separate Node', { 'package.json': { ...start('node a.js'), dependencies: { node: '20' } } }],
     ['options for Node in .npmrc', { 'package.json': start('node a.js'), '.npmrc': 'a=b\nnode-options=--no-warnings' }],
     ['a shell in .npmrc', { 'package.json': start('node a.js'), '.npmrc': 'script-shell=bash' }],
-    ['an .npmrc that cannot be read', { 'package.json': start('node a.js'), '.npmrc': null }],
+    ['an unreadable .npmrc', { 'package.json': start('node a.js'), '.npmrc': null }],
   ])('with %s starts through npm', (_, files) => {
     expect(planned(files).start).toEqual(['npm', 'start'])
   })
@@ -229,7 +229,7 @@ describe('a Node app', () => {
     })
 
     test.each([
-      ['that is no member', { 'package.json': { workspaces: { packages: ['apps/*', 'packages/o*'] } } }],
+      ['that is not a member', { 'package.json': { workspaces: { packages: ['apps/*', 'packages/o*'] } } }],
       ['whose name is an option', { 'packages/db/package.json': member('--help') }],
       ['without a build script', { 'packages/db/package.json': { name: '@acme/db' } }],
     ])('does not build a package %s', (_, changes) => {

@@ -134,10 +134,10 @@ describe('a package of a workspace', () => {
   })
 
   it.each([
-    ['that is compiled for others', { scripts: { build: 'tsc -p .' } }, {}],
+    ['that is compiled for other packages', { scripts: { build: 'tsc -p .' } }, {}],
     ['that is compiled and watched', { scripts: { build: 'rimraf dist && tsup', dev: 'tsup --watch' } }, {}],
     [
-      'whose development server shows it',
+      'with a development server for itself',
       { exports: './dist/index.js', scripts: { build: 'vite build', dev: 'vite' }, devDependencies: { vite: '7' } },
       { 'packages/own/vite.config.ts': 'export default { build: { lib: { entry: "src/index.ts" } } }' },
     ],

@@ -24,13 +24,13 @@ describe('the application of a Python app', () => {
     ['Flask by its module', { 'main.py': 'import flask\nserver = flask.Flask(__name__)' }, gunicorn('main:server')],
     ['Flask under another name', { 'app.py': 'import flask as f\nweb = f.Flask("x")' }, gunicorn('app:web')],
     ['a star import', { 'app.py': 'from flask import *\napp = Flask(__name__)' }, gunicorn('app:app')],
-    ['a file of its own name', { 'hello.py': flask, 'requirements.txt': 'flask' }, gunicorn('hello:app')],
+    ['a file with its own name', { 'hello.py': flask, 'requirements.txt': 'flask' }, gunicorn('hello:app')],
     ['a type annotation', { 'main.py': 'from fastapi import FastAPI\napp: FastAPI = FastAPI(\n)' }, 'uvicorn main:app'],
     ['Windows line ends', { 'main.py': fastapi.replaceAll('\n', '\r\n') }, 'uvicorn main:app'],
     ['FastAPI in src', { 'src/main.py': fastapi }, 'uvicorn --app-dir src main:app'],
     ['FastAPI in a package', { 'app/__init__.py': '', 'app/main.py': fastapi }, 'uvicorn app.main:app'],
     [
-      'a folder that is a package by its imports',
+      'a folder that its imports make a package',
       { 'backend/main.py': `from backend.db import x\n${fastapi}`, 'requirements.txt': '' },
       'uvicorn backend.main:app',
     ],
@@ -40,11 +40,11 @@ describe('the application of a Python app', () => {
       'uvicorn --app-dir src shop.main:app',
     ],
     [
-      'a folder that is no package',
+      'a folder that is not a package',
       { 'api/main.py': `from routers import x\n${fastapi}`, 'requirements.txt': '' },
       'uvicorn --app-dir api main:app',
     ],
-    ['an application that is wrapped', { 'main.py': `${fastapi}app = CORS(app)\nother = 1` }, 'uvicorn main:app'],
+    ['a wrapped application', { 'main.py': `${fastapi}app = CORS(app)\nother = 1` }, 'uvicorn main:app'],
     [
       'a factory in a package',
       {
@@ -68,7 +68,7 @@ describe('the application of a Python app', () => {
       gunicorn('wsgi:application'),
     ],
     [
-      'a factory that hides its framework, told by the packages',
+      'a factory whose framework only the packages show',
       {
         'wsgi.py': 'from shop import make\napp = make()\n',
         'shop.py': 'def make():\n    return build()\n',
@@ -77,7 +77,7 @@ describe('the application of a Python app', () => {
       gunicorn('wsgi:app'),
     ],
     [
-      'an application that is imported',
+      'an imported application',
       {
         'main.py': 'from app.api import app\nif __name__ == "__main__":\n    import uvicorn\n    uvicorn.run(app)',
         'app/api.py': fastapi,
@@ -86,7 +86,7 @@ describe('the application of a Python app', () => {
       'uvicorn main:app',
     ],
     [
-      'the one that the file hands to uvicorn',
+      'the application that the file passes to uvicorn',
       {
         'run.py': 'import uvicorn\nif __name__ == "__main__":\n    uvicorn.run("shop.web:api", reload=True)',
         'shop/web.py': 'from fastapi import FastAPI\napi = FastAPI()',
@@ -144,11 +144,7 @@ describe('the application of a Python app', () => {
     ['its name in a text', { 'main.py': '"""\napp = Flask(__name__)\n"""\nserve()' }, 'python main.py'],
     ['its name in a comment', { 'main.py': 'from flask import Flask\n# app = Flask(__name__)\n' }, 'python main.py'],
     ['a class of the same name from elsewhere', { 'app.py': 'from mine import Flask\napp = Flask()' }, 'python app.py'],
-    [
-      'a server of its own',
-      { 'main.py': 'import os\nlisten(os.environ["PORT"])', 'lib/app.py': flask },
-      'python main.py',
-    ],
+    ['its own server', { 'main.py': 'import os\nlisten(os.environ["PORT"])', 'lib/app.py': flask }, 'python main.py'],
     ['a top-level uvicorn.run', { 'main.py': `import uvicorn\n${fastapi}uvicorn.run(app)` }, 'python main.py'],
   ])('is not taken from %s', (_, files, command) => {
     expect(served(files)).toBe(command)
@@ -253,7 +249,7 @@ describe('the packages of a Python app', () => {
     ['poetry.lock', { 'poetry.lock': '', 'requirements.txt': 'x' }, 'fairlead-python-lock poetry.lock'],
     ['pdm.lock', { 'pdm.lock': '' }, 'fairlead-python-lock pdm.lock'],
     ['Pipfile.lock', { 'Pipfile.lock': '', Pipfile: '' }, 'fairlead-python-lock Pipfile.lock'],
-    ['a Pipfile alone', { Pipfile: '[packages]' }, 'fairlead-python-lock Pipfile'],
+    ['only a Pipfile', { Pipfile: '[packages]' }, 'fairlead-python-lock Pipfile'],
     [
       'Poetry without a lock',
       { 'pyproject.toml': '[tool.poetry]\n[build-system]' },
@@ -294,14 +290,14 @@ describe('the version of Python', () => {
     ['.tool-versions', { '.tool-versions': 'nodejs 20\npython 3.13.1\n' }, 'python3.13'],
     ['a Pipfile', { Pipfile: '[requires]\npython_version = "3.9"' }, 'python3.9'],
     [
-      'requires-python that allows the usual one',
+      'requires-python that allows the default version',
       { 'pyproject.toml': '[project]\nrequires-python = ">= 3.9, < 4"' },
       'python3',
     ],
     ['requires-python above it', { 'pyproject.toml': '[project]\nrequires-python = ">=3.12"' }, 'python3.13'],
     ['Poetry', { 'pyproject.toml': '[tool.poetry.dependencies]\npython = "~3.9"' }, 'python3.9'],
-    ['a text that is no version', { '.python-version': 'pypy3.10-nightly' }, 'python3'],
-  ])('is the one that %s asks for', (_, files, program) => {
+    ['a text that is not a version', { '.python-version': 'pypy3.10-nightly' }, 'python3'],
+  ])('is the version that %s asks for', (_, files, program) => {
     expect(venv(files)).toBe(program)
   })
 

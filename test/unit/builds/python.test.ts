@@ -5,7 +5,7 @@ describe('a Python app', () => {
   const pip = '.venv/bin/python -m pip install --no-input'
 
   test.each([
-    ['nothing but its file', { 'main.py': '' }, ['python3 -m venv --without-pip .venv']],
+    ['only its file', { 'main.py': '' }, ['python3 -m venv --without-pip .venv']],
     [
       'an empty requirements.txt',
       { 'app.py': '', 'requirements.txt': '# none\n\n' },
@@ -26,7 +26,11 @@ describe('a Python app', () => {
       { 'app.py': '', 'pyproject.toml': '[project]\ndependencies = ["flask>=3", "--index-url=x"]\n' },
       ['python3 -m venv .venv', `${pip} -- flask>=3 --index-url=x`],
     ],
-    ['settings of tools', { 'app.py': '', 'pyproject.toml': '[tool.ruff]\n' }, ['python3 -m venv --without-pip .venv']],
+    [
+      'only settings of tools',
+      { 'app.py': '', 'pyproject.toml': '[tool.ruff]\n' },
+      ['python3 -m venv --without-pip .venv'],
+    ],
   ])('with %s is built in a virtual environment', (_, files, build) => {
     expect(planned(files)).toEqual({
       kind: 'python',

@@ -9,7 +9,7 @@ const rails = { Gemfile: '', 'config.ru': '', 'config/application.rb': '' }
 
 describe('a Ruby app', () => {
   test.each([
-    ['a program alone', { 'app.rb': '' }, [], ['ruby', 'app.rb']],
+    ['only a program', { 'app.rb': '' }, [], ['ruby', 'app.rb']],
     [
       'a program with gems',
       { 'app.rb': '', Gemfile: "gem 'sinatra'" },

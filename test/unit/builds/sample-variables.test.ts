@@ -35,7 +35,7 @@ test.each<[string, Files, object | undefined]>([
     },
     { file: 'app.json', names: ['A'] },
   ],
-  ['an app.json that is none', { 'app.json': '[' }, undefined],
+  ['an invalid app.json', { 'app.json': '[' }, undefined],
   ['nothing', {}, undefined],
 ])('finds the variables in %s that need a value', (_, files, samples) => {
   expect(samplesOf(files)).toEqual(samples)

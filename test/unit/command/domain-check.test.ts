@@ -19,7 +19,7 @@ it('waiting for a domain ends at once when it was removed', async () => {
 })
 
 it.each([
-  ['is away', new TypeError('fetch failed')],
+  ['is unavailable', new TypeError('fetch failed')],
   ['has an internal error', new ApiError('server_error', 'The server failed.')],
   ['says when to ask again', new ApiError('invalid_request', 'Too many checks.', { retry_after: 1 })],
 ])('waiting for a domain continues until its deadline while the server %s', async (_, error) => {

@@ -105,7 +105,7 @@ it('a follower waits for a server that sends only comments', async () => {
 
 it.each([
   ['silent', (response) => response.writeHead(200, events).flushHeaders()],
-  ['cut', (response) => response.destroy()],
+  ['truncated', (response) => response.destroy()],
 ] as [string, (response: ServerResponse) => unknown][])(
   'a follower of a build whose log is %s waits as long as the server reports the build as running',
   async (_, answer) => {

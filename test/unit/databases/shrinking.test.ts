@@ -41,7 +41,7 @@ it('freed space must not be filled again', () => {
   ).toEqual([null, null, 7])
 })
 
-it('each lockout is twice as long as the one before, up to a day', () => {
+it('each lockout is twice as long as the previous one, up to a day', () => {
   const states = follow([
     [0, 1600],
     [1, 1700],

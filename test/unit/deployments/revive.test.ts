@@ -24,7 +24,7 @@ function revivable(
   options: {
     readonly isRunning?: boolean
     readonly isHealthy?: boolean
-    /** True when another instance replaces the one that ended. */
+    /** True when another instance replaces the ended instance. */
     readonly isReplaced?: boolean
     readonly observed?: Observation
     /** An error of the machine, not of the app. */
@@ -152,7 +152,7 @@ describe('a release that crashes repeatedly', () => {
     ])
   })
 
-  it('stays when another instance has replaced the one that ended', async () => {
+  it('stays when another instance has replaced the ended instance', async () => {
     for (const isHealthy of [true, false]) {
       const { done, failures, crash } = revivable({ isHealthy, isReplaced: true })
       await crash(6)

@@ -97,9 +97,9 @@ describe('the CNAME of _acme-challenge of a wildcard', () => {
   it.each([
     ['missing', '', ['challenge_missing']],
     ['a TXT record instead', '_acme-challenge TXT abc', ['challenge_missing']],
-    ['of another name', '_acme-challenge CNAME other.example.net', ['challenge_elsewhere']],
+    ['a record with another name', '_acme-challenge CNAME other.example.net', ['challenge_elsewhere']],
     ['right', `_acme-challenge CNAME ${challengeTarget}`, []],
-    ['right by way of another', `_acme-challenge CNAME x.example.com\nx CNAME ${challengeTarget}`, []],
+    ['right through another name', `_acme-challenge CNAME x.example.com\nx CNAME ${challengeTarget}`, []],
   ])('is %s', async (_, records, codes) => {
     await using world = await checkedWorld({ 'example.com': `${right}\n${records}` })
     const result = await world.check(wild, { challengeTarget })
@@ -161,11 +161,11 @@ describe('the CAA records of a domain', () => {
 
   it.each([
     ['no records', [], single, null],
-    ['an account of ours', [caa(`${identity}; accounturi=${account}`)], single, null],
-    ['an account of others', [caa(`${identity}; accounturi=https://acme.example/acct/2`)], single, 'account'],
+    ['our account', [caa(`${identity}; accounturi=${account}`)], single, null],
+    ['another account', [caa(`${identity}; accounturi=https://acme.example/acct/2`)], single, 'account'],
     ['two accounts', [caa(`${identity}; accounturi=${account}; accounturi=${account}`)], single, 'account'],
     [
-      'an account of others beside ours',
+      'another account beside ours',
       [caa(`${identity}; accounturi=x`), caa(`${identity}; accounturi=${account}`)],
       single,
       null,
@@ -180,13 +180,13 @@ describe('the CAA records of a domain', () => {
       'method',
     ],
     ['unknown parameters', [caa(`${identity}; policy=ev; x=`)], single, null],
-    ['what is malformed', [caa(`${identity}; %%%`)], single, 'other_authorities'],
+    ['malformed parameters', [caa(`${identity}; %%%`)], single, 'other_authorities'],
     ['two names', [caa(`${identity} other.example`)], single, 'other_authorities'],
     ['a name that ends with ours', [caa(`not${identity}`)], single, 'other_authorities'],
     ['spaces', [caa(`  ${identity}  ;  `)], single, null],
     ['an unknown critical property', [caa('x', 'tbs', true), caa(identity)], single, 'critical'],
     ['an unknown property', [caa('x', 'tbs')], single, null],
-    ['a critical property that is known', [caa(identity, 'issue', true)], single, null],
+    ['a known critical property', [caa(identity, 'issue', true)], single, null],
     ['issuewild for a single name', [caa(';', 'issuewild'), caa(identity)], single, null],
     [
       'issuewild before issue for wildcards',
@@ -194,7 +194,7 @@ describe('the CAA records of a domain', () => {
       wildcard,
       'other_authorities',
     ],
-    ['issue for wildcards where there is no issuewild', [caa(identity)], wildcard, null],
+    ['issue for wildcards without issuewild', [caa(identity)], wildcard, null],
   ] as const)('follow RFC 8659 and RFC 8657: %s', (_, records, proof, kind) => {
     expect(caaRefusal(records, { identities: [identity], accountUri: account }, proof)?.kind ?? null).toBe(kind)
   })

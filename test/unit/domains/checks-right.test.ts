@@ -23,9 +23,9 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['one of several addresses of ours', `@ A ${ours.b}`, 'example.com'],
   ['A and AAAA of ours', `@ ${addresses}\n@ AAAA ${ours.six}`, 'example.com'],
   ['an AAAA written in full', `@ ${addresses}\n@ AAAA 2600:3C01:0000:0:0:0:0:0010`, 'example.com'],
-  ['AAAA alone', `@ AAAA ${ours.six}`, 'example.com'],
+  ['only AAAA', `@ AAAA ${ours.six}`, 'example.com'],
   [
-    'CNAME records that end with us',
+    'CNAME records that end at our name',
     `www CNAME a.example.com\na CNAME b.example.com\nb CNAME ${target}`,
     'www.example.com',
   ],
@@ -33,7 +33,7 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['a record of a wildcard', `* CNAME ${target}`, 'shop.example.com'],
   ['a wildcard', `* CNAME ${target}`, wild],
   ['a wildcard with addresses', `* ${addresses}\nmail A 1.2.3.4`, wild],
-  ['a record beside a wildcard of others', `* A ${theirs.a}\nwww ${addresses}`, 'www.example.com'],
+  ["a record beside another server's wildcard", `* A ${theirs.a}\nwww ${addresses}`, 'www.example.com'],
   [
     'other records of the domain',
     `www ${addresses}\nwww MX mail.example.com\nwww TXT v=spf1\n@ A ${theirs.a}`,
@@ -43,7 +43,7 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['our authority in CAA', `www ${addresses}\n@ CAA 0 issue "${identity}"`, 'www.example.com'],
   ['our authority in CAA, in capital letters', `www ${addresses}\n@ CAA 0 ISSUE "LetsEncrypt.org"`, 'www.example.com'],
   [
-    'CAA of the name, which counts before that of the domain',
+    "CAA of the name, which precedes the domain's CAA",
     `www ${addresses}\nwww CAA 0 issue "${identity}"\n@ CAA 0 issue ";"`,
     'www.example.com',
   ],
@@ -53,7 +53,7 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
     'www.example.com',
   ],
   ['CAA without an issuer', `www ${addresses}\n@ CAA 0 iodef "mailto:me@example.com"`, 'www.example.com'],
-  ['CAA that forbids wildcards alone', `www ${addresses}\n@ CAA 0 issuewild ";"`, 'www.example.com'],
+  ['CAA that forbids only wildcards', `www ${addresses}\n@ CAA 0 issuewild ";"`, 'www.example.com'],
   ['CAA for wildcards', `* ${addresses}\n@ CAA 0 issue ";"\n@ CAA 0 issuewild "${identity}"`, wild],
 ]
 

@@ -29,7 +29,7 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     ['some_addresses_wrong'],
   ],
   ['a wrong AAAA beside a right A', `www A ${ours.a}\nwww AAAA ${theirs.six}`, 'www.example.com', ['ipv6_wrong']],
-  ['AAAA alone', `www AAAA ${theirs.six}`, 'www.example.com', ['ipv6_only']],
+  ['only AAAA', `www AAAA ${theirs.six}`, 'www.example.com', ['ipv6_only']],
   ['a private address', 'www A 192.168.178.20', 'www.example.com', ['private_address']],
   ['a private address beside the right one', `www A 10.1.2.3\nwww A ${ours.a}`, 'www.example.com', ['private_address']],
   ['a unique local address', `www A ${ours.a}\nwww AAAA fd00::1`, 'www.example.com', ['private_address']],
@@ -45,7 +45,7 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     ['no_address'],
   ],
   ['CNAME records in a circle', 'www CNAME a.example.com\na CNAME www.example.com', 'www.example.com', ['cname_loop']],
-  ['a CNAME of itself', 'www CNAME www.example.com', 'www.example.com', ['cname_loop']],
+  ['a CNAME that points to itself', 'www CNAME www.example.com', 'www.example.com', ['cname_loop']],
   [
     'more CNAME records than resolvers follow',
     `${Array.from({ length: 12 }, (_, index) => `c${index} CNAME c${index + 1}.example.com`).join('\n')}\nc12 A ${ours.a}\nwww CNAME c0.example.com`,
@@ -59,7 +59,7 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     'example.com',
     ['cname_conflict', 'cname_elsewhere'],
   ],
-  ['a CNAME at an apex that leads here', `@ CNAME ${target}`, 'example.com', ['cname_conflict (warning)']],
+  ['an apex CNAME that leads here', `@ CNAME ${target}`, 'example.com', ['cname_conflict (warning)']],
   [
     'a CNAME beside a TXT record',
     `www CNAME ${target}\nwww TXT hello`,
@@ -72,7 +72,12 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     'www2.example.com',
     ['caa_forbids'],
   ],
-  ['a CAA record that forbids everybody', `www A ${ours.a}\n@ CAA 0 issue ";"`, 'www.example.com', ['caa_forbids']],
+  [
+    'a CAA record that forbids all authorities',
+    `www A ${ours.a}\n@ CAA 0 issue ";"`,
+    'www.example.com',
+    ['caa_forbids'],
+  ],
   [
     'a wildcard that CAA records forbid',
     `* CNAME ${target}\n@ CAA 0 issue "${identity}"\n@ CAA 0 issuewild ";"`,

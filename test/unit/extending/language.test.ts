@@ -23,7 +23,7 @@ it('plans an app of the added language, with its cache for every command of the 
 it.each([
   ['no start', { 'pubspec.yaml': 'name: shop' }, ['dart'], 'no_start'],
   ['a broken file', { 'pubspec.yaml': '{' }, ['dart'], 'invalid_pubspec'],
-  ['a file that cannot be read', { 'pubspec.yaml': null }, ['dart'], 'file_unreadable'],
+  ['an unreadable file', { 'pubspec.yaml': null }, ['dart'], 'file_unreadable'],
   ['no Dart on the server', { 'pubspec.yaml': 'name: shop', 'bin/server.dart': '' }, [], 'dart_missing'],
 ] as const)('reports %s', (_, files, programs, code) => {
   expect(plan(files, programs)).toMatchObject({ ok: false, failure: { code } })

@@ -90,15 +90,15 @@ it.each(['\x01', '\x7f', '\x1b[0m'])('passes a response with %j in its phrase on
 
 const FIVE = 'Content-Length: 5\r\n\r\n'
 describe.each<[name: string, kind: Kind, head: string, rest: string]>([
-  ['the body of an answer to HEAD', 'head', `HTTP/1.1 200 OK\r\n${FIVE}`, 'hello'],
+  ['the body of a response to HEAD', 'head', `HTTP/1.1 200 OK\r\n${FIVE}`, 'hello'],
   ['the body of an error to HEAD', 'head', `HTTP/1.1 404 Not Found\r\nConnection: close\r\n${FIVE}`, 'hello'],
   ['chunks to HEAD', 'head', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ['a body of 204', 'plain', `HTTP/1.1 204 No Content\r\n${FIVE}`, 'hello'],
-  ['no chunks of 204', 'plain', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', '0\r\n\r\n'],
-  ['chunks of 204', 'body', 'HTTP/1.1 204 x\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ['a body of 304', 'plain', `HTTP/1.1 304 Not Modified\r\n${FIVE}`, 'hello'],
+  ['a body with 204', 'plain', `HTTP/1.1 204 No Content\r\n${FIVE}`, 'hello'],
+  ['no chunks with 204', 'plain', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', '0\r\n\r\n'],
+  ['chunks with 204', 'body', 'HTTP/1.1 204 x\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+  ['a body with 304', 'plain', `HTTP/1.1 304 Not Modified\r\n${FIVE}`, 'hello'],
   [
-    'an answer as the body of 304',
+    'a response as the body of 304',
     'plain',
     `HTTP/1.1 304 x\r\n${FIVE}`,
     'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',

@@ -69,13 +69,13 @@ describe('passes no complete request to the app, and survives, given', () => {
     ['chunked with a parameter', framed('Transfer-Encoding: chunked;q=1')],
     ['a vertical tab before chunked', framed('Transfer-Encoding: \x0bchunked')],
     ['a NUL behind chunked', framed('Transfer-Encoding: chunked\0')],
-    ['a high space before chunked', framed('Transfer-Encoding: \xa0chunked')],
+    ['a no-break space before chunked', framed('Transfer-Encoding: \xa0chunked')],
     ['chunked on a folded line', framed('Transfer-Encoding:\r\n chunked')],
     ['a folded line behind a coding', framed('Transfer-Encoding: chunked\r\n , x')],
     ['a space before the colon', framed('Transfer-Encoding : chunked')],
     ['a tab before the colon', framed('Content-Length\t: 5')],
     ['a NUL in a name', framed('Content-Length\0: 5')],
-    ['a first line that is folded', `POST / HTTP/1.1\r\n Host: a\r\nContent-Length: 5\r\n\r\n01234${EVIL}`],
+    ['a folded first line', `POST / HTTP/1.1\r\n Host: a\r\nContent-Length: 5\r\n\r\n01234${EVIL}`],
     ['a line without colon', framed('Content-Length')],
     ['an empty name', framed(': 5')],
     ['an empty length', framed('Content-Length:')],
@@ -123,7 +123,7 @@ describe('passes no complete request to the app, and survives, given', () => {
     ['a host with quotes', host('"a"')],
     ['a host with a tag', host('<a>')],
     ['a host with two ports', host('a:1:2')],
-    ['a host whose port is none', host('a:b')],
+    ['a host with an invalid port', host('a:b')],
     ['a host with a NUL', host('a\0b')],
     ['a host with high bytes', host('\xe4')],
     ['an address in open brackets', host('[::1')],
@@ -209,7 +209,7 @@ it.each([
 })
 
 it.each([
-  ['a request that is none', 'nonsense\r\n\r\n'],
+  ['an invalid request', 'nonsense\r\n\r\n'],
   ['two framings', framed('Content-Length: 5\r\nTransfer-Encoding: chunked')],
   ['CONNECT', line('CONNECT a:80 HTTP/1.1')],
   ['an upgrade', 'GET /evil HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],

@@ -59,8 +59,8 @@ describe('refuses with 400, passes no second request on, and survives:', () => {
     ],
     ['no host', 'GET /evil HTTP/1.1\r\n\r\n'],
     ['two hosts', 'GET /evil HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
-    ['a foreign target', 'GET ftp://a/evil HTTP/1.1\r\nHost: a\r\n\r\n'],
-    ['no HTTP at all', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+    ['a different target host', 'GET ftp://a/evil HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['no HTTP', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     const { port, seen } = await startWitness()
@@ -138,7 +138,7 @@ describe('answers 502 to a request whose app', () => {
     ['applies an unknown transfer coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n'],
     ['speaks no HTTP', 'hello\r\n\r\n'],
     ['switches protocols unasked', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
-    ['sends a head without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`],
+    ['sends an endless head', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`],
   ])('%s', async (_, bytes) => {
     const upstream = await startRawApp(scope, (socket) => socket.once('data', () => socket.write(bytes)))
     const { port } = await startGateway(scope, { upstream })

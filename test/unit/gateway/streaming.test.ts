@@ -178,7 +178,7 @@ it.each<[string, (socket: Socket) => void]>([
     },
   ],
   [
-    'ends and then resets the connection, which ends the answer',
+    'ends and then resets the connection, which ends the response',
     (socket) => {
       socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\nbig', () => socket.destroy())
     },

@@ -149,11 +149,11 @@ describe('apps', () => {
       {},
     ],
     ['its answer is 502', { answers: [{ status: 502, deployment: 'dep_1' }] }, {}],
-    ['the API says that another one serves', { serving: 'dep_2' }, {}],
+    ['the API names another serving release', { serving: 'dep_2' }, {}],
     ['it has an instance too many', {}, { processes: new Map([['dep_1', 2]]) }],
     ['it has an instance too few', { instances: new Map([['web', { wanted: 2, running: 2 }]]) }, {}],
     [
-      'it has a wrong one',
+      'it has a wrong instance',
       {
         instances: new Map([
           ['web', { wanted: 1, running: 1 }],
@@ -162,7 +162,7 @@ describe('apps', () => {
       },
       {},
     ],
-    ['no event says that it runs', {}, { events: new Set() }],
+    ['no event announces it', {}, { events: new Set() }],
   ])('finds a running release when %s', (_, more, state) => {
     const found = app([deployment('dep_1', 'running')], more)
     expect(problems([deploy('dep_1', 0)], { ...running, apps: [found], ...state })).toHaveLength(1)

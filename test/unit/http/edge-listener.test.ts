@@ -77,7 +77,7 @@ describe('the socket of the API for the edge', () => {
     const { stop } = await api(socketPath, (_, response) => void waiting.push(response), 12)
     const by = (address: string, count: number) =>
       Array.from({ length: count }, () => ask({ socketPath }, { Host: 'a.test', 'X-Forwarded-For': address }))
-    // One client gets half, whichever address of its network it claims; the others continue.
+    // One client gets half, for any address of its network; the others continue.
     const flood = by('2001:db8::1', 6)
     await expect.poll(() => waiting.length).toBe(6)
     await expect(by('2001:db8::2', 1)[0]).rejects.toMatchObject({ code: 'ECONNRESET' })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { jsonTextProblem } from '../../../server/src/http/bodies.ts'
 
-/** Values without the one refused name. */
+/** Values without the refused name. */
 const values = (maxDepth: number) =>
   fc.jsonValue({ maxDepth }).filter((value) => !JSON.stringify(value).includes('"__proto__"'))
 

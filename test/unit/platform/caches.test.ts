@@ -16,19 +16,19 @@ describe('removal beyond the caps', () => {
   const caps = { mostEachBytes: 10, mostAllBytes: 20 }
 
   it.each([
-    ['nothing, while all is within them', [cache('a', 10, 1), cache('b', 10, 2)], []],
-    ['what is too large by itself', [cache('a', 11, 2), cache('b', 9, 1)], ['a']],
+    ['empty, while all is within them', [cache('a', 10, 1), cache('b', 10, 2)], []],
+    ['every cache that is too large by itself', [cache('a', 11, 2), cache('b', 9, 1)], ['a']],
     [
-      'the least recently used, when all are too large together',
+      'the least recently used cache, when all are too large together',
       [cache('a', 8, 3), cache('b', 8, 1), cache('c', 8, 2)],
       ['b'],
     ],
     [
-      'as many of them as it takes',
+      'as many caches as necessary',
       [cache('a', 10, 3), cache('b', 10, 4), cache('c', 3, 1), cache('d', 3, 2)],
       ['c', 'd'],
     ],
-    ['nothing that is in use', [cache('a', 30, 1, true), cache('b', 5, 2)], ['b']],
+    ['empty for caches in use', [cache('a', 30, 1, true), cache('b', 5, 2)], ['b']],
   ])('is %s', (_, found, expected) => {
     expect(beyondCaps(found, caps)).toEqual(expected)
   })

@@ -77,7 +77,7 @@ describe('the control socket', () => {
 })
 
 describe('the servers of a data directory', () => {
-  it('are none where no server ever ran', async () => {
+  it('are empty where no server ever ran', async () => {
     expect(await controlsOf(join(directory.path, 'nowhere'))).toEqual([])
   })
 

@@ -97,7 +97,7 @@ describe('a process whose standard output is a full pipe', () => {
     }
   })
 
-  it('also exits when nobody reads again', async () => {
+  it('also exits without a reader', async () => {
     const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
     const exited = once(child, 'exit')
     await once(child, 'message')

@@ -149,8 +149,8 @@ describe('the body', () => {
     ['null', null],
     ['a list', [deployed]],
     ['a body without an event', { ...deployed, event: undefined }],
-    ['an event that is no text', { ...deployed, event: ['deployment.succeeded'] }],
-    ['a timestamp that is no time', { ...deployed, timestamp: 'yesterday' }],
+    ['an event that is not a text', { ...deployed, event: ['deployment.succeeded'] }],
+    ['a timestamp that is not a time', { ...deployed, timestamp: 'yesterday' }],
     ['data that is a list', { ...deployed, data: [] }],
     ['data with a field missing', { ...deployed, data: { ...deployed.data, url: undefined } }],
     ['data with a field of another type', { ...deployed, data: { ...deployed.data, project_id: 7 } }],
@@ -192,8 +192,8 @@ describe('createReceiver', () => {
     ['no secrets', { secrets: [] }, 'invalid_secret'],
     ['an empty secret', { secrets: [''] }, 'invalid_secret'],
     ['a prefix for a secret', { secrets: [SECRET, 'whsec_'] }, 'invalid_secret'],
-    ['a tolerance of NaN', { secrets: [SECRET], tolerance: Number.NaN }, 'invalid_option'],
-    ['an endless tolerance', { secrets: [SECRET], tolerance: Number.POSITIVE_INFINITY }, 'invalid_option'],
+    ['a NaN tolerance', { secrets: [SECRET], tolerance: Number.NaN }, 'invalid_option'],
+    ['an infinite tolerance', { secrets: [SECRET], tolerance: Number.POSITIVE_INFINITY }, 'invalid_option'],
     ['a negative tolerance', { secrets: [SECRET], tolerance: -1 }, 'invalid_option'],
   ])('refuses %s', (_, options, code) => {
     expect(codeOf(() => createReceiver(options))).toBe(code)

@@ -69,7 +69,7 @@ describe('the list of signatures', () => {
     ['without a version', vector.signature.slice(3)],
     ['an ed25519 one', ED25519],
     ['not a signature', 'invalid_signature'],
-    ['the same bytes in another base64 spelling', vector.signature.replace('E=', 'F=')],
+    ['the same bytes in another base64 form', vector.signature.replace('E=', 'F=')],
     ['in the URL alphabet', vector.signature.replaceAll('+', '-').replaceAll('/', '_')],
     ['beyond ASCII', vector.signature.replace('g', '\u0167')],
     ['hexadecimal', `v1,${createHmac('sha256', Buffer.from(KEY, 'base64')).digest('hex')}`],
@@ -200,7 +200,7 @@ describe('secrets', () => {
 
   it.each([
     ['empty', ''],
-    ['the prefix alone', 'whsec_'],
+    ['only the prefix', 'whsec_'],
     ['23 bytes long', Buffer.alloc(23, 7).toString('base64')],
     ['65 bytes long', Buffer.alloc(65, 7).toString('base64')],
     ['one byte long', 'whsec_QQ=='],

@@ -11,7 +11,7 @@ test.each([
   ['root', { ...machine, isRoot: true }, 'fairlead service install'],
   ['root with version 1', { ...machine, isRoot: true, version: 1 }, 'version 2 of control groups'],
   ['a container', { ...machine, hasSystemd: false }, 'the top of control groups'],
-  ['a server that shall have none', { ...machine, place: 'none' }, 'FAIRLEAD_CGROUPS=none'],
+  ['a server with disabled groups', { ...machine, place: 'none' }, 'FAIRLEAD_CGROUPS=none'],
 ] as const)('doctor tells %s how to get control groups', (_, given, remedy) => {
   expect(remedyFor(given)).toContain(remedy)
 })

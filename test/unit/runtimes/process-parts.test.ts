@@ -94,9 +94,9 @@ describe('the observation by sockets', () => {
 
   test.each([
     ['the only port', [socket(80, '127.0.0.1'), socket(80, '::1')], 80],
-    ['the only port besides that of a debugger', [socket(80, '::'), socket(9229, '127.0.0.1')], 80],
+    ["the only port besides a debugger's", [socket(80, '::'), socket(9229, '127.0.0.1')], 80],
     ['none of several ports', [socket(80, '::'), socket(81, '::')], null],
-    ['no port that loopback does not lead to', [socket(80, '10.0.0.7')], null],
+    ['no port that loopback does not reach', [socket(80, '10.0.0.7')], null],
   ])('of an app in a separate network allows to serve it at %s', (_, sockets, servable) => {
     expect(observationOf({ port: 4000, address: '10.1.1.2' }, sockets)).toMatchObject({ servable })
     expect(observationOf({ port: 4000, holder: { pid: 1, startTime: '1' } }, sockets)).toMatchObject({ servable })

@@ -50,7 +50,7 @@ it.each<[string, readonly Entry[], string]>([
   ['..', [['40000', '..']], 'a file or folder named “..” (hasDotdot in git-fsck)'],
   ['.', [['40000', '.']], 'a file or folder named “.” (hasDot in git-fsck)'],
   ['a slash', [file('a/b')], 'a name with a slash in it (fullPathname in git-fsck)'],
-  ['a name twice', [file('a'), file('a')], 'two files of one name (duplicateEntries in git-fsck)'],
+  ['a repeated name', [file('a'), file('a')], 'two files of one name (duplicateEntries in git-fsck)'],
   ['the wrong order', [file('b'), file('a')], 'files in the wrong order (treeNotSorted in git-fsck)'],
   [
     'a hash of zero',

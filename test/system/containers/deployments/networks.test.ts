@@ -32,7 +32,10 @@ socket.once('data', async (answer) => {
   }).listen(process.env.PORT, process.env.NAME === 'shop' ? '127.0.0.1' : undefined)
 })`
 
-/** A process that fetches what it is asked for, and shows who asks, the port that it has on all addresses, and the names that it knows. */
+/**
+ * A process that fetches addresses on request. It shows its clients, its port on all addresses, and the names that it
+ * knows.
+ */
 const process = `require('node:http').createServer(async (request, response) => {
   const { pathname, searchParams } = new URL(request.url, 'http://app')
   const asked = searchParams.get('ask')

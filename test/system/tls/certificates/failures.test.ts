@@ -235,8 +235,8 @@ describe.skipIf(noAuthority !== null)('a failing attempt', () => {
   })
 
   it.each([
-    ['an answer that is none of ACME', { status: 503, headers: { 'retry-after': '600' }, body: '<html>' }],
-    ['no answer at all', null],
+    ['a response that is not ACME', { status: 503, headers: { 'retry-after': '600' }, body: '<html>' }],
+    ['a missing response', null],
   ])('by %s is repeated, at the earliest when the authority allows it', async (_, answer) => {
     await using given = await authority.worldBehindProxy()
     authority.proxy.answer(({ path }) => (path === '/order-plz' ? answer : undefined))

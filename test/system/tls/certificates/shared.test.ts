@@ -83,7 +83,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     })
   })
 
-  it('that end soon are reported, even while the authority is to be left alone', async () => {
+  it('that end soon are reported, even while orders are suspended', async () => {
     await using given = await authority.world()
     await given.lead()
     await shownFor(given, dashboardHost)

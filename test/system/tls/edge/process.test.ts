@@ -185,7 +185,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     expect((await edge.record()).pid).not.toBe(before.pid)
   })
 
-  it('is missing: the server reports the reason and the remedy, and uses it as soon as it is there', async () => {
+  it('that is missing is reported with a remedy, and used as soon as it is there', async () => {
     await using edge = await beside()
     await edge.start({ path: '/nonexistent' })
     expect(edge.problems()).toEqual([

@@ -163,7 +163,7 @@ describe.skipIf(why !== null)('the edge', () => {
     }
   })
 
-  it('tells browsers to come back by HTTPS, unless the app says something else', async () => {
+  it('makes browsers return by HTTPS, unless the app sets another policy', async () => {
     const header = async (path: string) =>
       (await visit({ host, port: edge.httpsPort, path })).headers['strict-transport-security']
     expect(await header('/')).toBe('max-age=31536000')

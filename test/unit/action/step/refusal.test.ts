@@ -38,10 +38,10 @@ describe.concurrent('a refused creation', () => {
 
   const repeated: readonly (readonly [string, Script['create'], RegExp])[] = [
     ['by the rate limit', refusal(429, 'rate_limit_exceeded', 'x'), /used up its requests.* tried for 3 s.*accepted/],
-    ['by a failure of the server', refusal(500, 'server_error', 'See its log.'), /See its log. \(request req-1\).*3 s/],
+    ['by a server error', refusal(500, 'server_error', 'See its log.'), /See its log. \(request req-1\).*3 s/],
     ['by a proxy', page(502), /`api-url`: .* status 502.*3 s/],
     ['by a broken connection', 'drop', /`api-url`: .*3 s.*accepted/],
-    ['by silence', 'hang', /`api-url`: .* did not answer.*3 s.*accepted/],
+    ['by a silent server', 'hang', /`api-url`: .* did not answer.*3 s.*accepted/],
   ]
 
   test.for(repeated)(

@@ -36,7 +36,7 @@ it.each([
   expect(buildAdvice([line, 'Clean install a project', 'Usage:', 'npm ci'])).toContain('commit the lock file')
 })
 
-it('an error of the code gets no such advice', () => {
+it('an error of the code gets no advice', () => {
   expect(buildAdvice(['Error: Cannot find module "express"', 'certificate.ts(3,1): error TS2304'])).toBeUndefined()
 })
 

@@ -29,7 +29,7 @@ it.each([
   ['all have values', exited, { samples }, { SECRET: 'x', DATABASE_URL: 'x' }],
   ['the repository has no sample', exited, {}, {}],
   ['the failure has another cause', new DeploymentError('start', 'out_of_memory', 'x'), { samples }, {}],
-  ['the error is no failure of the deployment', new Error('aborted'), { samples }, {}],
+  ['the error does not come from the deployment', new Error('aborted'), { samples }, {}],
 ])('the message names no variables where %s', (_, error, plan, variables) => {
   expect(nameUnset(error, plan, variables)).toBe(error)
 })

@@ -57,8 +57,8 @@ function engineWith(wait: () => Promise<unknown>): Engine {
 const unknownContainer = new EngineError('POST containers/c/wait', 404, 'No such container: c')
 
 it.each<[string, () => Promise<unknown>, unknown]>([
-  ['that tells a status has it', async () => ({ StatusCode: 3 }), { code: 3 }],
-  ['that is gone is no success', () => Promise.reject(unknownContainer), 'container_removed'],
+  ['that returns a status has it', async () => ({ StatusCode: 3 }), { code: 3 }],
+  ['that disappears is no success', () => Promise.reject(unknownContainer), 'container_removed'],
 ])('the command of a container %s', async (_, wait, expected) => {
   const engine = engineWith(wait)
   const parts = { server: 'server', engine, containers: createContainers(engine, 'server', () => undefined) }
@@ -156,7 +156,7 @@ it('the free space of an engine on a separate disk is checked, unlike an engine 
   expect(free).toBe(await freeBytesIn('/dev'))
 })
 
-it('an unreadable context fails with its reason, although nobody reads the context yet', async () => {
+it('an unreadable context fails with its reason before anything reads the context', async () => {
   const context = {
     folder: '/nonexistent',
     dockerfile: 'Dockerfile',
