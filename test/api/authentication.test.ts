@@ -38,7 +38,7 @@ describe('an API key', () => {
     expect(await used()).toBeInstanceOf(Date)
   })
 
-  it('is accepted whatever the case of the scheme', async () => {
+  it('is accepted in any case of the scheme', async () => {
     const response = await fetch(`${server.baseUrl}/projects`, {
       headers: { authorization: `bearer ${server.apiKey}` },
     })

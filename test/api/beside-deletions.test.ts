@@ -5,9 +5,7 @@ import { inTheMiddle } from '../harness/in-the-middle.ts'
 import { type ServerWithProject, serverWithProject } from '../harness/project.ts'
 import { paramKinds, pathOf, requestOf } from '../harness/requests.ts'
 
-/*
- * Operations that have begun when the resource that they are about is deleted, and that look at it before the deletion commits.
- */
+/* Operations that begin before the deletion of their resource, and read the resource before the deletion commits. */
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -18,21 +16,21 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 type Parent = 'app' | 'deployment' | 'webhook'
 type Operation = (typeof operations)[number]
 
-/** The kinds of resources that a deletion removes, of those that the test makes. */
+/** The kinds of resources that a deletion removes, among the test's resources. */
 const removed: Readonly<Record<Parent, readonly string[]>> = {
   app: ['app', 'deployment', 'schedule'],
   deployment: ['deployment'],
   webhook: ['webhook'],
 }
 
-/** Bodies that go as far as the row of the parent, where the example of the declaration does not. */
+/** Bodies that reach the parent's row, where the declaration's example does not. */
 const bodies: Readonly<Record<string, object>> = {
   'schedules.create': { name: 'nightly', schedule: '30 4 * * *', command: ['true'] },
   'schedules.update': { schedule: '30 5 * * *' },
   'processes.update': { processes: { web: { instances: 1 } } },
 }
 
-/** The changes of a resource, and of what is removed with it. */
+/** The changes of a resource and of the resources below it. */
 const changesOf = (parent: Parent): readonly Operation[] =>
   operations.filter(
     (operation) =>
@@ -41,7 +39,7 @@ const changesOf = (parent: Parent): readonly Operation[] =>
       Object.values(paramKinds(operation)).some((kind) => removed[parent].includes(kind)),
   )
 
-/** Makes an app with a release that rests and a schedule, and a webhook. */
+/** Makes an app with a stopped release and a schedule, and a webhook. */
 async function resources() {
   const { server, projectId } = given
   const app = await given.appRow()
@@ -76,7 +74,7 @@ it.each<[Parent, string, Operation]>(
   (['app', 'deployment', 'webhook'] as const).flatMap((parent) =>
     changesOf(parent).map((operation): [Parent, string, Operation] => [parent, operation.name, operation]),
   ),
-)('beside the deletion of its %s, %s answers that there is none', async (parent, _, operation) => {
+)('beside the deletion of its %s, %s answers 404', async (parent, _, operation) => {
   const { server, projectId } = given
   const ids = await resources()
   const params = Object.fromEntries(
@@ -95,7 +93,7 @@ it.each<[Parent, string, Operation]>(
     },
     () => [fetch(server.baseUrl + pathOf(operation, params as never), { ...init, headers })],
   )
-  // A deletion that finds nothing left to delete has done what it is for.
+  // A deletion that finds nothing to delete has succeeded.
   const fine = operation.method === 'DELETE' ? [404, 204] : [404]
   expect([answer?.status, await answer?.text()]).toEqual([expect.toBeOneOf(fine), expect.anything()])
 })

@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('a key that is bound to projects may not create another one, and is refused before its body is read', async () => {
+it('a key that is bound to projects may not create another key, and is refused before its body is read', async () => {
   const { id } = await server.client.projects.create({ body: { name: 'p' } })
   const key = await server.key({ projectIds: [id] })
   const create = async (body: string) => {

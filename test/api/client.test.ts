@@ -14,7 +14,7 @@ interface Seen {
 }
 type Step = (response: ServerResponse, seen: Seen) => void
 
-/** The answers of the scripted server, one per request; the last one is repeated. */
+/** The responses of the scripted server, one per request; the last one is repeated. */
 let steps: Step[] = []
 let seen: Seen[] = []
 let client: Client
@@ -82,15 +82,15 @@ describe('the client retries a request', () => {
   })
 
   it.each([
-    ['whose connection was cut', cut],
-    ['whose answer was cut off', cutMidway],
+    ['with a broken connection', cut],
+    ['with a truncated response', cutMidway],
   ])('%s', async (_, step) => {
     steps = [step, step, answer(200, list)]
     expect(await client.projects.list()).toEqual(list)
     expect(seen).toHaveLength(3)
   })
 
-  it('under the same idempotency key, each call under its own', async () => {
+  it('with the same idempotency key, and another key per call', async () => {
     const made = { id: 'proj_1', name: 'a', region: 'r', plan: 'free', created_at: '2026-01-31T12:00:00.000Z' }
     steps = [cut, cutMidway, failure(500, 'server_error', now), answer(201, made)]
     expect(await client.projects.create({ body: { name: 'a' } })).toEqual(made)
@@ -103,7 +103,7 @@ describe('the client retries a request', () => {
     expect(seen.at(-1)?.headers['idempotency-key']).toBe('mine')
   })
 
-  it('three times, and then rejects with the last answer', async () => {
+  it('three times, and then rejects with the last response', async () => {
     steps = [failure(500, 'server_error', now)]
     await expect(client.projects.list()).rejects.toMatchObject({ code: 'server_error', requestId: 'r-1' })
     expect(seen).toHaveLength(4)
@@ -115,7 +115,7 @@ describe('the client retries a request', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('not when it was refused permanently', async () => {
+  it('not after a permanent refusal', async () => {
     steps = [failure(400, 'invalid_request')]
     const refused = client.projects.create({ body: { name: '' } })
     await expect(refused).rejects.toBeInstanceOf(ApiError)
@@ -123,7 +123,7 @@ describe('the client retries a request', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('to delete, and treats 404 as success when the first answer was lost', async () => {
+  it('to delete, and treats 404 as success when the first response was lost', async () => {
     const gone = failure(404, 'not_found')
     steps = [cut, gone]
     expect(await client.webhooks.delete({ params: { id: 'wh_1' } })).toBeUndefined()
@@ -155,7 +155,7 @@ describe('the client waits', () => {
     expect(await client.projects.list()).toEqual(list)
   })
 
-  it('not at all when it would be longer than a minute', async () => {
+  it('not at all for more than a minute', async () => {
     steps = [failure(429, 'rate_limit_exceeded', { 'retry-after': '61' })]
     await expect(client.projects.list()).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
     expect(seen).toHaveLength(1)
@@ -173,7 +173,7 @@ describe('the client waits', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('no longer for an answer that does not end, when its signal aborts', async () => {
+  it('no longer for an endless response, when its signal aborts', async () => {
     const given = new AbortController()
     steps = [
       (response) => {
@@ -188,7 +188,7 @@ describe('the client waits', () => {
 
   it('a random time without Retry-After', async () => {
     steps = [failure(500, 'server_error'), failure(500, 'server_error'), answer(200, list)]
-    // The delays are random, at most 0.5 s and 1 s, so only the number of requests is checked.
+    // The delays are random, at most 0.5 s and 1 s, so the test checks only the number of requests.
     await client.projects.list()
     expect(seen).toHaveLength(3)
   })
@@ -268,7 +268,7 @@ describe.each(operations.filter(({ upload, text }) => upload || text).map((each)
         ['cut', cut],
         ['answered with 500', failure(500, 'server_error', now)],
         ['answered with 429', failure(429, 'rate_limit_exceeded', now)],
-      ])('sends an upload once, also when it is %s', async (_, step) => {
+      ])('sends an upload once, even when it is %s', async (_, step) => {
         steps = [step]
         await expect(call()).rejects.toThrow()
         expect(seen).toHaveLength(1)
@@ -276,14 +276,14 @@ describe.each(operations.filter(({ upload, text }) => upload || text).map((each)
         expect(seen[0]?.headers['content-type']).toMatch(new RegExp(`^${operation.upload}(; boundary=|$)`))
       })
     } else {
-      it('passes on the answer as a stream, after retries', async () => {
+      it('passes on the response as a stream, after retries', async () => {
         steps = [cut, failure(503, 'server_error', now), answer(operation.status, 'line 1\nline 2\n')]
         const response = (await call()) as Response
         expect(await response.text()).toBe('line 1\nline 2\n')
         expect(seen).toHaveLength(3)
       })
 
-      it('rejects with its errors as others do', async () => {
+      it('rejects with its errors as other calls do', async () => {
         steps = [failure(404, 'not_found')]
         await expect(call()).rejects.toMatchObject({ code: 'not_found', requestId: 'r-1' })
       })
@@ -298,7 +298,7 @@ describe('with a real server', () => {
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  it('a retry after a lost answer creates nothing twice', async () => {
+  it('a retry after a lost response creates nothing twice', async () => {
     let sent = 0
     const losing: typeof fetch = async (...given) => {
       const response = await fetch(...given)
@@ -313,7 +313,7 @@ describe('with a real server', () => {
     expect([projects.map(({ id }) => id), total]).toEqual([[made.id], 1])
   })
 
-  it('pages go through a list that grows meanwhile, without a gap or a repetition', async () => {
+  it('paging through a growing list has no gaps and no repetitions', async () => {
     const account = await server.accounts.create({ name: 'pages', plan: 'pro' })
     const mine = server.clientFor(await server.key({ accountId: account.id }))
     const made: string[] = []

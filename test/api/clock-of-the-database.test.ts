@@ -12,9 +12,7 @@ import { createSecretBox } from '../../server/src/platform/secrets.ts'
 import { runHandlers } from '../../server/src/runs/runs.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
 
-/*
- * Times that the database compares with its clock, on a server whose clock differs from it by an hour.
- */
+/* Times that the database compares with its clock, on a server whose clock differs by an hour. */
 
 const hourMs = 3_600_000
 let test: TestDatabase
@@ -45,7 +43,7 @@ describe.each([
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + ms }))
   afterEach(() => void vi.useRealTimers())
 
-  it('a key lives as long as it is to', async () => {
+  it('a key has its full lifetime', async () => {
     await test.query('delete from api_keys')
     const options = { accountId, name: 'k', scopes: presets.full, projectIds: null, lifeMs: 600_000 }
     await createKeys({ database: handle.db }).create(options)
@@ -75,7 +73,7 @@ describe.each([
     await test.query('delete from apps')
   })
 
-  it('a job runs when it is to', async () => {
+  it('a job runs at its time', async () => {
     await test.query('delete from graphile_worker._private_jobs')
     await enqueue(handle.db, { task: 'later', payload: {}, runAt: new Date(Date.now() + 600_000) })
     expect(await secondsUntil('run_at', 'graphile_worker._private_jobs')).toBeCloseTo(600, -2)

@@ -3,7 +3,7 @@ import { settled } from '../harness/deployments.ts'
 import { type ServerWithProject, serverWithProject } from '../harness/project.ts'
 import { repository } from '../harness/repository.ts'
 
-/** An app that was built once: it answers with a text that only its build knows. */
+/** An app that was built once: its response contains a text that only its build knows. */
 const builtOnce = {
   'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
   'build.js': `const { writeFileSync } = require('node:fs')
@@ -26,7 +26,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const textOf = async (url: string) => JSON.parse(await (await fetch(url)).text())
 
 describe('a deployment from another one', () => {
-  it('releases the files that were tested, in another app and project, without a build and with its own variables', async () => {
+  it('releases the tested files in another app and project, without a build and with the target’s variables', async () => {
     await using source = await repository(builtOnce)
     const params = { project_id: given.projectId }
     const tested = await given.client.deployments.create({
@@ -56,7 +56,7 @@ describe('a deployment from another one', () => {
     expect(log).toContain(`The files are those of ${tested.id}, which were not built again.`)
     expect(log).not.toContain('node build.js')
 
-    // It needs nothing of the other one from then on.
+    // From now on the deployment does not need its source.
     await given.client.deployments.stop(given.paramsOf(tested.id))
     await given.client.deployments.delete(given.paramsOf(tested.id))
     await given.client.deployments.restart(paramsOf)
@@ -64,7 +64,7 @@ describe('a deployment from another one', () => {
     expect(await textOf(after.url)).toMatchObject({ made, stage: 'production' })
   })
 
-  it('runs the release command of the app, with the variables of the new one', async () => {
+  it('runs the release command of the app, with the variables of the new deployment', async () => {
     await using source = await repository({
       ...builtOnce,
       Procfile: 'web: node server.js\nrelease: node release.js',
@@ -79,7 +79,7 @@ describe('a deployment from another one', () => {
     expect(await (await given.client.deployments.logs(paramsOf)).text()).toContain('migrates ***')
   })
 
-  it('is refused for a release that is not kept, or of a project that the key may not use', async () => {
+  it('is refused for a release that is deleted, or in a project that the key may not use', async () => {
     const failed = await given.deploy('failed', 'https://127.0.0.1:1/a.git')
     const create = (client: typeof given.client, from_deployment_id: string, more: object = {}) =>
       client.deployments.create({

@@ -32,7 +32,7 @@ const deploy = async (name: string, given: Given, project = projectId) => {
   return made
 }
 
-/** Returns the variables that a test gave to an app, as the app sees them. */
+/** Returns the variables that a test set for an app, as the app sees them. */
 const seenBy = async ({ url }: { url: string }): Promise<Record<string, string>> => {
   const environment = (await (await fetch(url)).json()) as Record<string, string>
   return Object.fromEntries(Object.entries(environment).filter(([name]) => name.startsWith('OWN_')))
@@ -46,7 +46,7 @@ const refused = (name: string, given: Given & { readonly git_url?: string }) =>
       (error: unknown) => error,
     )
 
-describe('the variables of a further release', () => {
+describe('the variables of another release', () => {
   it('are kept by name, changed, added and dropped, and no value is in an answer', async () => {
     const before = { OWN_KEPT: 'a secret value', OWN_CHANGED: 'old', OWN_DROPPED: 'gone' }
     const first = await deploy('web', { env_vars: before })
@@ -63,14 +63,14 @@ describe('the variables of a further release', () => {
     expect(JSON.stringify([first, second, read])).not.toContain('a secret value')
   })
 
-  it('are none when neither values nor names are given', async () => {
+  it('are empty without values and names', async () => {
     await deploy('bare', { env_vars: { OWN_A: 'a' } })
     const second = await deploy('bare', {})
     expect(await seenBy(second)).toEqual({})
     expect(second.env_var_names).toEqual([])
   })
 
-  it('are refused when the latest release lacks a name, and the error lists those names', async () => {
+  it('are refused when the latest release lacks a name, and the error lists the missing names', async () => {
     await deploy('strict', { env_vars: { OWN_A: 'a' } })
     expect(await refused('strict', { keep_env_vars: ['OWN_A', 'OWN_B', 'OWN_C'] })).toMatchObject({
       code: 'invalid_request',
@@ -90,7 +90,7 @@ describe('the variables of a further release', () => {
     expect(deployments.filter(({ name }) => name === 'strict')).toHaveLength(1)
   })
 
-  it('are kept from the same app alone, not from another of this project or of others', async () => {
+  it('are kept only from the same app, not from another app of any project', async () => {
     const other = await server.client.projects.create({ body: { name: 'other' } })
     await deploy('one', { env_vars: { OWN_A: 'of one' } })
     await deploy('two', { env_vars: { OWN_B: 'of two' } }, other.id)
@@ -114,7 +114,7 @@ describe('the variables of a further release', () => {
     })
   })
 
-  it('are kept from the release that was rolled back to', async () => {
+  it('are kept from the target of a rollback', async () => {
     const good = await deploy('back', { env_vars: { OWN_A: 'good', OWN_ONLY: 'here' } })
     const bad = await deploy('back', { env_vars: { OWN_A: 'bad' } })
     expect(await server.client.deployments.get({ params: { project_id: projectId, id: good.id } })).toMatchObject({
@@ -126,7 +126,7 @@ describe('the variables of a further release', () => {
     expect(await seenBy(next)).toEqual({ OWN_A: 'good', OWN_ONLY: 'here', OWN_NEW: 'new' })
   })
 
-  it('are at most 200, kept ones included', async () => {
+  it('are limited to 200, kept variables included', async () => {
     const many = (letter: string) =>
       Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`OWN_${letter}${at}`, `${at}`]))
     await deploy('many', { env_vars: many('A') })
@@ -135,7 +135,7 @@ describe('the variables of a further release', () => {
     })
   })
 
-  it('are encrypted at rest, separately for each deployment', async () => {
+  it('are stored encrypted, separately for each deployment', async () => {
     await deploy('sealed', { env_vars: { OWN_A: 'plain to nobody' } })
     await deploy('sealed', { keep_env_vars: ['OWN_A'] })
     const rows = await server.database.query<{ variables: Buffer }>(

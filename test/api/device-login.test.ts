@@ -34,7 +34,7 @@ const entries = async () =>
   (await person.client.auditLog.list()).entries.filter(({ operation }) => operation.startsWith('device.'))
 
 describe('the login of a command', () => {
-  it('begins with two codes and the page for people', async () => {
+  it('begins with two codes and the approval page', async () => {
     const response = await post('/device/code', { name: 'laptop' })
     expect(response.status).toBe(200)
     expect(response.headers.get('cache-control')).toBe('no-store')
@@ -49,7 +49,7 @@ describe('the login of a command', () => {
     })
   })
 
-  it('gets one key, with the name of the machine, once a person has approved; all of it is in the audit log', async () => {
+  it('gets one key, with the name of the machine, once a person has approved; the audit log has every step', async () => {
     const begun = await begin('workbench', { 'x-forwarded-for': '198.51.100.7' })
     expect(await ask(begun)).toMatchObject({ status: 400, code: 'invalid_request', reason: 'authorization_pending' })
     const typed = begun.user_code.replace('-', '').toLowerCase()
@@ -73,7 +73,7 @@ describe('the login of a command', () => {
     expect([made?.actor.name, approved?.actor.name]).toEqual([person.email, person.email])
   })
 
-  it('gets no key when it was refused, and neither it nor the code counts again', async () => {
+  it('gets no key after a refusal, and its codes become invalid', async () => {
     const before = (await person.client.apiKeys.list()).api_keys.length
     const begun = await begin()
     await person.dashboard.device.deny(decided(begun.user_code))
@@ -84,7 +84,7 @@ describe('the login of a command', () => {
     expect((await person.client.apiKeys.list()).api_keys).toHaveLength(before)
   })
 
-  it('is told to slow down when it asks too early, and still gets its key', async () => {
+  it('gets a request to slow down when it asks too early, and still gets its key', async () => {
     const begun = await begin()
     expect(await ask(begun)).toMatchObject({ reason: 'authorization_pending' })
     expect(await ask(begun, { early: true })).toMatchObject({ status: 400, reason: 'slow_down' })
@@ -140,7 +140,7 @@ describe('an approval', () => {
     expect(await person.dashboard.device.check(decided(user_code))).toMatchObject({ user_code })
   })
 
-  it('gives a key of the account of the person', async () => {
+  it('gives a key of the person’s account', async () => {
     const { id } = await server.accounts.create({ name: 'Other', plan: 'free' })
     const other = await server.signIn({ accountId: id })
     const begun = await begin()
@@ -149,7 +149,7 @@ describe('an approval', () => {
     expect((await server.clientFor(key).account.get()).id).toBe(id)
   })
 
-  it('is not found by guessing: after 30 wrong codes in 15 minutes, a person has no further attempt', async () => {
+  it('resists guessing: after 30 wrong codes in 15 minutes, a person has no further attempt', async () => {
     const { id } = await server.accounts.create({ name: 'Guesser', plan: 'free' })
     const guesser = await server.signIn({ accountId: id })
     const guess = () => guesser.dashboard.device.check(decided('BBBB-BBBB')).catch((error) => error.code)
@@ -163,7 +163,7 @@ describe('an approval', () => {
   })
 })
 
-it('one address begins 60 logins in 15 minutes, and asks 60 times for codes that are none', async () => {
+it('an address begins at most 60 logins in 15 minutes, and polls at most 60 times with invalid codes', async () => {
   const from = { 'x-forwarded-for': '203.0.113.9' }
   const begun = await Promise.all(Array.from({ length: 61 }, () => post('/device/code', { name: 'a' }, from)))
   expect(begun.filter(({ status }) => status === 200)).toHaveLength(60)

@@ -6,9 +6,7 @@ import { ask, withKey } from '../harness/conformance.ts'
 import { inTheMiddle } from '../harness/in-the-middle.ts'
 import { type ServerWithProject, serverWithProject } from '../harness/project.ts'
 
-/*
- * Changes that have read the same row, and write it one after the other.
- */
+/* Changes that have read the same row, and write it one after another. */
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -26,13 +24,13 @@ async function schedules(...names: string[]) {
   return { params, ids }
 }
 
-/** Locks rows of a table as a change that is under way does. */
+/** Locks rows of a table as a running change does. */
 const locked = (table: string, ids: readonly string[]) => (own: ServerWithProject['server']['database']) =>
   own.query(`select from ${table} where id = any($1) order by id for update`, [ids])
 
 interface Patched {
   readonly table: string
-  /** Makes a resource, and returns the parameters of its path; the last one is its own id. */
+  /** Makes a resource, and returns the parameters of its path; the last parameter is the resource's id. */
   readonly make: () => Promise<Readonly<Record<string, string>>>
   /** A new value of each field. */
   readonly values: Readonly<Record<string, unknown>>
@@ -66,17 +64,17 @@ const patched: Readonly<Record<string, Patched>> = {
   },
 }
 
-/** Changes whose fields name parts of one whole, so that the later one decides. */
+/** Changes whose fields form one value, so that the later change wins. */
 const wholes = ['variables.update', 'domains.update']
 
-it('has every change of single fields', () => {
+it('the tests cover every change of single fields', () => {
   const several = operations.filter(
     ({ method, body }) => method === 'PATCH' && body instanceof z.ZodObject && Object.keys(body.shape).length > 1,
   )
   expect(several.map(({ name }) => name).sort()).toEqual([...Object.keys(patched), ...wholes].sort())
 })
 
-it.each(Object.keys(patched))('%s: all changes of different fields at the same time are kept', async (name) => {
+it.each(Object.keys(patched))('%s: all concurrent changes of different fields are kept', async (name) => {
   const { table, make, values } = patched[name] as Patched
   const params = await make()
   const id = Object.values(params).at(-1) ?? ''
@@ -90,7 +88,7 @@ it.each(Object.keys(patched))('%s: all changes of different fields at the same t
   expect(JSON.parse(text)).toMatchObject(values)
 })
 
-it('a new time and a new time zone of a schedule are both kept, and the next time is that of both', async () => {
+it('a new time and a new time zone of a schedule are both kept, and the next time follows both', async () => {
   const { params, ids } = await schedules('one')
   const of = { ...params, id: ids[0] ?? '' }
   await inTheMiddle(given.server.database, locked('schedules', ids), () => [
@@ -102,7 +100,7 @@ it('a new time and a new time zone of a schedule are both kept, and the next tim
   expect(schedule.next_at).toContain('T20:30:00')
 })
 
-it('of two renames of schedules to one name, and of two new schedules of one name, one is refused', async () => {
+it('of two renames of schedules to one name, and of two new schedules with one name, one is refused', async () => {
   const { params, ids } = await schedules('one', 'two')
   const renamed = await inTheMiddle(given.server.database, locked('schedules', ids), () =>
     ids.map((id) => ask(caller(), 'schedules.update', { ...params, id }, { name: 'same' })),

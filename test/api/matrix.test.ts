@@ -12,7 +12,7 @@ let keys: Record<'revoked' | 'expired' | 'bound' | 'foreign', string>
 const existing = new Map<string, string>()
 
 beforeAll(async () => {
-  // Each request comes from its own address, so that limits by address are not reached.
+  // Each request comes from a different address, so that limits by address do not apply.
   server = await ownServer({
     FAIRLEAD_TRUSTED_PROXIES: '127.0.0.1',
     FAIRLEAD_OUTBOUND: 'any',
@@ -114,7 +114,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
   }
 
   if (access !== 'any') {
-    it('answers 403 to a key with every scope but the one it needs, whatever exists', async () => {
+    it('answers 403 to a key with every scope except the required scope, whether the resource exists or not', async () => {
       const write = access.replace(/:read$/, ':write')
       const key = await keyWith(scopes.filter((scope) => scope !== access && scope !== write))
       const expected = error(403, 'forbidden', `This API key lacks the permission ${access}.`, { scope: access })
@@ -137,7 +137,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     }
   })
 
-  it("answers another account's key as if no resource of this one existed", async () => {
+  it("answers another account's key as if no resource of this account existed", async () => {
     const answer = await ask(operation, keys.foreign)
     if (operation.path.includes(':')) {
       expect(answer).toEqual(notFound)

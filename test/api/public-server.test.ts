@@ -56,7 +56,7 @@ describe('a public server', () => {
     expect(git.requests).toEqual([])
   })
 
-  it('fetches from an allowed one, at exactly the address that was checked', async () => {
+  it('fetches from an allowed address, at exactly the checked address', async () => {
     await using server = await ownServer({
       FAIRLEAD_PUBLIC_HOST: '127.0.0.1',
       FAIRLEAD_OUTBOUND_ALLOW: '127.0.0.0/8, ::1',

@@ -53,7 +53,7 @@ describe('the limit', () => {
     expect(answer.reset).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000) + 3600)
   })
 
-  it("can be an account's own, and is shared by its keys", async () => {
+  it('can be specific to an account, and its keys share it', async () => {
     const { id, key } = await accountWith(5)
     expect(await ask(key)).toMatchObject({ limit: 5, remaining: 4 })
     expect(await ask(await server.key({ accountId: id }))).toMatchObject({ limit: 5, remaining: 3 })
@@ -127,7 +127,7 @@ describe('a request beyond the limit', () => {
     expect(await ask(key)).toMatchObject({ status: 200, remaining: 99 })
   })
 
-  it('is another one for signed-in users, by the plan of their account', async () => {
+  it('differs for signed-in users, by the plan of their account', async () => {
     const { id, key } = await accountWith(1, 'free')
     await ask(key)
     await ask(key)
@@ -185,7 +185,7 @@ describe('failed authentication', () => {
     expect(await fail('2001:db8:0:2::1')).toMatchObject({ status: 401 })
   })
 
-  it('ignores addresses left of the one that the proxy added: the client supplies them', async () => {
+  it('ignores addresses left of the proxy’s address: the client supplies them', async () => {
     const answers = await Promise.all(Array.from({ length: 61 }, (_, i) => fail(`10.9.8.${i}, 192.0.2.9`)))
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(1)
   })

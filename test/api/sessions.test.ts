@@ -20,7 +20,7 @@ const post = (path: string, body: unknown, headers: Record<string, string> = {})
   })
 
 let addresses = 0
-/** Returns an address that has made no attempts yet: attempts are limited by address. */
+/** Returns an address without attempts: attempts are limited by address. */
 const elsewhere = () => {
   addresses += 1
   return { 'x-forwarded-for': `192.0.2.${addresses}` }
@@ -29,7 +29,7 @@ const elsewhere = () => {
 const newUser = { email: 'first@example.com', password: 'correct horse battery staple' }
 
 describe('the first start', () => {
-  it('prints a link that creates the first user, and none once there is one', async () => {
+  it('prints a link that creates the first user, and no link once there is one', async () => {
     await using fresh = await ownServer()
     const line = fresh.log.find((entry) => 'link' in entry)
     expect(line?.['msg']).toContain('there is no user yet')
@@ -65,7 +65,7 @@ describe('a setup link', () => {
     expect((await post('/setup', { token, ...newUser }, elsewhere())).status).toBe(404)
   })
 
-  it('works however many wrong ones came from the same address', async () => {
+  it('works however many wrong links came from the same address', async () => {
     const token = await server.setupLink()
     const one = elsewhere()
     const wrong = await Promise.all(
@@ -85,7 +85,7 @@ describe('a setup link', () => {
     expect((await post('/setup/check', { token: last }, elsewhere())).status).toBe(200)
   })
 
-  it('is not used up by a mistake', async () => {
+  it('survives a mistake', async () => {
     const user = await server.signIn()
     const token = await server.setupLink()
     for (const [body, field] of [
@@ -100,7 +100,7 @@ describe('a setup link', () => {
     expect((await post('/setup', { token, email: 'b@example.com', password: newUser.password })).status).toBe(200)
   })
 
-  it('is stored as a hash, as sessions are, and passwords by argon2id', async () => {
+  it('is stored as a hash, like sessions; passwords use argon2id', async () => {
     const user = await server.signIn()
     const token = await server.setupLink()
     const rows = await server.database.query<{ row: string }>(
@@ -120,7 +120,7 @@ describe('a setup link', () => {
 })
 
 describe('signing in', () => {
-  it('sets a cookie that scripts and other sites cannot read, a new one each time', async () => {
+  it('sets a new cookie each time, which scripts and other sites cannot read', async () => {
     const user = await server.signIn()
     const former = user.credentials()
     const response = await user.fetch(`${api}/session`, {
@@ -214,7 +214,7 @@ describe('signing in', () => {
     expect(refused(await attempts(4, () => email, elsewhere))).toBe(2)
   })
 
-  it('is limited for a browser in which the user has signed in by its own attempts alone', async () => {
+  it('is limited for a browser in which the user has signed in only by its own attempts', async () => {
     const user = await server.signIn()
     const other = await server.signIn()
     const one = elsewhere()
@@ -224,7 +224,7 @@ describe('signing in', () => {
       () => one,
     )
     expect((await user.signIn(user)).user.email).toBe(user.email)
-    // The browser of another user is not known for this one.
+    // The browser of another user is not known for this user.
     const { device } = other.kept()
     expect((await post('/session', { email: user.email, password: user.password, device }, one)).status).toBe(429)
     const own = { device: user.kept().device }
@@ -232,7 +232,7 @@ describe('signing in', () => {
     await expect(user.signIn(user)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
   })
 
-  it('accepts no name for a browser that it has not given', async () => {
+  it('accepts only its own names for browsers', async () => {
     const { email, password } = await server.signIn()
     const device = 'a-name-that-others-know'
     const answer = await post('/session', { email, password, device }, elsewhere())
@@ -268,7 +268,7 @@ describe('signing in', () => {
 })
 
 describe('a session', () => {
-  it('may use the whole API, in its own account', async () => {
+  it('may use the whole API, in its account', async () => {
     const user = await server.signIn()
     const project = await user.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })
     expect((await user.client.projects.get({ params: { project_id: project.id } })).name).toBe('p')
@@ -299,7 +299,7 @@ describe('a session', () => {
     expect((await user.dashboard.session.get()).user.email).toBe(user.email)
   })
 
-  it('ends when the user begins more than the plan allows', async () => {
+  it('ends when the user begins more sessions than the plan allows', async () => {
     const user = await server.signIn()
     for (let i = 0; i < 50; i++) await browser(server.url).signIn(user)
     await expect(user.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
@@ -340,7 +340,7 @@ describe('a session', () => {
     expect(row?.recent).toBe(true)
   })
 
-  it('is listed with its address and browser, and can be ended from another one', async () => {
+  it('is listed with its address and browser, and another session can end it', async () => {
     const user = await server.signIn()
     const other = browser(server.url)
     await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
@@ -353,7 +353,7 @@ describe('a session', () => {
     await expect(user.dashboard.sessions.revoke({ params: { id } })).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  it('cannot end those of another user', async () => {
+  it('cannot end another user’s sessions', async () => {
     const [one, other] = [await server.signIn(), await server.signIn()]
     const { session } = await other.dashboard.session.get()
     await expect(one.dashboard.sessions.revoke({ params: { id: session.id } })).rejects.toMatchObject({
@@ -377,7 +377,7 @@ describe('changing the password', () => {
     await signIn(changed.new_password)
   })
 
-  it('needs the current one, and counts attempts to guess it', async () => {
+  it('needs the current password, and counts attempts to guess it', async () => {
     const user = await server.signIn()
     const change = (current_password: string) =>
       user.dashboard.password.change({ body: { current_password, new_password: 'another horse, another battery' } })
@@ -390,7 +390,7 @@ describe('changing the password', () => {
     await expect(change(user.password)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
   })
 
-  it('happens once for one current password, whoever else knows it', async () => {
+  it('happens once per current password, even when others know it', async () => {
     const user = await server.signIn()
     const other = browser(server.url)
     await other.dashboard.session.create({ body: { email: user.email, password: user.password } })
@@ -446,7 +446,7 @@ describe('a request that changes something', () => {
     ['the address bar', { 'sec-fetch-site': 'none' }],
     ['another port of this host, by its origin', { origin: 'http://127.0.0.1:1' }],
     ['a page without an origin', { origin: 'null' }],
-    ['nobody knows where', {}],
+    ['an unknown site', {}],
   ])('is refused from %s', async (_, headers: Record<string, string>) => {
     const user = await server.signIn()
     const { total } = await user.client.projects.list()

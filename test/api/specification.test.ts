@@ -7,9 +7,9 @@ import { type Repository, repository } from '../harness/repository.ts'
 import { type OwnServer, ownServer } from '../harness/server.ts'
 
 /*
- * The contract as a client sees it: the fields, types, statuses and headers below are copied from the specification, and the
- * decisions where it is silent from the design. Nothing here may come from the server's declarations or from the receiver, for
- * then a field that is declared by mistake would pass.
+ * The contract as a client sees it: the fields, types, statuses and headers below are copied from the specification,
+ * and from the design where the specification is silent. Nothing here may come from the server's declarations or from
+ * the receiver, because a mistake in a declaration would then pass.
  */
 
 let server: OwnServer
@@ -76,7 +76,7 @@ const aTimestamp = expect.stringMatching(timestamp)
 const anAddress = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/)
 const aSlug = expect.stringMatching(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/)
 
-/** Every answer to a valid key says how much of the limit is left, in integers. */
+/** Every response to a valid key reports the remaining requests, in integers. */
 function expectHeaders({ headers }: Answer, { authenticated = true } = {}): void {
   expect(headers.get('content-type')).toMatch(/^application\/json(; charset=utf-8)?$/)
   expect(headers.get('x-request-id')).toMatch(/^[\w\-=]{1,255}$/)
@@ -92,12 +92,12 @@ function expectHeaders({ headers }: Answer, { authenticated = true } = {}): void
   ])
   const [limit, remaining, reset] = limits.map(Number)
   expect(remaining).toBeLessThanOrEqual(limit ?? 0)
-  // Unix seconds, in the hour that follows.
+  // Unix seconds, in the next hour.
   expect(reset).toBeGreaterThan(Date.now() / 1000 - 60)
   expect(reset).toBeLessThanOrEqual(Date.now() / 1000 + 3601)
 }
 
-/** A creation tells where the resource can be read. */
+/** A creation returns the address of the resource. */
 async function expectCreated(answer: Answer, location: string): Promise<void> {
   expect(answer.status).toBe(201)
   expectHeaders(answer)
@@ -118,7 +118,7 @@ const form = (name: string, content: string) => {
   return body
 }
 
-/** The seven operations, with a body that each of them accepts. `project` stands for the id of a project. */
+/** The seven operations, each with a valid body. `project` stands for the id of a project. */
 const operations: readonly { method: string; path: string; body?: unknown }[] = [
   { method: 'GET', path: '/projects' },
   { method: 'POST', path: '/projects', body: { name: 'Shop' } },
@@ -223,7 +223,7 @@ describe('the seven operations answer exactly the specified fields:', () => {
     expect(headers?.['webhook-signature']).toBe(`v1,${hmac}`)
   })
 
-  it('GET /projects/:id, with the count of what was made above', async () => {
+  it('GET /projects/:id, with the count of the resources created above', async () => {
     const answer = await call('GET', `/projects/${projectId}`)
     expectRead(answer)
     expect(answer.body).toEqual({
@@ -260,7 +260,7 @@ describe('an error has exactly a code, a message and details:', () => {
   })
 
   it.each(operations.filter(({ path }) => path.includes(':project')))(
-    '$method $path is 404 for a project that does not exist, whatever its id looks like',
+    '$method $path is 404 for a project that does not exist, with an id of any form',
     async ({ method, path, body }) => {
       for (const project of ['proj_01h2xcejqtf2nbrexx3vqjhp41', 'nonsense']) {
         expectError(await call(method, pathIn(path, project), { body }), 404, 'not_found', {})
@@ -312,7 +312,7 @@ describe('an error has exactly a code, a message and details:', () => {
     expect(answer.headers.get('x-ratelimit-limit')).toBe(limit)
   })
 
-  it('500 says nothing of the inside', async () => {
+  it('500 reveals no internals', async () => {
     const { database } = server
     await database.query("alter table projects add constraint breaks check (name <> 'this breaks') not valid")
     try {
@@ -324,7 +324,7 @@ describe('an error has exactly a code, a message and details:', () => {
     }
   })
 
-  /** A key that may only do what none of the seven operations does. */
+  /** A key that may do none of the seven operations. */
   async function powerlessKey(): Promise<string> {
     const accountId = await server.accounts.ensureOperator()
     const scopes = ['webhooks:read'] as const
@@ -332,7 +332,7 @@ describe('an error has exactly a code, a message and details:', () => {
   }
 })
 
-it("a client's request id comes back, and a bad one is replaced", async () => {
+it("a client's request id is returned, and an invalid one is replaced", async () => {
   const idFor = async (given: string) => {
     const { headers } = await call('GET', '/projects', { headers: { 'x-request-id': given } })
     return headers.get('x-request-id')

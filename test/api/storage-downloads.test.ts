@@ -60,7 +60,7 @@ describe('the address of a file', () => {
     expect(headers['set-cookie']).toBeUndefined()
   })
 
-  it('answers HEAD with the same headers and no body, also with a range', async () => {
+  it('answers HEAD with the same headers and no body, even with a range', async () => {
     const { headers: whole } = await ask()
     const { status, headers, body } = await ask({ range: 'bytes=0-1' }, 'HEAD')
     expect([status, body]).toEqual([200, ''])
@@ -137,14 +137,14 @@ describe('the address of a file', () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) expect((await ask({}, method)).status).toBe(404)
   })
 
-  it('stays out of the log', async () => {
+  it('does not appear in the log', async () => {
     await ask()
     const token = url.split('/').at(-1) ?? ''
     expect(JSON.stringify(server.log)).not.toContain(token)
     expect(server.log.some(({ path }) => String(path).startsWith('/files/file_'))).toBe(true)
   })
 
-  it('is kept encrypted', async () => {
+  it('is stored encrypted', async () => {
     const token = url.split('/').at(-1) ?? ''
     const rows = await server.database.query<{ token: Buffer }>('select token from files')
     for (const row of rows) expect(row.token.toString('latin1')).not.toContain(token)
@@ -156,7 +156,7 @@ describe('the address of a file', () => {
     expect(one.url.split('/').at(-1)).not.toBe(two.url.split('/').at(-1))
   })
 
-  it('leaves no file open when downloads are broken off', async () => {
+  it('leaves no file open after aborted downloads', async () => {
     const big = await upload(server.client, projectId, 'big', 'x'.repeat(5_000_000))
     for (let round = 0; round < 20; round++) {
       await new Promise<void>((done, fail) => {
@@ -200,7 +200,7 @@ it('accepts the date of the file as its validator', async () => {
   expect((await ask({ 'if-unmodified-since': date })).status).toBe(200)
 })
 
-describe('a server that others reach by another address', () => {
+describe('a server with another public address', () => {
   it('gives addresses of the public origin', async () => {
     await using behind = await ownServer({ FAIRLEAD_PUBLIC_URL: 'https://fairlead.example.com/' })
     const project = await behind.client.projects.create({ body: { name: 'p' } })
@@ -209,7 +209,7 @@ describe('a server that others reach by another address', () => {
     expect(await (await fetch(behind.url + new URL(made.url).pathname)).text()).toBe('x')
   })
 
-  it('takes the public host with the port that it listens on', async () => {
+  it('combines the public host with the port that it listens on', async () => {
     await using behind = await ownServer({ FAIRLEAD_PUBLIC_HOST: 'files.example.com' })
     const project = await behind.client.projects.create({ body: { name: 'p' } })
     const { url: address } = await upload(behind.client, project.id, 'a', 'x')

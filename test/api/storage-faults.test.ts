@@ -68,7 +68,7 @@ async function partsWith(
   }
 }
 
-/** Uploads one file and resolves with the answer or the error. */
+/** Uploads one file and resolves with the response or the error. */
 async function uploadTo(files: Files): Promise<unknown> {
   const outcome = Promise.withResolvers<unknown>()
   const receiving = createServer((request, response) => {
@@ -96,7 +96,7 @@ const nothingIsThere = async () => {
 
 const fault = (code: string) => Object.assign(new Error(`${code}: a fault`), { code })
 
-/** Node has no name for the error of a quota. */
+/** Node has no name for a quota error. */
 const quotaFault = Object.assign(new Error('a quota'), { code: 'UNKNOWN', errno: -constants.errno.EDQUOT })
 
 it.each([
@@ -122,7 +122,7 @@ it('leaves nothing when the row cannot be written', async () => {
   await nothingIsThere()
 })
 
-it('leaves nothing when the project is deleted meanwhile', async () => {
+it('leaves nothing when the project is deleted during the upload', async () => {
   const parts = await partsWith({ holdProject: async () => false })
   expect(await uploadTo(createFiles(parts))).toMatchObject({ code: 'not_found' })
   await nothingIsThere()
@@ -141,7 +141,7 @@ it('removes at the next start the bytes that could not be removed', async () => 
   await nothingIsThere()
 })
 
-it('keeps a file whose commit succeeded although its answer was lost', async () => {
+it('keeps a file whose commit succeeded although its response was lost', async () => {
   const parts = await partsWith({})
   const losingAnswers: FilesDependencies = {
     ...parts,

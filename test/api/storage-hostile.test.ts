@@ -61,7 +61,7 @@ function send(
 
 const refused = { status: 400, code: 'invalid_request' }
 
-/** Resolves once every row has its file, every file its row, and no upload is under way. */
+/** Resolves once every row has its file, every file has its row, and no upload is running. */
 async function isClean(): Promise<void> {
   await vi.waitFor(async () => {
     const rows = await server.database.query<{ id: string }>('select id from files')
@@ -80,14 +80,14 @@ describe('a boundary', () => {
     '*****',
     "a'b",
     'a=b',
-  ])('of this kind is taken: %s', async (own) => {
+  ])('of this kind is accepted: %s', async (own) => {
     for (const written of [own, `"${own}"`]) {
       expect((await send(form(own), { type: `multipart/form-data; boundary=${written}` })).status).toBe(201)
     }
   })
 
   it.each(['bound ary=b; boundary=a', "boundary*=UTF-8''b; boundary=a", 'boundary=a; boundary=b'])(
-    'is the one whose parts are counted: %s',
+    'delimits the counted parts: %s',
     async (parameters) => {
       const parts = Array.from({ length: 150 }, () => '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n')
       const answer = await send([...parts, '--b--\r\n'], { type: `multipart/form-data; ${parameters}` })
@@ -102,17 +102,13 @@ describe('an upload that is not one file in a form', () => {
   it.each<[string, readonly (string | Uint8Array)[], string]>([
     ['an empty body', [''], 'file'],
     ['no part at all', [end], 'file'],
-    ['a text part alone', [part('Content-Disposition: form-data; name="name"', 'x'), end], 'file'],
+    ['only a text part', [part('Content-Disposition: form-data; name="name"', 'x'), end], 'file'],
     ['two files', [filePart, filePart, end], 'file'],
-    [
-      'a part without end',
-      [`--${boundary}\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\nhel`],
-      'file',
-    ],
-    ['headers without end', [`--${boundary}\r\nContent-Disposition: form-data; name="f"; fi`], 'file'],
+    ['an endless part', [`--${boundary}\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\nhel`], 'file'],
+    ['endless headers', [`--${boundary}\r\nContent-Disposition: form-data; name="f"; fi`], 'file'],
     ['no closing boundary', [filePart], 'file'],
     ['another boundary', [filePart.replaceAll(boundary, 'other'), `--other--\r\n`], 'file'],
-    ['boundary and nothing', [`--${boundary}`], 'file'],
+    ['only a boundary', [`--${boundary}`], 'file'],
     ['a part without headers', [`--${boundary}\r\n\r\nhello\r\n`, end], 'file'],
     ['a part without disposition', [part('Content-Type: text/plain', 'hello'), end], 'file'],
     [
@@ -135,7 +131,7 @@ describe('an upload that is not one file in a form', () => {
       'file',
     ],
     [
-      'a name that is no UTF-8',
+      'a name that is not UTF-8',
       [Buffer.from(part('Content-Disposition: form-data; name="f"; filename="a\xff.txt"', 'x'), 'latin1'), end],
       'name',
     ],
@@ -190,7 +186,7 @@ describe('an upload that is not one file in a form', () => {
 describe('a form that is unusual but valid', () => {
   it.each<[string, readonly string[]]>([
     ['a preamble and an epilogue', ['hello there\r\n', filePart, end, 'and good bye']],
-    ['an epilogue that comes later', [filePart, end, 'x', 'y'.repeat(100_000)]],
+    ['a late epilogue', [filePart, end, 'x', 'y'.repeat(100_000)]],
     ['a part that is not form data', [part('Content-Disposition: attachment; filename="b"', 'x'), filePart, end]],
     [
       'the boundary in the content',
@@ -211,7 +207,7 @@ describe('a form that is unusual but valid', () => {
       'bytes that are not UTF-8 in a text part',
       [part('Content-Disposition: form-data; name="t"', '\u00ff'), filePart, end],
     ],
-  ])('is taken: %s', async (_, body) => {
+  ])('is accepted: %s', async (_, body) => {
     expect(await send(body)).toMatchObject({ status: 201 })
   })
 })
@@ -240,7 +236,7 @@ describe('floods', () => {
       socket.write(`POST /v1/projects/${projectId}/storage/upload HTTP/1.1\r\nHost: x\r\n${flood}\r\n`)
       await new Promise((closed) => socket.once('close', closed))
       const text = Buffer.concat(answer).toString()
-      // The connection may be cut before the answer is read, because the client is still sending.
+      // The connection may be cut before the response is read, because the client is still sending.
       if (text !== '') expect(text).toMatch(/^HTTP\/1\.1 400 [\s\S]*"invalid_request"/)
     }
   })
@@ -262,7 +258,7 @@ describe('floods', () => {
 })
 
 describe('lengths and time', () => {
-  it('refuses a body that is cut by its length', async () => {
+  it('refuses a body that its length truncates', async () => {
     const body = filePart + end
     const { port } = new URL(server.url)
     const socket = connect(Number(port), '127.0.0.1')
@@ -289,7 +285,7 @@ describe('lengths and time', () => {
     await isClean()
   })
 
-  it('leaves nothing of an upload that is broken off', async () => {
+  it('leaves nothing of an aborted upload', async () => {
     const before = await server.database.query('select id from files')
     const outgoing = request(`${server.baseUrl}/projects/${projectId}/storage/upload`, {
       method: 'POST',
@@ -354,7 +350,7 @@ describe('random bodies', () => {
     '"',
     'é漢',
   )
-  it('are 400 or a success, however they are split, and the server survives', async () => {
+  it('are 400 or a success, in any pieces, and the server survives', async () => {
     const bodies = fc.array(fc.oneof({ weight: 6, arbitrary: pieces }, fc.string({ unit: 'binary', maxLength: 5 })), {
       maxLength: 25,
     })
@@ -370,7 +366,7 @@ describe('random bodies', () => {
     await isClean()
   })
 
-  it('that are well-formed but for one byte are 400 or a success', async () => {
+  it('that are well-formed except one byte are 400 or a success', async () => {
     const good = Buffer.from(part('Content-Disposition: form-data; name="name"', 'n') + filePart + end)
     await fc.assert(
       fc.asyncProperty(fc.nat(good.length - 1), fc.nat(255), fc.nat(good.length), async (at, byte, cut) => {

@@ -17,7 +17,7 @@ afterAll(async () => {
 })
 const newProject = async () => (await small.client.projects.create({ body: { name: 'Small' } })).id
 
-it('takes a file of exactly the largest size and refuses one byte more', async () => {
+it('accepts a file of exactly the largest size and refuses one byte more', async () => {
   const id = await newProject()
   expect((await upload(small.client, id, 'a', 'x'.repeat(2 * megabyte))).size).toBe(2 * megabyte)
   await expect(upload(small.client, id, 'b', 'x'.repeat(2 * megabyte + 1))).rejects.toMatchObject({
@@ -26,7 +26,7 @@ it('takes a file of exactly the largest size and refuses one byte more', async (
   })
 })
 
-it('refuses by its length alone an upload that cannot fit, before it is sent', async () => {
+it('refuses an upload that cannot fit by its length, before it is sent', async () => {
   const id = await newProject()
   const answer = await new Promise<{ status: number; body: string }>((done, fail) => {
     const outgoing = request(`${small.baseUrl}/projects/${id}/storage/upload`, {
@@ -49,7 +49,7 @@ it('refuses by its length alone an upload that cannot fit, before it is sent', a
   expect(JSON.parse(answer.body)).toMatchObject({ error: { details: { field: 'file', max_bytes: 2 * megabyte } } })
 })
 
-it('never lets uploads exceed the storage of a project together', async () => {
+it('never lets concurrent uploads exceed the storage of a project', async () => {
   const project = await newProject()
   const uploads = await Promise.allSettled(
     Array.from({ length: 8 }, (_, at) => upload(small.client, project, `${at}`, 'x'.repeat(1.5 * megabyte))),
@@ -64,12 +64,12 @@ it('never lets uploads exceed the storage of a project together', async () => {
   }
   const { total } = await small.client.storage.list({ params: { project_id: project } })
   expect(total).toBe(kept)
-  // Refused uploads have freed their room.
+  // Refused uploads have freed their space.
   const rest = 4 * megabyte - kept * 1.5 * megabyte
   await upload(small.client, project, 'rest', 'x'.repeat(Math.min(rest, 2 * megabyte)))
 })
 
-it('gives room back when a file is deleted', async () => {
+it('frees space when a file is deleted', async () => {
   const project = await newProject()
   const first = await upload(small.client, project, 'a', 'x'.repeat(2 * megabyte))
   await upload(small.client, project, 'b', 'x'.repeat(2 * megabyte))

@@ -90,7 +90,7 @@ describe('two servers on one database and one store', () => {
   }
   const complete = (upload: PendingUpload) => handle.db.transaction().execute((trx) => upload.complete(trx))
 
-  it('leave alone what the other one has under way', async () => {
+  it('do not touch the other server’s running work', async () => {
     const { id, end } = await uploadUnderWay()
     await other.recover()
     await other.maintain(signal)
@@ -110,7 +110,7 @@ describe('two servers on one database and one store', () => {
     expect(await end()).toBe('completed')
   })
 
-  it('remove an upload whose lease has expired, and should it still be alive, it fails and leaves nothing', async () => {
+  it('remove an upload with an expired lease, which fails if it is still alive, and leaves nothing', async () => {
     const { end } = await uploadUnderWay()
     await expireLeases()
     await other.maintain(signal)
@@ -120,7 +120,7 @@ describe('two servers on one database and one store', () => {
     expect(await pendingIds()).toEqual([])
   })
 
-  it('remove an unfinished file, and its writer cannot finish it any more', async () => {
+  it('remove an unfinished file, and its writer can no longer finish it', async () => {
     const id = newId('file')
     const result = one.track(uploading(id), async (pending) => {
       await pending.reserve(small)
@@ -135,7 +135,7 @@ describe('two servers on one database and one store', () => {
     expect(await pendingIds()).toEqual([])
   })
 
-  it('settle at once what a process that has ended had under way, without waiting for its lease', async () => {
+  it('settle the work of an ended process at once, without waiting for its lease', async () => {
     const abandoned = await uploadUnderWay()
     killed.add('one')
     await serverNamed('next').recover()
@@ -169,7 +169,7 @@ describe('two servers on one database and one store', () => {
     expect(await filesOnDisk(folder.path)).toEqual([id])
   })
 
-  it('remove also what an upload stores after another server has settled it', async () => {
+  it('also remove what an upload stores after another server has settled it', async () => {
     const id = newId('file')
     const result = one.track(uploading(id), async (pending) => {
       await pending.reserve(small)
@@ -194,7 +194,7 @@ describe('two servers on one database and one store', () => {
     expect(await pendingIds()).toEqual([])
   })
 
-  it('finish a deletion that the other one has begun', async () => {
+  it('finish a deletion that the other server has begun', async () => {
     const id = newId('file')
     await write(id)
     await handle.db.transaction().execute((trx) => one.markDeleted(trx, [id]))

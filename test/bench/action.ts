@@ -9,7 +9,7 @@ import { median } from './statistics.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const directory = join(root, 'action/dist')
-/** True for the files that a runner loads, which excludes the licences. */
+/** True for the files that a runner loads. Licences are excluded. */
 const isCode = (name: string) => /\.(m?js|json|wasm)$/.test(name)
 
 const full = { rounds: 31 }
@@ -18,8 +18,8 @@ const maximumKilobytes = 1_450
 const maximumTimes = 3.5
 
 /**
- * Measures the action's size and the time until its first error about an input, compared with the start of bare Node and
- * with a bundle of GitHub's two packages alone.
+ * Measures the action's size and the time until its first error about an input, compared with the start of bare Node
+ * and with a bundle of only GitHub's two packages.
  */
 export const benchAction: Bench = async ({ signal, short }) => {
   const { rounds } = short ? brief : full

@@ -26,14 +26,14 @@ import { median } from './statistics.ts'
 const roundSeconds = 2
 const full = { connections: 32, rounds: 9, warmUpSeconds: 1, few: 1_000, many: 100_000 }
 const brief: typeof full = { connections: 4, rounds: 1, warmUpSeconds: 0, few: 100, many: 1_000 }
-/** A short round has so many requests, however long they take. */
+/** A short round has this many requests, however long they take. */
 const briefRequests = 20
 
 const aims = { get: 0.6, p99: 2, list: 1.3, post: 0.5 }
 
 /**
- * Measures three operations with everything that a request passes (key, rate limit, log, audit), compared with bare Koa
- * routes that execute the same queries, and a long list compared with a short one.
+ * Measures three operations with all steps of a request (key, rate limit, log, audit), compared with bare Koa routes
+ * that execute the same queries, and a long list compared with a short one.
  */
 export const benchApi: Bench = async ({ signal, short }) => {
   const length = { ...(short ? brief : full), short, signal }
@@ -50,7 +50,7 @@ export const benchApi: Bench = async ({ signal, short }) => {
   cleanup.defer(() => state.close())
   const small = await account(state, few)
   const large = await account(state, many)
-  // Its projects must not be among those that the server counts for a creation.
+  // Its projects must not be among the projects that the server counts for a creation.
   const ofBare = await account(state, few)
   await state.pool.query('vacuum analyze projects')
 
@@ -112,7 +112,7 @@ function atMost(name: string, ratio: number, aim: number, of = 'bare Koa'): Row 
   return { name, measured: `${ratio.toFixed(2)} × ${of}`, aim: { text: `≤ ${aim}`, met: ratio <= aim } }
 }
 
-/** A measured round, and the round right after it of the target to compare with. */
+/** A measured round, and the comparison target's round right after it. */
 type Pair = readonly [Round, Round]
 
 function sides(pairs: readonly Pair[], other: string): string {
@@ -160,8 +160,8 @@ interface Process extends AsyncDisposable {
 }
 
 /**
- * Starts the server as users run it, with plans that limit no round. Its log goes to a file, because reading a pipe would slow
- * down the measurement.
+ * Starts the server as users run it, with plans that limit no round. Its log goes to a file, because reading a pipe
+ * would slow down the measurement.
  */
 async function platformServer(dataDirectory: string, logPath: string, signal: AbortSignal): Promise<Process> {
   const { enterprise } = shippedPlans
@@ -189,7 +189,7 @@ async function platformServer(dataDirectory: string, logPath: string, signal: Ab
   return started(child, inTime('server that is ready', signal, ready()))
 }
 
-/** Returns the address in a log whose last line may be incomplete, when the server is ready. */
+/** Returns the ready server's address in a log whose last line may be incomplete. */
 function urlOf(log: string): string | undefined {
   const lines = log.split('\n').slice(0, -1)
   return lines.map((line): { msg?: string; url?: string } => JSON.parse(line)).find(({ msg }) => msg === 'ready')?.url
@@ -205,7 +205,7 @@ async function bareServer(state: State, accounts: readonly string[], signal: Abo
   return started(child, inTime('address of bare Koa', signal, line))
 }
 
-/** Ends the child, too, when it gets no address. */
+/** Ends the child even without an address. */
 async function started(child: ChildProcess, address: Promise<string>): Promise<Process> {
   try {
     return running(child, await address)

@@ -10,8 +10,9 @@ import { quantile } from './statistics.ts'
 import { timesAtPace } from './steady.ts'
 
 /*
- * The response times of an app while another one builds: a process beside a build of the process runtime, and a container beside the
- * build of a Dockerfile. The build keeps all cores busy; a further one takes all memory that it gets.
+ * The response times of an app during the build of another app: a process beside a build of the process runtime, and a
+ * container beside the build of a Dockerfile. The build keeps all cores busy; a second build takes all available
+ * memory.
  */
 
 const full = { rounds: 15, roundSeconds: 10 }
@@ -57,7 +58,7 @@ interface Measured {
   readonly name: RuntimeName
   readonly idle: number[][]
   readonly beside: number[][]
-  /** How the greedy build ended, and how much the free memory of the machine fell meanwhile. */
+  /** The end of the greedy build, and the fall of the machine's free memory during it. */
   readonly greedy: { readonly code: string; readonly fellMb: number; readonly p99Ms: number }
 }
 
@@ -75,7 +76,8 @@ export const benchBesideBuild: Bench = async ({ signal, short }) => {
   const apps: App[] = []
   for (const name of runtimes) apps.push(await deployApp(platform, name, sources, { roundSeconds, signal }))
   for (let each = 0; each < rounds; each++) {
-    // All in turns, so that other load on the machine, and programs that become faster as they run, affect all alike.
+    // Alternating, because other load on the machine, and programs that become faster as they run, then affect all
+    // alike.
     const turns = apps.flatMap((app) => {
       const idle = async () => void app.idle.push(await app.round())
       const beside = async () => {
@@ -93,11 +95,10 @@ export const benchBesideBuild: Bench = async ({ signal, short }) => {
   return result(measured, { rounds, roundSeconds })
 }
 
-/** An app that runs and has answered for a while. */
+/** A running app that has answered for a while. */
 interface App extends Omit<Measured, 'greedy'> {
   /** The repository of the app that is built beside it. */
   readonly busy: Repository
-  /** Resolves with its response times. */
   round(): Promise<number[]>
 }
 
@@ -114,7 +115,7 @@ async function deployApp(
   return { name, idle: [], beside: [], busy: sources.use(await repository(files(name, busy))), round }
 }
 
-/** Starts a build; resolves when it is busy. At the end it is canceled, and over. */
+/** Starts a build; resolves when it is busy. At the end it is canceled completely. */
 async function busyBuild(
   { client, projectId }: Platform,
   name: RuntimeName,
@@ -146,7 +147,7 @@ async function busyBuild(
   }
 }
 
-/** Measures beside a build that takes all memory that it gets. */
+/** Measures beside a build that takes all available memory. */
 async function greedyBuild(
   { client, projectId }: Platform,
   name: RuntimeName,

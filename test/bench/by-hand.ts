@@ -18,8 +18,8 @@ export interface ByHandTimes {
 
 /**
  * Measures a deployment by hand: clone, install, start, poll until it answers. The install has the same settings as
- * Fairlead's (no audit, no development dependencies), and the app is started without `npm`. Stopping the app and removing
- * its folder is not part of the measured time.
+ * Fairlead's (no audit, no development dependencies), and the app is started without `npm`. The time excludes stopping
+ * the app and removing its folder.
  */
 export async function deployByHand(options: {
   readonly url: string

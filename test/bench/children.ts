@@ -22,7 +22,7 @@ export function programEnvironment(): { PATH: string } {
   return { PATH: `${process.env['PATH']}:/usr/sbin` }
 }
 
-/** Polls until an answer is a success. Rejects when the child exits before. */
+/** Polls until a response is a success. Rejects when the child exits first. */
 export async function untilAnswering(url: string, child: ChildProcess, signal: AbortSignal): Promise<void> {
   for (;;) {
     signal.throwIfAborted()

@@ -11,7 +11,7 @@ const aim = { blockingMs: 150, headingMs: 3_000 }
 /** A connection of a phone. */
 const slow = { offline: false, latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 }
 
-/** Measures Projects with 303 of them in Chromium, over a fast and a slow connection; then a log of 100,000 lines. */
+/** Measures the page of 303 projects in Chromium, over a fast and a slow connection; then a log of 100,000 lines. */
 export const benchDashboard: Bench = async (run) => {
   const log = await benchLogPage(run)
   const loads = await benchLoads(run)
@@ -54,7 +54,7 @@ async function benchLoads({ signal, short }: Run): Promise<BenchResult> {
   }
 }
 
-/** The sum of what long tasks take beyond 50 ms each, until all rows are shown. */
+/** The total time of long tasks beyond 50 ms each, until all rows are shown. */
 async function blockingOf(dashboard: Dashboard): Promise<number> {
   const { context, page } = await dashboard.signedIn()
   await page.addInitScript(`window.blocked = 0

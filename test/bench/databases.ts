@@ -70,9 +70,11 @@ export const benchDatabases: Bench = async ({ signal, short }) => {
   }
 }
 
-/** Measures after a sync of the disk. Otherwise the next commit waits until the files of a dropped database are written. */
+/**
+ * Measures after a sync of the disk. Otherwise the next commit waits until the files of a dropped database are written.
+ */
 async function settled(measure: () => Promise<number>, short: boolean): Promise<number> {
-  // It also waits for what all other programs have written.
+  // It also waits for the writes of all other programs.
   if (!short) await promisify(execFile)('sync')
   return measure()
 }
@@ -86,7 +88,7 @@ async function administratorOf({ dataDirectory }: Platform): Promise<pg.Client &
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
-/** Resolves to milliseconds. Dropping the database again is not part of the measured time. */
+/** Resolves to milliseconds, without the time to drop the database again. */
 async function provisionByHand(administrator: pg.Client): Promise<number> {
   const begin = performance.now()
   await administrator.query("create role by_hand login password 'a password that nobody uses'")
@@ -122,7 +124,7 @@ async function fill(connectionString: string, megabytes: number): Promise<void> 
   )
 }
 
-/** Resolves to the longest time between two answers to a client that polls without pause during an operation. */
+/** Resolves to the longest time between two responses to a client that polls without pause during an operation. */
 async function interruptionBy(
   connectionString: string,
   signal: AbortSignal,

@@ -2,7 +2,7 @@
 const usualSeconds = 300
 
 /**
- * Waits for a promise. Rejects when it is not settled in time, with what was waited for, and when the signal aborts.
+ * Waits for a promise. Rejects with a description when it is not settled in time, and when the signal aborts.
  *
  * @param what completes the sentence "there is still no …"
  */

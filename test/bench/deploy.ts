@@ -23,10 +23,12 @@ const full = {
 const brief: typeof full = { pairs: 1, rollbacks: 1, idleApps: 2, idleSeconds: 0 }
 const rollbackAimMs = 2_000
 const idleAimMb = 150
-/** The default of FAIRLEAD_STABLE_TIME in seconds. Subtracted, because the deployment by hand has no such check. */
+/**
+ * The default of FAIRLEAD_STABLE_TIME in seconds. Subtracted, because the deployment by hand has no stability check.
+ */
 const stableSeconds = 1
 
-/** An app without packages, which no registry is needed for. */
+/** An app without packages, which needs no registry. */
 const plainApp = {
   'package.json': JSON.stringify({ name: 'plain', version: '1.0.0', scripts: { start: 'node server.js' } }),
   'package-lock.json': JSON.stringify({
@@ -41,7 +43,9 @@ const plainApp = {
 }
 const appFolder = fileURLToPath(new URL('../fixtures/apps/express', import.meta.url))
 
-/** Measures deployments of an Express app with a lock file until its first answer, by Fairlead and by hand in turns. */
+/**
+ * Measures deployments of an Express app with a lock file until the first response, by Fairlead and by hand in turns.
+ */
 export const benchDeploy: Bench = async ({ signal, short }) => {
   const { pairs, rollbacks, idleApps, idleSeconds } = short ? brief : full
   await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: String(stableSeconds) }, signal)
@@ -51,7 +55,7 @@ export const benchDeploy: Bench = async ({ signal, short }) => {
   const byHand = () => deployByHand({ url: source.url, home: home.path, environment, signal })
   const byFairlead = () => deployByFairlead(platform, source.url)
 
-  // Fills both npm caches and those of the system. The rollbacks need two releases.
+  // Fills both npm caches and the system's caches. The rollbacks need two releases.
   if (!short) await byHand()
   await byFairlead()
   const hand: ByHandTimes[] = []
@@ -106,7 +110,7 @@ interface FairleadTimes {
   readonly start: number
   /** From there to `running`: the health check, the switch and its confirmation. */
   readonly healthy: number
-  /** From `running` in the server's log to the API's answer with this status. */
+  /** From `running` in the server's log to the API's response with this status. */
   readonly notice: number
   readonly total: number
 }
@@ -179,13 +183,13 @@ async function timeRollbacks(platform: Platform, rollbacks: number, signal: Abor
     const { status } = await client.deployments.get({ params: { ...params, id } })
     if (status !== 'running') throw new Error(`the rollback to ${id} is ${status}`)
     times.push(performance.now() - begin)
-    // The process before has to end, so that every rollback starts a new one.
+    // The previous process has to end, so that every rollback starts a new one.
     await untilAlone(dataDirectory, id)
   }
   return times
 }
 
-/** Resolves to the server's resident memory in MB when it was idle for some seconds with so many running apps. */
+/** Resolves to the server's resident memory in MB after some idle seconds with this many running apps. */
 async function measureIdleMemory(
   platform: Platform,
   url: string,

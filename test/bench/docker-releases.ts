@@ -8,7 +8,7 @@ import type { Bench } from './row.ts'
 const full = { releases: 50 }
 const brief: typeof full = { releases: 1 }
 
-/** Measures fifty releases of an app of an image under load, on a Docker engine of its own. */
+/** Measures fifty releases of an app of an image under load, on a separate Docker engine. */
 export const benchDockerReleases: Bench = async ({ signal, short }) => {
   const { releases } = short ? brief : full
   await using dockerd = await startDockerd()

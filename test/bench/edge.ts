@@ -21,8 +21,8 @@ const leastRequests = 0.5
 const mostP99 = 2
 
 /**
- * Measures one app over HTTPS under the same load in turns: behind the edge and the gateway, and behind Caddy alone. Both end
- * TLS with a certificate of the same kind.
+ * Measures one app over HTTPS under the same load in turns: behind the edge and the gateway, and behind Caddy without
+ * them. Both end TLS with a certificate of the same kind.
  */
 export const benchEdge: Bench = async ({ signal, short }) => {
   const { warmUpSeconds, rounds } = short ? brief : full
@@ -34,7 +34,7 @@ export const benchEdge: Bench = async ({ signal, short }) => {
       {
         FAIRLEAD_DOMAIN: domain,
         FAIRLEAD_ACME_EMAIL: `bench@${domain}`,
-        // No authority is asked: the certificate is uploaded.
+        // Needs no authority: the certificate is uploaded.
         FAIRLEAD_ACME_URL: 'https://127.0.0.1:1/directory',
         FAIRLEAD_EDGE_HTTP_PORT: String(httpPort),
         FAIRLEAD_EDGE_HTTPS_PORT: String(httpsPort),

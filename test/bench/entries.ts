@@ -24,11 +24,11 @@ export interface Entry {
   readonly bench: Bench
   /** The deadline of a whole run. */
   readonly minutes: number
-  /** Without these it is left out. */
+  /** Programs without which the benchmark is skipped. */
   readonly needs: readonly Tool[]
-  /** Without these its whole run is left out, too. */
+  /** Programs without which the whole run is skipped, too. */
   readonly needsInFull: readonly Tool[]
-  /** Without these it measures less. */
+  /** Programs without which it measures less. */
   readonly uses: readonly Tool[]
 }
 
@@ -39,7 +39,7 @@ const entry = (
   { uses = [], inFull: needsInFull = [] }: { uses?: readonly Tool[]; inFull?: readonly Tool[] } = {},
 ): Entry => ({ bench, minutes, needs, needsInFull, uses })
 
-/** All benchmarks, in the order in which they run. */
+/** All benchmarks, in their order. */
 export const entries: Readonly<Record<string, Entry>> = {
   databases: entry(benchDatabases, 10),
   action: entry(benchAction, 10),

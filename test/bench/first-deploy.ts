@@ -14,8 +14,8 @@ const brief: typeof full = { tries: 1 }
 const express = fileURLToPath(new URL('../fixtures/apps/express', import.meta.url))
 
 /**
- * Measures `fairlead deploy .` as somebody's first command: in a repository of one's own, for an account without projects of
- * that name, with default settings, until the app answers at the address that the command prints.
+ * Measures `fairlead deploy .` as a user's first command: in the user's repository, for an account without projects of
+ * that name, with default settings, until the app answers at the printed address.
  */
 export const benchFirstDeploy: Bench = async ({ signal, short }) => {
   const { tries } = short ? brief : full

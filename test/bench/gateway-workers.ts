@@ -15,16 +15,16 @@ import { median } from './statistics.ts'
 
 const roundSeconds = 1
 const aim = 1.3
-/** The part of a core that a worker has where it is limited: the load generator needs far more than a gateway. */
+/** The share of a core for a limited worker: the load generator needs far more than a gateway. */
 const limitedCpus = 0.25
 
 interface Round {
   readonly perSecond: number
-  /** CPU time for each request, in microseconds: of the gateway, of the program behind it, of the load generator. */
+  /** CPU time per request, in microseconds: of the gateway, of the program behind it, of the load generator. */
   readonly gateway: number
   readonly answering: number
   readonly load: number
-  /** The parts of the time of all cores, from 0 to 1: that was used, and that programs used which have no part in this. */
+  /** Shares of the time of all cores, from 0 to 1: the used time, and the time that unrelated programs used. */
   readonly busy: number
   readonly foreign: number
 }
@@ -32,27 +32,27 @@ interface Round {
 interface Target {
   readonly name: string
   readonly address: string
-  /** The processes of the gateway, and those of the program behind it. */
+  /** The processes of the gateway, and of the program behind it. */
   readonly gateway: readonly number[]
   readonly answering: readonly number[]
   readonly measured: Round[]
 }
 
-/** How often is measured. */
+/** The number of measurements. */
 interface Length {
   readonly warmUpSeconds: number
   readonly rounds: number
   readonly signal: AbortSignal
 }
 
-/** Limits the processes of a gateway: each of these to a part of a core. */
+/** Limits each process of a gateway to a share of a core. */
 type Limit = (pids: readonly number[]) => Promise<void>
 
 /**
- * Measures a gateway of one process and one of two, in turns. The load generator and the program behind the gateways run
- * on the same cores, so both cost as little as possible. With control groups each worker has a part of a core, which the others
- * leave free even on two cores. Without, one worker is limited by a single core, two by what the others leave of all cores,
- * and the CPU times of all of them say how much that is.
+ * Measures a gateway of one process and a gateway of two, in turns. The load generator and the program behind the
+ * gateways run on the same cores, so both cost as little as possible. With control groups each worker has a share of a
+ * core, which leaves free time even on two cores. Without control groups, a single core limits one worker; the
+ * remaining time of all cores limits two. The CPU times of all processes show how much that is.
  *
  * @param app the port that answers where nginx is not installed
  */
@@ -85,7 +85,7 @@ export async function measureWorkers(load: Load, app: number, length: Length): P
   }
 }
 
-/** Returns a function that limits processes until the stack is disposed of; null where there are no control groups. */
+/** Returns a function that limits processes until the stack is disposed of; null without control groups. */
 async function limitWith(cleanup: AsyncDisposableStack): Promise<Limit | null> {
   const groups = await openCgroups(await readHierarchy('top'), `fairlead-bench-${process.pid}`)
   if (groups?.controllers.has('cpu') !== true) return null
@@ -129,7 +129,7 @@ async function measure({ address, ...target }: Target, load: Load, signal: Abort
   const times = () => ({
     gateway: cpuTimeOf(target.gateway),
     answering: cpuTimeOf(target.answering),
-    // The time of a load generator that has ended counts as this process's own.
+    // The time of an ended load generator counts as this process's time.
     load: cpuTimeOf([process.pid]),
     ...timesOfCores(),
   })
@@ -154,7 +154,7 @@ function cpuTimeOf(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + ((readStat(pid)?.cpuTicks ?? 0) * 1000) / ticksPerSecond, 0)
 }
 
-/** Returns the time of all cores since the machine was started, in milliseconds. */
+/** Returns the time of all cores since the start of the machine, in milliseconds. */
 function timesOfCores(): { readonly busy: number; readonly all: number } {
   const times = cpus().map((core) => core.times)
   const idle = times.reduce((sum, each) => sum + each.idle, 0)
@@ -168,7 +168,7 @@ interface Behind {
   readonly pids: readonly number[]
 }
 
-/** Starts a gateway of that many processes in front of a program, as a server starts it. */
+/** Starts a gateway with this many processes in front of a program, as a server starts it. */
 async function startWorkers(
   workers: number,
   behind: Behind,

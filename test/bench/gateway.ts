@@ -25,17 +25,17 @@ interface Target {
   readonly name: string
   readonly address: string
   readonly measured: ProxyRound[]
-  /** The part of its throughput that the gateway should reach. */
+  /** The target for the gateway's share of its throughput. */
   readonly aim?: number
 }
 
 /**
- * Measures one app under the same load at several addresses in turns: the gateway, the app's own port, and nginx and Caddy if
- * they are installed. Then a gateway of one process and one of two.
+ * Measures one app under the same load at several addresses in turns: the gateway, the app's own port, and nginx and
+ * Caddy if they are installed. Then compares a gateway of one process with a gateway of two.
  */
 export const benchGateway: Bench = async ({ signal, short }) => {
   const { warmUpSeconds, rounds } = short ? brief : full
-  // The app's own port is measured, too.
+  // Also measures the app's own port.
   await using platform = await startPlatform({ FAIRLEAD_APP_NETWORK: 'none' }, signal)
   await using source = await repository(app)
   const made = await platform.deploy({ name: 'web', git_url: source.url })
@@ -79,7 +79,7 @@ export const benchGateway: Bench = async ({ signal, short }) => {
   }
 }
 
-/** The resident memory of the gateway of a data directory, before it is under load. */
+/** The resident memory of a data directory's gateway, before the load. */
 async function residentBytes(dataDirectory: string): Promise<number> {
   const { pid } = JSON.parse(await readFile(join(dataDirectory, 'gateway', 'gateway.json'), 'utf8'))
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
@@ -100,7 +100,7 @@ const app = {
 `,
 }
 
-/** Compares the gateway with another target, by the rounds that were next to each other in time. */
+/** Compares the gateway with another target, by rounds that were adjacent in time. */
 function comparison(gateway: Target, other: Target): Row[] {
   const throughput = median(ratios(gateway, other, 'perSecond'))
   return [
@@ -117,7 +117,7 @@ function ratios(gateway: Target, other: Target, figure: keyof ProxyRound): numbe
   return gateway.measured.map((round, at) => round[figure] / (other.measured[at]?.[figure] ?? Number.NaN))
 }
 
-/** Describes the results of a target, and how much the gateway's relative throughput varies between the rounds. */
+/** Describes the results of a target, and the variation of the gateway's relative throughput between the rounds. */
 function describe(target: Target, gateway: Target): string {
   const of = (figure: keyof ProxyRound) => median(target.measured.map((round) => round[figure]))
   const itself = `${target.name}: ${Math.round(of('perSecond'))} requests/s, p99 ${of('p99Ms').toFixed(1)} ms`

@@ -11,7 +11,7 @@ import { median } from './statistics.ts'
 const full = { rounds: 7 }
 const brief: typeof full = { rounds: 1 }
 
-/** An app on a platform of its own. */
+/** An app on a separate platform. */
 interface Target {
   readonly platform: Platform
   readonly name: string
@@ -21,7 +21,7 @@ interface Target {
   id: string
 }
 
-/** Measures the same app in turns: as a process, and in a container of an image that the server has made of it. */
+/** Measures the same app in turns: as a process, and in a container of an image that the server has generated. */
 export const benchGenerated: Bench = async ({ signal, short }) => {
   const { rounds } = short ? brief : full
   await using stack = new AsyncDisposableStack()
@@ -71,7 +71,7 @@ async function deploy(platform: Platform, url: string): Promise<{ id: string; ur
   return { id: made.id, url: made.url }
 }
 
-/** Returns the bytes of the instance, when they are measured next. */
+/** Returns the bytes of the instance at the next measurement. */
 async function memoryOf({ platform: { client, projectId }, url }: Target, signal: AbortSignal): Promise<number> {
   await (await fetch(url)).text()
   const { apps } = await client.apps.list({ params: { project_id: projectId } })

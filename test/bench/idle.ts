@@ -8,17 +8,17 @@ import type { Bench } from './row.ts'
 
 const full = {
   apps: Number(process.env['BENCH_IDLE_APPS'] ?? 200),
-  /** Time after the last deployment until everything that follows it is over. */
+  /** Time after the last deployment until all of its follow-up work is over. */
   settlingSeconds: 60,
-  /** Long enough for each periodic look, of which that at the disk usage of 200 apps comes every minute or less often. */
+  /** Long enough for each periodic check. The disk usage of 200 apps is checked every minute or less often. */
   measuredSeconds: 180,
 }
 const brief: typeof full = { apps: 2, settlingSeconds: 0, measuredSeconds: 1 }
 const aimPercent = 3
-/** Deployments at the same time. */
+/** Concurrent deployments. */
 const lanes = 4
 
-/** Measures the CPU time of a server and its gateway while the apps have nothing to do, from /proc/PID/stat. */
+/** Measures the CPU time of a server and its gateway while the apps are idle, from /proc/PID/stat. */
 export const benchIdle: Bench = async ({ signal, short }) => {
   const { apps, settlingSeconds, measuredSeconds } = short ? brief : full
   await using platform = await startPlatform({ FAIRLEAD_STABLE_TIME: '0.1' }, signal)
@@ -66,7 +66,7 @@ async function cpuSecondsOf({ server, dataDirectory }: Platform): Promise<number
   return both[0] + both[1]
 }
 
-/** Without the children, which are builds and apps: fields 14 and 15 of proc(5), of which field 3 follows the name. */
+/** Without the children, which are builds and apps: fields 14 and 15 of proc(5). Field 3 follows the name. */
 async function cpuSecondsOfProcess(pid: number | undefined): Promise<number> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8')
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')

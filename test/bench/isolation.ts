@@ -15,7 +15,7 @@ const connections = 16
 const mostDearerMs = 60
 const leastRatio = 0.95
 
-/** An app on a platform of its own. */
+/** An app on a separate platform. */
 interface Target {
   readonly platform: Platform
   readonly id: string
@@ -24,7 +24,10 @@ interface Target {
   readonly perSecond: number[]
 }
 
-/** Measures the same app in turns: with all isolation that this machine offers, and outside a sandbox and a network of its own. */
+/**
+ * Measures the same app in turns: with all isolation that this machine offers, and without a sandbox and a separate
+ * network.
+ */
 export const benchIsolation: Bench = async ({ signal, short }) => {
   const { rounds } = short ? brief : full
   await using cleanup = new AsyncDisposableStack()
@@ -66,7 +69,7 @@ export const benchIsolation: Bench = async ({ signal, short }) => {
   }
 }
 
-/** Fills a folder with links to all programs of the system but bubblewrap. */
+/** Fills a folder with links to all programs of the system except bubblewrap. */
 async function linkWithoutSandbox(folder: string): Promise<void> {
   for (const program of await readdir('/usr/bin')) {
     if (program !== 'bwrap') await symlink(join('/usr/bin', program), join(folder, program))

@@ -14,7 +14,7 @@ export interface Target {
   readonly body?: string
 }
 
-/** How long a round is. */
+/** The duration of a round. */
 export type Length = { readonly seconds: number } | { readonly requests: number }
 
 /** Runs one round with as many requests as the connections handle. Rejects when any request fails. */

@@ -14,7 +14,7 @@ import type { Bench } from './row.ts'
 const name = 'dashboard: longest task with a log of 100,000 lines'
 const full = { steps: 200 }
 const brief: typeof full = { steps: 10 }
-/** Chromium reports tasks that take at least this long. */
+/** Chromium reports tasks of at least this duration. */
 const reportedFromMs = 50
 
 /** Measures a log of 100,000 lines in Chromium: loading it, scrolling through it, and searching its first and last line. */

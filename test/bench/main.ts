@@ -7,14 +7,14 @@ import { type BenchResult, type Run, table } from './row.ts'
 import type { Tool } from './tools.ts'
 
 /*
- * `npm run bench [-- [--short] <name>…]`: runs all benchmarks or the named ones, and prints their results as a table. A missed
- * aim is not a failure. The exit status is 1 when a benchmark fails or exceeds its deadline, 2 for an unknown name and 130 after
- * Ctrl+C. `--short` makes one short round of each, prints a line for each, and no figures.
+ * `npm run bench [-- [--short] <name>…]`: runs all benchmarks or the named ones, and prints their results as a table. A
+ * missed aim is not a failure. The exit status is 1 when a benchmark fails or exceeds its deadline, 2 for an unknown
+ * name and 130 after Ctrl+C. `--short` runs one short round of each, prints a line for each, and no figures.
  */
 
 /** The deadline of a short round, on a busy machine. */
 const shortMinutes = 15
-/** How long a benchmark may take to clean up after its deadline, before its processes are ended. */
+/** The time for a benchmark's clean-up after its deadline, before its processes are ended. */
 const graceMs = 60_000
 
 process.exit(await main(process.argv.slice(2)))
@@ -50,7 +50,7 @@ async function main(args: readonly string[]): Promise<number> {
       results.push(await measured(entry, { signal: interrupt.signal, short }))
       if (short) console.log(`ok        ${name}: ${seconds()}`)
     } catch (error) {
-      // An error after an interruption is caused by it.
+      // An interruption causes the errors after it.
       if (interrupt.signal.aborted) {
         console.error('Interrupted. Everything was stopped.')
         return 130
@@ -64,7 +64,7 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1
 }
 
-/** Names the programs that are missing, before anything is measured. */
+/** Names the missing programs before the measurements. */
 async function namedMissing(
   chosen: readonly (Pick<Entry, 'needs' | 'uses'> & { readonly name: string })[],
 ): Promise<ReadonlySet<Tool>> {
@@ -87,7 +87,10 @@ async function namedMissing(
   return missing
 }
 
-/** Runs a benchmark with its deadline. Everything that it made is gone at the end, even when it did not stop by itself. */
+/**
+ * Runs a benchmark with its deadline. At the end everything that it created is removed, even if it did not stop by
+ * itself.
+ */
 async function measured({ bench, minutes }: Entry, { signal, short }: Run): Promise<BenchResult> {
   const folder = await temporaryDirectory()
   // Everything that a benchmark starts has this folder in its arguments, its environment or as its working directory.
@@ -108,7 +111,7 @@ async function measured({ bench, minutes }: Entry, { signal, short }: Run): Prom
   }
 }
 
-/** Rejects when a benchmark has not ended some time after it was told to. */
+/** Rejects when a benchmark has not ended some time after the request. */
 async function unlessStopped(ending: AbortSignal): Promise<never> {
   if (!ending.aborted) await new Promise((resolve) => ending.addEventListener('abort', resolve, { once: true }))
   await sleep(graceMs)

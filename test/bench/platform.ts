@@ -15,12 +15,13 @@ export interface Platform extends AsyncDisposable {
   readonly apiKey: string
   readonly projectId: string
   readonly dataDirectory: string
-  /** Deploys an app, and resolves when it runs; rejects when it has another end. */
+  /** Deploys an app, and resolves when it runs; rejects on any other end. */
   deploy(body: BodyInput<'deployments.create'>, projectId?: string): Promise<ResponseBody<'deployments.get'>>
 }
 
 /**
- * Starts a server as users run it, with its own PostgreSQL, and creates a project whose plan does not limit the measurements.
+ * Starts a server as users run it, with its own PostgreSQL, and creates a project whose plan does not limit the
+ * measurements.
  *
  * @param signal ends all of its waits
  */
@@ -62,13 +63,16 @@ interface PreparedData {
   readonly apiKey: string
 }
 
-// A benchmark sets another folder for its own files.
+// A benchmark sets another folder for its files.
 const parent = tmpdir()
 /** On a busy machine. */
 const prepareMs = 300_000
 let prepared: Promise<PreparedData> | undefined
 
-/** Makes a data directory with an API key, and resolves to the key. It is a copy, because to make a new one takes seconds. */
+/**
+ * Makes a data directory with an API key, and resolves to the key. The directory is a copy, because making a new one
+ * takes seconds.
+ */
 async function newData(dataDirectory: string): Promise<string> {
   prepared ??= prepareData().catch((error: unknown) => {
     // The next benchmark tries again.

@@ -17,7 +17,7 @@ const nginxSettings = (folder: string): string => `access_log off;
   # The default closes a connection after 1,000 requests.
   keepalive_requests 1000000000;`
 
-/** A widely used reverse proxy, configured for one app as its users would do it. */
+/** A widely used reverse proxy, configured for one app as its users would configure it. */
 export interface ProxyProgram {
   readonly name: string
   readonly command: string
@@ -66,7 +66,10 @@ http {
 `,
 }
 
-/** Answers by itself, in place of an app: at a few microseconds a request it leaves the cores to those in front of it. */
+/**
+ * Answers itself, in place of an app: it costs a few microseconds per request and leaves the cores to the measured
+ * servers.
+ */
 export const nginxAnswering: ProxyProgram = {
   ...nginx,
   config: ({ own }, folder) => `daemon off;
@@ -110,7 +113,7 @@ export const caddy: ProxyProgram = {
     }),
 }
 
-/** Caddy with a certificate, of which it has the private key and the chain in one text. */
+/** Caddy with a certificate. One text holds the private key and the chain. */
 export const secureCaddy = (pem: string): ProxyProgram => ({
   ...caddy,
   config: ({ own, app }) =>
@@ -134,7 +137,7 @@ export const secureCaddy = (pem: string): ProxyProgram => ({
 })
 
 /**
- * Starts a proxy for the app on port `app` and waits for its first answer. Resolves to null when it is not installed.
+ * Starts a proxy for the app on port `app` and waits for its first response. Resolves to null when it is not installed.
  *
  * @param options.hostname of a proxy that speaks HTTPS; visitors know that it leads to this machine
  */

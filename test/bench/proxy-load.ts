@@ -11,7 +11,7 @@ import { programEnvironment, versionOf } from './children.ts'
 import { load, type Round } from './load.ts'
 import { quantile } from './statistics.ts'
 
-/** Time after the end of a round in which `wrk` has to exit. */
+/** The time in which `wrk` must exit after a round. */
 const graceMs = 10_000
 
 export type ProxyRound = Pick<Round, 'perSecond' | 'p99Ms'>
@@ -24,9 +24,9 @@ export interface Load extends AsyncDisposable {
 }
 
 /**
- * Creates clients that keep their connections and send the next request as soon as they are answered. They share the cores
- * with the measured servers, and their own cost moves every ratio towards 1. Therefore `wrk` is used, which costs a few
- * microseconds per request, and `autocannon` only if that is not installed.
+ * Creates clients that keep their connections and send the next request after each response. The clients share the
+ * cores with the measured servers, and their cost moves every ratio towards 1. Therefore they use `wrk`, which costs a
+ * few microseconds per request, and `autocannon` only if `wrk` is not installed.
  */
 export async function createLoad({
   connections,
@@ -34,7 +34,7 @@ export async function createLoad({
   short,
 }: {
   readonly connections: number
-  /** True for a few requests in each round, however long they take, by this process. */
+  /** True for a few requests in each round, of any duration, from this process. */
   readonly short: boolean
   /** A file that the clients see in place of `/etc/hosts`. */
   readonly hosts?: string

@@ -13,18 +13,18 @@ import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import type { Bench, Row } from './row.ts'
 
-/** Each figure is the least of so many: whatever else the machine does only adds to it. */
+/** Each figure is the minimum of this many: other work of the machine only adds time. */
 const mostRounds = 3
-/** Runs of a command that are measured together: Linux tells CPU time in hundredths of a second. */
+/** Runs of a command that are measured together: Linux reports CPU time in hundredths of a second. */
 const runsEach = 5
 const apps = 10
-/** Time after the last deployment until what follows it is over. */
+/** Time after the last deployment until its follow-up work is over. */
 const settlingSeconds = 10
 const commandMs = 60_000
-/** The aims hold for a machine on which `node -e 0` takes this long. */
+/** The aims apply to a machine on which `node -e 0` takes this long. */
 const nodeSeconds = 0.04
 
-/** Measures the CPU time and the memory that commands and a server take until they are ready. */
+/** Measures the CPU time and the memory that commands and a server need until they are ready. */
 export const benchStart: Bench = async ({ signal, short }) => {
   const rounds = short ? 1 : mostRounds
   await using directory = await temporaryDirectory()
@@ -70,7 +70,7 @@ export const benchStart: Bench = async ({ signal, short }) => {
   }
 }
 
-/** Returns the CPU time of a command of Node, in seconds. */
+/** Returns the CPU time of a Node command, in seconds. */
 function cpuOf(args: readonly string[], rounds: number): number {
   const samples = Array.from({ length: rounds }, () => {
     const before = ticksOfEndedChildren()
@@ -83,7 +83,7 @@ function cpuOf(args: readonly string[], rounds: number): number {
   return Math.min(...samples)
 }
 
-/** Fields 16 and 17 of proc(5), of which field 3 follows the name. */
+/** Fields 16 and 17 of proc(5). Field 3 follows the name. */
 function ticksOfEndedChildren(): number {
   const text = readFileSync('/proc/self/stat', 'utf8')
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
@@ -93,7 +93,7 @@ function ticksOfEndedChildren(): number {
 interface Started extends AsyncDisposable {
   readonly pid: number
   readonly url: string
-  /** As of when it was ready. */
+  /** At the time when it was ready. */
   readonly cpu: number
   readonly megabytes: number
 }
@@ -112,13 +112,13 @@ async function startServer(dataDirectory: string, signal: AbortSignal): Promise<
     signal,
     killSignal: 'SIGKILL',
   })
-  // An abort, whose reason is reported by those who look at the signal.
+  // An abort. The callers that check the signal report its reason.
   child.on('error', () => undefined)
   const ended = new Promise((done) => child.once('close', done))
   const stop = async () => {
     child.kill('SIGTERM')
     await ended
-    // Also what a server that was killed has left behind.
+    // Also removes what a killed server has left behind.
     spawnSync(process.execPath, [command, 'stop', '--data-dir', dataDirectory], { timeout: commandMs })
   }
   try {
@@ -140,7 +140,7 @@ async function startServer(dataDirectory: string, signal: AbortSignal): Promise<
   }
 }
 
-/** Rejects when the server ends, which the deadline sees to. */
+/** Rejects when the server ends, which the deadline ensures. */
 async function untilReady(child: ChildProcess): Promise<void> {
   if (child.stdout === null) throw new Error('the server has no output')
   for await (const line of createInterface({ input: child.stdout })) {

@@ -2,9 +2,9 @@ import { Agent, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Sends requests at an even pace over connections that are kept open, and resolves with their times in milliseconds. A request
- * begins when its time has come, whatever became of those before it, so that a slow answer is no excuse for those behind it.
- * Rejects when a request fails.
+ * Sends requests at an even pace over kept connections, and resolves with their times in milliseconds. A request begins
+ * at its time, whatever the outcome of earlier requests, so a slow response does not delay later ones. Rejects when a
+ * request fails.
  */
 export async function timesAtPace(
   url: string,

@@ -1,4 +1,7 @@
-/** The bare server for `npm run bench storage`, without API, form and database. `node storage-floor.ts <folder>` prints its port. */
+/**
+ * The bare server for `npm run bench storage`, without API, form and database. `node storage-floor.ts <folder>` prints
+ * its port.
+ */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { createServer } from 'node:http'

@@ -7,9 +7,9 @@ import { versionOf } from './children.ts'
 /** A program of the system that benchmarks need, or compare with. */
 export interface Tool {
   readonly name: string
-  /** The packages of Debian that have it. */
+  /** The Debian packages that contain it. */
   readonly packages: readonly string[]
-  /** Resolves to why it cannot be used here; `null` when it can. */
+  /** Resolves to the reason why it cannot be used here; `null` when it can. */
   missing(): Promise<string | null>
 }
 
@@ -32,7 +32,7 @@ export const chromium: Tool = {
   missing: async () => (chromiumPath === undefined ? 'it is not installed' : null),
 }
 
-/** To see whether a Docker engine starts takes seconds. */
+/** Checking whether a Docker engine starts takes seconds. */
 function once(look: () => Promise<string | null>): () => Promise<string | null> {
   let seen: Promise<string | null> | undefined
   return () => {

@@ -37,7 +37,7 @@ export async function measureReceiver(run: Run): Promise<BenchResult> {
       'and runs a handler.',
   ]
   const secret = generateSecret()
-  // Shared by both sizes, because an application has one receiver, too.
+  // Both sizes share it, because an application has one receiver, too.
   const own = ownContender(secret, () => {})
   for (const size of [1024, 10_240]) {
     const webhook = signWebhook({ event: 'deployment.failed', data: dataOf(size), secret })
@@ -95,7 +95,7 @@ async function race(
   const entries = Object.entries(contenders)
   const times = new Map<string, number[]>(entries.map(([name]) => [name, []]))
   for (let round = -warmUps; round < rounds; round++) {
-    // The order alternates, because each contender also pays for the garbage of the one before.
+    // The order alternates, because each contender also pays for the garbage of the previous one.
     for (const [name, contender] of round % 2 === 0 ? entries : entries.toReversed()) {
       signal.throwIfAborted()
       const time = await timeOf(contender, roundSize)
@@ -196,7 +196,7 @@ function dataOf(size: number) {
 
 const index = fileURLToPath(import.meta.resolve('@fairlead/receiver'))
 
-/** Measures how much the package adds to an app's bundle, with all exports and with `createReceiver` alone. */
+/** Measures the package's size in an app's bundle, with all exports and with only `createReceiver`. */
 async function bundleSize(): Promise<string> {
   await using directory = await temporaryDirectory()
   const sizes: string[] = []

@@ -2,11 +2,11 @@ import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 
 /**
- * Signs and posts webhooks as fast as possible without recording them, and prints how many per second. Arguments: number
- * of deliveries, parallel requests, addresses.
+ * Signs and posts webhooks as fast as possible without recording them, and prints how many per second. Arguments:
+ * number of deliveries, parallel requests, addresses.
  */
 const [count = '0', parallel = '1', ...urls] = process.argv.slice(2)
-// The version of the server, which is what is compared with.
+// The server's version, for an equal comparison.
 const ofServer = createRequire(new URL('../../server/package.json', import.meta.url))
 const { Agent, request } = ofServer('undici') as typeof import('undici')
 const agent = new Agent()

@@ -6,7 +6,7 @@ const full = { rounds: 3 }
 const brief: typeof full = { rounds: 1 }
 const aims = { pauseMs: 50, healthMs: 100, megabytes: 64 }
 
-/** Measures what the worst inputs of each kind cost in the server's one thread, 20 at once. */
+/** Measures the cost of the worst inputs of each kind in the server's one thread, 20 at once. */
 export const benchWork: Bench = async ({ signal, short }) => {
   const { rounds } = short ? brief : full
   await using cleanup = new AsyncDisposableStack()

@@ -7,7 +7,7 @@ import type { Engine } from '../../server/src/runtimes/docker/client.ts'
 import { importTar } from '../harness/docker.ts'
 
 /*
- * Base images that are made here, of Debian's packages, with the names that Dockerfiles know them by. Nothing comes from a
+ * Base images that are built here from Debian's packages, with the names that Dockerfiles use. Nothing comes from a
  * registry.
  */
 
@@ -27,7 +27,7 @@ export const baseImages: readonly BaseImage[] = [
 /** Archives are kept, because each takes a minute or two to make. */
 const folder = process.env['FAIRLEAD_TEST_IMAGES'] ?? '/var/tmp/fairlead-test-images'
 
-/** Makes an image unless its archive is there, and gives it to an engine. Returns its size in bytes. */
+/** Makes an image unless its archive exists, and loads it into an engine. Returns its size in bytes. */
 export async function importDebian(
   engine: Engine,
   { name, packages }: BaseImage,

@@ -19,13 +19,13 @@ export interface Outcome {
   readonly seconds: number
   /** `running`, or the code of the failure. */
   readonly status: string
-  /** True when all pages have the texts that they must have. */
+  /** True when all pages have their required texts. */
   readonly isShown: boolean
-  /** The faults in words; empty when there are none. */
+  /** Descriptions of the faults; empty without faults. */
   readonly problems: readonly string[]
 }
 
-/** Deploys an application from a repository of its own, on the plan `free`, and asks for its pages. */
+/** Deploys an application from a separate repository, on the plan `free`, and requests its pages. */
 export async function deployRow(client: Client, row: Row): Promise<Outcome> {
   await using source = await repository({})
   await cp(join(apps, row.name), source.path, { recursive: true, filter: (path) => !leftBehind.has(basename(path)) })
@@ -52,7 +52,7 @@ export async function deployRow(client: Client, row: Row): Promise<Outcome> {
   }
 }
 
-/** Returns a line for each page that does not have its text. */
+/** Returns a line for each page without its text. */
 async function wrongPages(url: string, pages: Readonly<Record<string, string>>): Promise<string[]> {
   const problems: string[] = []
   for (const [path, text] of Object.entries(pages)) {
@@ -63,7 +63,7 @@ async function wrongPages(url: string, pages: Readonly<Record<string, string>>):
   return problems
 }
 
-/** Asks as a browser does. Some servers make a page on its first request and take long. */
+/** Sends the requests of a browser. Some servers generate a page slowly on its first request. */
 async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
   try {
     const answer = await fetch(url, { headers: { accept: 'text/html' }, signal: AbortSignal.timeout(60_000) })

@@ -11,12 +11,12 @@ import { repository } from '../harness/repository.ts'
 import { baseImages, importDebian } from './base-images.ts'
 
 /*
- * `npm run corpus:dockerfiles`: makes base images of Debian's packages, deploys a small program in each of some languages by a
- * Dockerfile, and one of the images that came of it by its digest from a registry of this machine. Prints a table. The exit
- * status is 1 when one does not run.
+ * `npm run corpus:dockerfiles`: makes base images of Debian's packages, deploys a small program in each of several
+ * languages by a Dockerfile, and one of the resulting images by its digest from a registry of this machine. Prints a
+ * table. The exit status is 1 when a program does not run.
  */
 
-/** The folders in `dockerfiles/`, with what their pages begin with. */
+/** The folders in `dockerfiles/`, with the beginnings of their pages. */
 const apps = {
   go: 'Hello from Go go1',
   ruby: 'Hello from Ruby 3',
@@ -85,7 +85,7 @@ async function deployAll(dockerd: TestDockerd): Promise<Line[]> {
     await using source = await repository({})
     await cp(fileURLToPath(new URL(`./dockerfiles/${name}/`, import.meta.url)), source.path, { recursive: true })
     await source.commit({})
-    // The first build gets its base image, the second one has the layers of the first.
+    // The first build gets its base image, the second build has the layers of the first.
     const { line, made } = await deploy({ name, git_url: source.url }, text)
     lines.push(line)
     await source.commit({ 'README.md': 'A change.\n' })
@@ -97,7 +97,7 @@ async function deployAll(dockerd: TestDockerd): Promise<Line[]> {
   return lines
 }
 
-/** Returns the tag by which the server keeps the image of a release. */
+/** Returns the server's tag for the image of a release. */
 async function imageOf({ engine }: TestDockerd, deployment: string): Promise<string> {
   const images = await engine.call<{ RepoTags: string[] | null }[]>({ method: 'GET', path: ['images', 'json'] })
   const tags = images.flatMap(({ RepoTags }) => RepoTags ?? [])

@@ -9,15 +9,15 @@ import type { Row } from './row.ts'
 import { rows } from './table.ts'
 
 /*
- * `npm run corpus [-- --groups none|top] [name…]`: deploys the applications of the corpus one after the other on the plan
- * `free` of a server as users run it, and prints a table. A name may be the beginning of names. `--groups none` does
- * without control groups. The exit status is 1 when one does not run, and 2 for an unknown name.
+ * `npm run corpus [-- --groups none|top] [name…]`: deploys the applications of the corpus one after another on the plan
+ * `free` of a server as users run it, and prints a table. A name may be a prefix. `--groups none` disables control
+ * groups. The exit status is 1 when an application does not run, and 2 for an unknown name.
  */
 process.exitCode = await main()
 
 interface Line {
   readonly row: Row
-  /** Null for an application that needs a program which is not on this machine. */
+  /** Null for an application that needs a missing program. */
   readonly outcome: Outcome | null
 }
 
@@ -42,7 +42,10 @@ async function main(): Promise<number> {
   return good.length === tried.length ? 0 : 1
 }
 
-/** Returns the lines of those that were deployed until the signal aborted. Nothing is left running either way. */
+/**
+ * Returns the lines of the applications that were deployed until the signal aborted. Nothing is left running in either
+ * case.
+ */
 async function deployAll(meant: readonly Row[], groups: string, signal: AbortSignal): Promise<Line[]> {
   await using directory = await temporaryDirectory()
   const data = `${directory.path}/data`
@@ -55,7 +58,7 @@ async function deployAll(meant: readonly Row[], groups: string, signal: AbortSig
   const lines: Line[] = []
   for (const row of meant) {
     const deployed = (await hasAll(row.needs ?? [])) ? deployRow(client, row) : null
-    // The server ends what it is still doing for this one.
+    // The server finishes its remaining work for this application.
     deployed?.catch(() => undefined)
     const outcome = await Promise.race([deployed, interrupted])
     if (outcome === 'interrupted') break

@@ -8,7 +8,7 @@ import { issueCertificate, makeAuthority, makeKey } from '../../server/src/datab
 import type { Pebble } from './pebble.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** An answer in place of the authority's own. */
+/** An answer that replaces the authority's answer. */
 export interface AcmeAnswer {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
@@ -17,23 +17,23 @@ export interface AcmeAnswer {
 
 export interface AcmeRequest {
   readonly method: string
-  /** Such as `/order-plz`. */
+  /** A path such as `/order-plz`. */
   readonly path: string
-  /** The payload of a signed request; `undefined` without one. */
+  /** The payload of a signed request, if it has one. */
   readonly payload: unknown
 }
 
-/** An authority that does what a test says, and what Pebble does for the rest. */
+/** An authority that answers as a test says, and otherwise passes requests to Pebble. */
 export interface AcmeProxy extends AsyncDisposable {
   readonly directoryUrl: string
   readonly caFile: string
   /** Every request, in order. */
   readonly requests: readonly AcmeRequest[]
-  /** Sets the answer to requests; `undefined` leaves one to Pebble, `null` breaks the connection. */
+  /** Sets the answer to requests: `undefined` passes a request to Pebble, `null` breaks the connection. */
   answer(answerOf: (asked: AcmeRequest) => AcmeAnswer | undefined | null | Promise<AcmeAnswer | undefined>): void
 }
 
-/** Returns the answer with which an authority tells of a problem (RFC 8555, section 6.7). */
+/** Returns an authority's error response (RFC 8555, section 6.7). */
 export const acmeProblem = (
   status: number,
   type: string,
@@ -72,7 +72,7 @@ export async function startAcmeProxy(pebble: Pebble): Promise<AcmeProxy> {
 
   async function pass(incoming: IncomingMessage, body: Buffer) {
     const { method, headers, url } = incoming
-    // The same host, because signatures are over the address that was asked for.
+    // Keeps the host: signatures cover the requested address.
     const sent = request(new URL(url ?? '/', pebble.directoryUrl), { ca, method, headers, agent: false })
     sent.end(body)
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]

@@ -1,19 +1,18 @@
 import { type Client, createClient } from '@fairlead/server/client'
 import { createDashboardClient, type DashboardClient, type DashboardResponse } from '@fairlead/server/dashboard-client'
 
-/** Keeps cookies and the secrets of the page, and sends `Sec-Fetch-Site`, as a browser on the dashboard's own pages does. */
+/** Keeps cookies and the page's secrets, and sends `Sec-Fetch-Site`, as a browser on the dashboard's pages does. */
 export interface Browser {
   readonly fetch: typeof fetch
-  /** The operations of /v1 under /dashboard/api. */
+  /** Calls the operations of /v1 under /dashboard/api. */
   readonly client: Client
   readonly dashboard: DashboardClient
-  /** Returns the value of the `Cookie` header. */
   cookie(): string
   /** Returns the headers that prove the session: the cookie, and the secret that the page adds. */
   credentials(): { readonly cookie: string; readonly 'x-fairlead-session': string }
-  /** Returns the secrets that the page keeps: that of the session, and that by which this browser is known. */
+  /** Returns the secrets that the page keeps: the session's secret, and the secret that identifies this browser. */
   kept(): KeptSecrets
-  /** Signs in as a known browser, when somebody has signed in before. */
+  /** Signs in as a known browser if somebody has signed in before. */
   signIn(user: { readonly email: string; readonly password: string }): Promise<DashboardResponse<'session.create'>>
 }
 

@@ -6,7 +6,7 @@ import type { Client, ResponseBody } from '@fairlead/server/client'
 import type { Repository } from './repository.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** Returns what `git bundle create` makes of the arguments, such as the name of a branch. */
+/** Returns the output of `git bundle create` for the arguments, such as the name of a branch. */
 export async function bundleOf({ path }: Pick<Repository, 'path'>, ...args: string[]): Promise<Buffer> {
   await using folder = await temporaryDirectory()
   const file = join(folder.path, 'app.bundle')
@@ -15,7 +15,6 @@ export async function bundleOf({ path }: Pick<Repository, 'path'>, ...args: stri
   return await readFile(file)
 }
 
-/** Uploads a bundle. */
 export function uploadBundle(
   client: Client,
   projectId: string,

@@ -5,7 +5,7 @@ import { type OwnServer, ownServer } from './server.ts'
 
 let made: Promise<Issued> | undefined
 
-/** Issues a certificate by the authority of this process, as a body of an upload. */
+/** Issues a certificate from the authority of this process, as the body of an upload. */
 export async function uploadOf(asked: Issue & { readonly names: readonly string[] }) {
   made ??= authority({ to: 1000 })
   const issuer = await made
@@ -13,7 +13,7 @@ export async function uploadOf(asked: Issue & { readonly names: readonly string[
   return { certificate: certificate + issuer.certificate, private_key: key }
 }
 
-/** Starts a server that obtains nothing, with a project that has an app; certificates of the authority are rows. */
+/** Starts a server that obtains no certificates, with a project that has an app. Tests add certificates as rows. */
 export async function serverWithCertificates(): Promise<ServerWithCertificates> {
   const server = await ownServer()
   const { id: projectId } = await server.client.projects.create({ body: { name: 'p' } })
@@ -49,6 +49,6 @@ export interface ServerWithCertificates extends AsyncDisposable {
   readonly projectId: string
   readonly appId: string
   readonly caller: ReturnType<typeof withKey>
-  /** Adds a certificate as one that was obtained a month ago; its own of the server, or of the app. */
+  /** Adds a certificate that was obtained a month ago, for the server or for the app. */
   obtained(name: string, more?: { readonly isOwn?: boolean; readonly days?: number }): Promise<string>
 }

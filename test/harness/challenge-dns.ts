@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { end, untilAnswered } from './pebble.ts'
 import { freePort } from './ports.ts'
 
-/** A name server of `pebble-challtestsrv`: every name leads to this machine unless a test says otherwise. */
+/** The name server `pebble-challtestsrv`: every name leads to this machine unless a test says otherwise. */
 export interface ChallengeDns extends AsyncDisposable {
   readonly port: number
   /** Sets the IPv4 addresses of a name. */

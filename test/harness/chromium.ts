@@ -4,8 +4,8 @@ import { count } from './counts.ts'
 import { withoutNetlink } from './without-netlink.ts'
 
 /**
- * The path of the installed Chromium; `undefined` when there is none. The headless shell comes first: a window of a whole Chromium
- * costs three times its CPU time. `CHROMIUM` names another one.
+ * The path of the installed Chromium, if any. The headless shell comes first: a window of a full Chromium costs three
+ * times its CPU time. `CHROMIUM` names another path.
  */
 export const chromiumPath = [
   process.env['CHROMIUM'] ?? '',
@@ -21,7 +21,7 @@ const settings = (more: readonly string[]) => {
 }
 
 /**
- * Starts a headless Chromium, without its sandbox: that needs user namespaces, which containers often disallow.
+ * Starts a headless Chromium without its sandbox. The sandbox needs user namespaces, which containers often disallow.
  *
  * @param more further arguments
  */
@@ -33,7 +33,7 @@ export async function launchChromium(more: readonly string[] = []): Promise<Brow
 export const launchChromiumServer = (): Promise<BrowserServer> =>
   chromium.launchServer({ ...settings([]), host: '127.0.0.1' })
 
-/** Connects to that Chromium. It closes the windows of a process whose connection ends. */
+/** Connects to the shared Chromium. When a process's connection ends, Chromium closes its windows. */
 export const connectChromium = async (address: string): Promise<Browser> => counted(await chromium.connect(address))
 
 function counted(browser: Browser): Browser {
@@ -42,10 +42,10 @@ function counted(browser: Browser): Browser {
   return browser
 }
 
-/** Signs in on the page for that, and resolves when another page is shown. */
+/** Signs in on the login page, and resolves when another page is shown. */
 export async function signInOn(page: Page, user: { readonly email: string; readonly password: string }): Promise<void> {
   const refusal = page.getByRole('alert')
-  // Chromium ends requests when a network of the machine comes or goes: a user would try again.
+  // Chromium aborts requests when a network of the machine appears or disappears. A user would try again.
   for (let left = 3; ; left--) {
     await page.getByLabel('E-mail').fill(user.email)
     await page.getByLabel('Password').fill(user.password)
@@ -62,7 +62,7 @@ export async function signInOn(page: Page, user: { readonly email: string; reado
   }
 }
 
-/** Reports which tests are skipped because there is no Chromium. */
+/** Reports which tests are skipped without Chromium. */
 export function noChromium(skipped: string): void {
   process.stderr.write(`SKIPPED, no Chromium is installed (apt-get install chromium-headless-shell): ${skipped}\n`)
 }

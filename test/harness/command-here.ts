@@ -14,7 +14,7 @@ import { usersCommand } from '../../server/src/commands/users.ts'
 import { ownVersion } from '../../server/src/platform/versions/versions.ts'
 import type { CommandResult } from './process.ts'
 
-/** All commands that end by themselves. The command of users has only those that it shares with the server's. */
+/** All commands that end by themselves. The users' command has only the commands that it shares with the server's. */
 const programs = {
   server: () =>
     clientProgram('Fairlead', ownVersion, localServer)
@@ -32,16 +32,16 @@ const programs = {
 let isBusy = false
 
 /**
- * Runs a command in the process of the tests, as `fairlead` of `process.ts` does in a process of its own, which takes half a second of CPU
- * time. The command has only this environment, this input and these streams. It cannot show what a process does at a signal, with a
- * terminal or at its end.
+ * Runs a command in the process of the tests. A separate process, as in `process.ts`, takes half a second of CPU time.
+ * The command has only this environment, input and streams. It cannot show signals, terminals or the end of the
+ * process.
  */
 export async function commandHere(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   { input = '', of = 'server' }: { readonly input?: string; readonly of?: keyof typeof programs } = {},
 ): Promise<CommandResult> {
-  // They would write to the same streams.
+  // The listeners would write to the same streams.
   if (isBusy) throw new Error('another command runs in this process')
   isBusy = true
   const [stdout, stderr] = [[] as string[], [] as string[]]
@@ -72,13 +72,13 @@ async function statusOf(program: Command, args: readonly string[]): Promise<numb
   return Number(process.exitCode ?? 0)
 }
 
-/** Lets a program reject where it would end the process: after a help text, and for wrong arguments. */
+/** Makes a program reject where it would end the process: after a help text, and for wrong arguments. */
 function neverExit(command: Command): void {
   command.exitOverride()
   for (const each of command.commands) neverExit(each)
 }
 
-/** Changes the variables one by one: the home folder is read from those of the process itself. */
+/** Changes the variables one by one: the home folder comes from the variables of the process. */
 function replaceEnvironment(environment: Readonly<Record<string, string>>): () => void {
   const before = { ...process.env }
   const set = (variables: Readonly<Record<string, string | undefined>>) => {

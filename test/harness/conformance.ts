@@ -20,7 +20,6 @@ export interface Answer {
 
 type Params<Name extends OperationName> = Readonly<Record<PathParam<Name>, string>>
 
-/** Returns a client that uses this key. */
 export function withKey(server: TestServer, apiKey: string): Caller {
   return {
     baseUrl: server.baseUrl,
@@ -65,8 +64,8 @@ export async function succeed<Name extends OperationName>(
 }
 
 /**
- * Calls an operation on resources that do not exist or are not visible: with each identifier replaced by one that never
- * existed and by nonsense, through another project, and on existing ones from another account. Expects the same 404 always.
+ * Calls an operation on resources that do not exist or are not visible, and always expects the same 404. It replaces
+ * each identifier by a random id and by nonsense, and uses another project and another account's resources.
  */
 export async function expectNotFound<Name extends OperationName>(
   server: TestServer,
@@ -97,7 +96,7 @@ async function strangerTo(server: TestServer, { access }: Operation): Promise<Ca
   return signedIn(server, await server.signIn({ accountId }))
 }
 
-/** Returns the client that is signed in with this browser. */
+/** Returns a client that is signed in with this browser. */
 export function signedIn(server: TestServer, browser: { readonly fetch: typeof fetch }): Caller {
   return { baseUrl: `${server.url}/dashboard/api`, fetch: browser.fetch }
 }

@@ -13,12 +13,11 @@ process.on('SIGTERM', () => { console.log('goodbye'); process.exit(0) })`
 
 export interface ContainerAnswer {
   readonly release: number
-  /** Of the container. */
   readonly host: string
   readonly greeting?: string
 }
 
-/** Pushes the images `shop:1` and `shop:2` of an app, of which the engine keeps nothing. */
+/** Pushes the images `shop:1` and `shop:2` of an app. The engine keeps no copy. */
 export async function pushShop({ engine }: TestDockerd, registry: TestRegistry): Promise<void> {
   await importBaseImage(engine, { 'app.js': app })
   for (const release of [1, 2]) {
@@ -32,12 +31,12 @@ export async function pushShop({ engine }: TestDockerd, registry: TestRegistry):
 
 export interface Asking {
   readonly answered: number
-  /** The statuses and errors of the requests that failed. */
+  /** The statuses and errors of failed requests. */
   readonly failed: readonly unknown[]
   stop(): Promise<void>
 }
 
-/** Asks an address again and again, four times at once, with a pause of some milliseconds after each answer. */
+/** Requests an address repeatedly in four loops, with a pause of some milliseconds after each response. */
 export function startAsking(url: string): Asking {
   const seen = { answered: 0, failed: [] as unknown[] }
   const stopped = new AbortController()

@@ -5,20 +5,19 @@ import { WebSocket } from 'ws'
 
 /** A WebSocket to an app made by `releaseApp`, which echoes every message. */
 export interface Conversation extends AsyncDisposable {
-  /** The release at the other end. */
   readonly release: number
-  /** Resolves to the time when it closed, by the clock of `performance.now()`. */
+  /** Resolves to the closing time by the clock of `performance.now()`. */
   readonly ended: Promise<number>
   /** Resolves to true when a message is echoed, to false when the WebSocket closes. Rejects on another message. */
   echo(): Promise<boolean>
-  /** Sends one message after another until the WebSocket closes, and resolves to that time. */
+  /** Sends one message after another until the WebSocket closes, and resolves to the closing time. */
   goOn(): Promise<number>
   close(): Promise<void>
 }
 
 const pauseMs = 20
 
-/** Opens a WebSocket at the address of the app. Rejects when that fails. */
+/** Opens a WebSocket at the app's address. */
 export async function startConversation(url: string): Promise<Conversation> {
   const socket = new WebSocket(new URL('/chat', url.replace(/^http/, 'ws')))
   const ended = new Promise<number>((done) => socket.on('close', () => done(performance.now())))

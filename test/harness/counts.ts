@@ -3,7 +3,7 @@ import type { Counts } from '../../scripts/test-counts.ts'
 
 const file = process.env['TEST_COUNTS']
 
-/** Counts something that a test made, in the file that the runner names. Processes append whole lines to it. */
+/** Counts what tests start, in the file that the runner names. Processes append whole lines. */
 export function count(what: keyof Counts): void {
   if (file !== undefined) appendFileSync(file, `${what}\n`)
 }

@@ -12,20 +12,24 @@ export interface User {
   readonly password: string
 }
 
-/** Something that a page must never do: log an error, break its content security policy, or contact another origin. */
+/**
+ * An error that no page may cause: a logged error, a violation of its content security policy, or a request to another
+ * origin.
+ */
 export interface PageError {
   readonly page: string
   readonly text: string
 }
 
-/** The windows of a Chromium on the pages of a server. */
+/** Chromium windows on the pages of a server. */
 export interface Windows {
   readonly chromium: Browser
-  /** The errors of all pages so far. */
   readonly pageErrors: PageError[]
-  /** Opens a browser window without cookies. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>
-  /** Opens a window in which the user is signed in, through the API, on pages of this origin; by default the server's. All have one session. */
+  /**
+   * Opens a window on pages of this origin, by default the server's, and signs in through the API. All windows share
+   * one session.
+   */
   signedIn(
     options?: BrowserContextOptions,
     origin?: string,
@@ -37,12 +41,12 @@ export interface Dashboard extends Windows, AsyncDisposable {
   readonly dataDirectory: string
   /** The setup link that the server logged at its first start. */
   setupLink(): Promise<string>
-  /** Creates the first user by that link, through the API. */
+  /** Creates the first user by the setup link, through the API. */
   makeUser(): Promise<SignedInBrowser>
 }
 
 /**
- * Starts a real server, with a database of its own unless the environment names one.
+ * Starts a real server. It makes a database unless the environment names one.
  *
  * @param open opens a Chromium, which is closed with the dashboard
  */
@@ -78,7 +82,7 @@ export async function openDashboard(
   }
 }
 
-/** Opens windows of a Chromium on the pages of the server at this address, for this user. */
+/** Opens Chromium windows on the pages of the server at this address, for this user. */
 export function windows(chromium: Browser, url: string, user: User): Windows {
   const pageErrors: PageError[] = []
   const context: Windows['context'] = async (options) => {
@@ -87,7 +91,7 @@ export function windows(chromium: Browser, url: string, user: User): Windows {
     return made
   }
   let last: SignedInBrowser | null = null
-  /** Signs in when the last session has ended: to check a password takes much of the time of a window. */
+  /** Signs in only when the last session has ended: the password check takes much of the time of a window. */
   const session = async () => {
     const isValid = last !== null && (await last.dashboard.session.get().then(Boolean, () => false))
     if (last !== null && isValid) return last
@@ -122,7 +126,7 @@ function collectErrors(page: Page, origin: string, pageErrors: PageError[]): voi
   const report = (text: string) => pageErrors.push({ page: page.url(), text })
   page.on('pageerror', (error) => report(String(error)))
   page.on('console', (message) => {
-    // The browser itself logs responses with an error status. The page shows them as well.
+    // Chromium itself logs responses with an error status. The page shows them as well.
     const expected = /^Failed to load resource: the server responded with a status of 4/.test(message.text())
     if ((message.type() === 'error' || message.type() === 'warning') && !expected) report(message.text())
   })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { type Relay, relay } from './relay.ts'
 
 export interface DatabaseProxy extends Relay {
-  /** The address of the database through the proxy, for `DATABASE_URL`. */
+  /** The database's address through the proxy, for `DATABASE_URL`. */
   readonly url: string
 }
 

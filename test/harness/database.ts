@@ -12,7 +12,7 @@ export interface TestDatabase extends AsyncDisposable {
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
-/** Creates a database for one test, cloned from the migrated template, or from PostgreSQL's own without any table. */
+/** Creates a database for one test, cloned from the migrated template, or from PostgreSQL's empty template. */
 export async function testDatabase(template = templateName): Promise<TestDatabase> {
   const cluster = inject('cluster')
   const name = `test_${randomBytes(8).toString('hex')}`
@@ -30,7 +30,6 @@ export async function testDatabase(template = templateName): Promise<TestDatabas
 
 export interface DatabaseWithProject extends AsyncDisposable {
   readonly database: TestDatabase
-  /** One connection. */
   readonly handle: DatabaseHandle
 }
 
@@ -49,13 +48,12 @@ export async function databaseWithProject(): Promise<DatabaseWithProject> {
   return { database, handle, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Returns the address of a database of the cluster. */
 export const databaseUrl = (
   cluster: { readonly user: string; readonly port: number; readonly host: string },
   name: string,
 ): string => `postgres://${cluster.user}@localhost:${cluster.port}/${name}?host=${encodeURIComponent(cluster.host)}`
 
-/** Connects to a database that stays when the test ends. */
+/** Connects to a database that remains after the test. */
 export async function openTestDatabase(url: string): Promise<TestDatabase> {
   const client = new Client({ connectionString: url })
   await client.connect()

@@ -5,7 +5,7 @@ import pg from 'pg'
 export type Detail = ResponseBody<'databases.get'>
 export type Created = ResponseBody<'databases.create'>
 
-/** Polls a database until it is in this state; rejects when it has failed instead. */
+/** Polls a database until it has this state; rejects when the database has failed. */
 export async function untilDatabase(
   client: Client,
   projectId: string,
@@ -20,7 +20,7 @@ export async function untilDatabase(
   }
 }
 
-/** Creates a database and waits until it can be used. */
+/** Creates a database and waits until it is available. */
 export async function createdDatabase(
   client: Client,
   projectId: string,
@@ -55,13 +55,13 @@ export async function connect(connectionString: string): Promise<pg.Client & Asy
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
-/** Runs one query on a connection of its own and returns the rows as arrays of values. */
+/** Runs one query on a new connection, and returns the rows as arrays of values. */
 export async function query(connectionString: string, text: string): Promise<unknown[][]> {
   await using client = await connect(connectionString)
   return (await client.query({ text, rowMode: 'array' })).rows
 }
 
-/** Creates a database in a project of its own; `params` are the parameters of its snapshots' paths. */
+/** Creates a database in a new project; `params` are the parameters of its snapshots' paths. */
 export async function newDatabase(client: Client) {
   const { id: project_id } = await client.projects.create({ body: { name: 'p' } })
   const { id: database_id, connection_string } = await createdDatabase(client, project_id)

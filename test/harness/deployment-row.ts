@@ -41,7 +41,7 @@ export function deploymentRow(columns: Partial<DeploymentRow> = {}): DeploymentR
   }
 }
 
-/** The release of that row, as a runtime knows it. */
+/** The release of that row, as a runtime sees it. */
 export const releaseOfRow: Release = {
   id: 'dep_1',
   appId: 'app_1',

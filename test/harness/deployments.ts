@@ -24,7 +24,10 @@ export async function deployAndSettle(
   return settled(client, projectId, id)
 }
 
-/** Returns the ids of a release's processes. In API tests apps have none, so that a claim about them would show nothing there. */
+/**
+ * Returns the ids of a release's processes. In API tests apps have no processes, so a check on processes would prove
+ * nothing there.
+ */
 export async function processesOf(id: string): Promise<number[]> {
   if (process.env['VITEST'] !== undefined && inject('sharedServer') !== null)
     throw new Error('apps of API tests have no processes')

@@ -12,31 +12,31 @@ import {
 import { type RunningDns, recursionAvailable, serveDns } from './name-server.ts'
 
 /*
- * A Domain Name System of a test on loopback addresses: the root, the top-level domains that are needed, the zones of the
- * test, each with servers of its own, and a recursive server. Every zone and every server can be as wrong as a test likes.
+ * A Domain Name System on loopback addresses: the root, the needed top-level domains, the test's zones with their
+ * servers, and a recursive server. A test can make every zone and server wrong.
  */
 
-/** `lame` servers answer without having the zone; `silent` ones not at all. */
+/** `lame` servers answer without the zone; `silent` servers do not answer. */
 export type Behaviour = 'right' | 'silent' | 'refused' | 'servfail' | 'lame'
 
 export interface DnsWorld extends AsyncDisposable {
   readonly recursive: DnsServer
   readonly authorityPort: number
-  /** Each query of a server over the network: `recursive` or its address, the name and the type. */
+  /** Each query of a server over the network: `recursive` or the server's address, the name and the type. */
   readonly questions: readonly string[]
-  /** Adds a zone, or replaces its records at all of its servers. It has two servers unless others are given. */
+  /** Adds a zone, or replaces its records at all of its servers. By default a zone has two servers. */
   zone(name: string, records: string, servers?: ZoneData['servers']): Promise<void>
   /** Replaces the records at one server of a zone. */
   zoneAt(name: string, server: number, records: string): void
-  /** Removes a zone; its parent knows nothing of it from then on. */
+  /** Removes a zone and its delegation. */
   remove(name: string): void
   addressOf(zone: string, server: number): string
   behave(zone: string, server: number, behaviour: Behaviour): void
-  /** Lets the recursive server answer a question otherwise; undefined leaves it unanswered. */
+  /** Replaces the recursive server's answer to a question; undefined leaves the question unanswered. */
   recursiveAnswers(name: string, type: string, answer: ZoneAnswer | undefined): void
-  /** Lets the recursive server keep what it would answer now. */
+  /** Caches the recursive server's current answer. */
   keep(name: string, ...types: readonly Question['type'][]): void
-  /** Lets the recursive server find the signatures of a zone wrong. */
+  /** Makes the recursive server reject the signatures of a zone. */
   breakDnssec(zone: string): void
 }
 
@@ -89,7 +89,7 @@ export async function dnsWorld(zones: Readonly<Record<string, string>> = {}): Pr
   }
 }
 
-/** The zones and servers of a world, and their answers, without the network. */
+/** The zones and servers of a world and their answers, without the network. */
 function createState(network: string) {
   const zones = new Map<string, ZoneData>()
   const behaviours = new Map<string, Behaviour>()
@@ -170,7 +170,7 @@ function createState(network: string) {
 
 type Authoritative = (address: string, question: Question) => ZoneAnswer | undefined
 
-/** Resolves from the root down, as recursive servers do without their caches. */
+/** Resolves from the root down, as recursive servers do without caches. */
 function resolveFrom(root: ZoneData, ask: Authoritative, question: Question): ZoneAnswer {
   const answers: Answer[] = []
   let name = question.name
@@ -197,7 +197,7 @@ function resolveOnce(root: ZoneData, ask: Authoritative, question: Question): Zo
   return undefined
 }
 
-/** An answer of a server that has the zone, or one that leads further down. */
+/** A server's answer from its zone, or a referral. */
 function isUseful(answer: ZoneAnswer | undefined, name: string): boolean {
   if (answer === undefined || (answer.rcode ?? 0) === rcodes.REFUSED || answer.rcode === rcodes.SERVFAIL) return false
   const leads = (answer.authorities ?? []).some(

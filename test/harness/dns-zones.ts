@@ -15,8 +15,8 @@ const authoritative = 0x0400
 export const rcodes = { SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const
 
 /**
- * Reads the records of a zone: lines of a name, a lifetime in seconds that may be left out, a type and its data. Names on
- * the left are below the zone (`@` is its own), all others are whole.
+ * Reads the records of a zone. A line has a name, an optional lifetime in seconds, a type and its data. Names on the
+ * left are below the zone (`@` is the zone itself), all others are absolute.
  */
 export function readZone(zone: string, text: string): Answer[] {
   return text
@@ -42,7 +42,10 @@ function readData(type: string, text: string): unknown {
 export const isWithin = (name: string, zone: string): boolean =>
   zone === '' || name === zone || name.endsWith(`.${zone}`)
 
-/** Answers as an authoritative server with these zones does. `all` are the zones of the world, to which it delegates. */
+/**
+ * Answers as an authoritative server with these zones does. `all` are the zones of the world, to which the server
+ * delegates.
+ */
 export function answerFromZones(zones: readonly ZoneData[], all: readonly ZoneData[], question: Question): ZoneAnswer {
   const zone = deepest(zones, question.name)
   if (zone === undefined) return { rcode: rcodes.REFUSED }
@@ -69,7 +72,7 @@ export function answerFromZones(zones: readonly ZoneData[], all: readonly ZoneDa
 const deepest = (zones: readonly ZoneData[], name: string): ZoneData | undefined =>
   zones.filter((zone) => isWithin(name, zone.name)).toSorted((one, other) => other.name.length - one.name.length)[0]
 
-/** Returns the zone directly below another one, on the way to a name. */
+/** Returns the zone directly below another zone, on the way to a name. */
 function childOf(zone: ZoneData, all: readonly ZoneData[], name: string): ZoneData {
   const between = all.filter((each) => isWithin(name, each.name) && each.name.length > zone.name.length)
   return between.toSorted((one, other) => one.name.length - other.name.length)[0] as ZoneData

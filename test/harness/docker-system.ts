@@ -8,9 +8,7 @@ import { systemImage } from '../../server/src/runtimes/docker/base-images.ts'
 import { nameImage } from '../../server/src/runtimes/docker/images.ts'
 import type { TestDockerd } from './docker.ts'
 
-/*
- * A small image of the system of this machine, made as a server makes its own of all programs, which has gigabytes.
- */
+/* A small base image from the system of this machine. A server's image of all programs has gigabytes. */
 
 const run = promisify(execFile)
 
@@ -22,7 +20,7 @@ const programs = ['dash', 'env', 'sleep', 'cat', 'echo', 'ls', 'id', 'dirname', 
 /** Imports a few programs of this machine, Python and their libraries, as the base of containers. */
 export async function importSystem({ engine }: TestDockerd): Promise<void> {
   const paths = await systemPaths()
-  // The links between the folders of the system are those of this machine.
+  // The folders of the system have the same links as on this machine.
   const links = (await systemEntries()).filter(({ path, link }) => link !== null && !path.startsWith('/etc/'))
   const entries = async () => [...links, ...paths.map((path) => ({ path, link: null }))]
   const progress = { say: async () => undefined, signal: new AbortController().signal }
@@ -48,7 +46,7 @@ const isProgram = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Returns the shared libraries of a program, and its loader: the names that it has for them, and the files themselves. */
+/** Returns the shared libraries of a program and its loader: the names that the program uses, and the files. */
 async function librariesOf(program: string): Promise<string[]> {
   const { stdout } = await run('ldd', [program]).catch(() => ({ stdout: '' }))
   const names = [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, library = '']) => library)

@@ -11,8 +11,8 @@ import { readJsonLines } from '../../server/src/runtimes/docker/streams.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 /*
- * A Docker engine for tests: a dockerd of their own, whose data, sockets and networks are apart from those of every other
- * one on the machine, and an image made of files of this machine.
+ * A Docker engine for tests: a separate dockerd with its data, sockets and networks, and an image made of files of this
+ * machine.
  */
 
 const run = promisify(execFile)
@@ -21,26 +21,25 @@ const worker = (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['V
 
 export interface TestDockerd extends AsyncDisposable {
   readonly engine: Engine
-  /** As `DOCKER_HOST` names it. */
   readonly host: string
-  /** The folder with everything that it keeps. */
+  /** The folder with the engine's data. */
   readonly directory: string
   pid(): number
-  /** Ends it by a signal, and resolves when it has ended. */
+  /** Ends the engine by a signal, and resolves when it has ended. */
   kill(signal: NodeJS.Signals): Promise<void>
-  /** Starts it again after it was ended. */
+  /** Starts the engine again after its end. */
   start(): Promise<void>
-  /** Returns what it has logged. */
+  /** Returns the engine's log. */
   log(): Promise<string>
 }
 
 export interface DockerdOptions {
-  /** True for containers that go on while the engine is stopped. */
+  /** True when containers keep running while the engine is stopped. */
   readonly liveRestore?: boolean
   readonly args?: readonly string[]
 }
 
-/** Returns why no engine can be started here; null when one can. */
+/** Returns why no engine can start here; null when one can. */
 export async function noDocker(): Promise<string | null> {
   if (!isRoot) return 'the tests do not run as root'
   for (const program of ['dockerd', 'containerd', 'runc', 'iptables']) {
@@ -63,7 +62,7 @@ async function find(program: string): Promise<string | null> {
 }
 const yesOrNo = [() => true, () => false] as const
 
-/** Starts an engine that has no images and no containers. At the end, they end with it, and nothing of it is left. */
+/** Starts an engine without images and containers. At the end, the engine and its containers are removed completely. */
 export async function startDockerd({ liveRestore = false, args = [] }: DockerdOptions = {}): Promise<TestDockerd> {
   await using cleanup = new AsyncDisposableStack()
   const folder = cleanup.use(await temporaryDirectory())
@@ -83,10 +82,10 @@ export async function startDockerd({ liveRestore = false, args = [] }: DockerdOp
     await untilEnded(join(directory, 'exec', 'containerd', 'containerd.pid'))
   }
   const readLog = () => readFile(join(directory, 'log'), 'utf8').catch(() => '')
-  /** Resolves with what it has logged meanwhile. */
+  /** Resolves with the log since the start. */
   const startOnce = async (): Promise<string> => {
     await kill('SIGTERM')
-    // An engine that was killed has left it.
+    // A killed engine has left it.
     await rm(join(directory, 'pid'), { force: true })
     const before = await readLog()
     await using output = await open(join(directory, 'log'), 'a')
@@ -100,8 +99,8 @@ export async function startDockerd({ liveRestore = false, args = [] }: DockerdOp
   const start = async (): Promise<void> => {
     for (let attempts = 10; ; attempts -= 1) {
       try {
-        // Two engines that start at once make the same chains of iptables, and one of them gives up: as a whole, or a network
-        // that it has had before.
+        // Two engines that start at once create the same iptables chains. One engine then fails, or fails to restore a
+        // network.
         if (!(await startOnce()).includes('while booting up from persistent state') || attempts === 1) return
       } catch (error) {
         if (attempts === 1 || !String(error).includes('iptables')) throw error
@@ -128,7 +127,7 @@ export async function startDockerd({ liveRestore = false, args = [] }: DockerdOp
   }
 }
 
-/** Its networks have addresses of their own among the workers of a run, and it makes no bridge that others have as well. */
+/** Each worker of a run has its address ranges, and the engine creates no bridge that other engines share. */
 function dockerdArguments(directory: string, liveRestore: boolean): string[] {
   return [
     ...['--host', `unix://${join(directory, 'docker.sock')}`, '--pidfile', join(directory, 'pid')],
@@ -139,7 +138,9 @@ function dockerdArguments(directory: string, liveRestore: boolean): string[] {
   ]
 }
 
-/** The engine's containerd ends with it, a moment later. A new engine would take it for its own until then. */
+/**
+ * The engine's containerd ends a moment after the engine. A new engine would connect to the old containerd until then.
+ */
 async function untilEnded(pidFile: string): Promise<void> {
   const pid = await readFile(pidFile, 'utf8').catch(() => null)
   while (pid !== null && (await access(`/proc/${pid.trim()}`).then(...yesOrNo))) await sleep(20)
@@ -176,7 +177,7 @@ async function removeAll(engine: Engine): Promise<void> {
   }
 }
 
-/** Ends what the engine has left below its folder: its containerd when it was killed, and mounts. */
+/** Ends what the engine has left below its folder: mounts, and its containerd after a kill. */
 async function removeLeftovers(directory: string): Promise<void> {
   const mounts = (await readFile('/proc/self/mounts', 'utf8')).split('\n').map((line) => line.split(' ')[1] ?? '')
   for (const mount of mounts.filter((each) => each.startsWith(`${directory}/`)).reverse()) {
@@ -184,7 +185,6 @@ async function removeLeftovers(directory: string): Promise<void> {
   }
 }
 
-/** The name of the image that `importBaseImage` makes. */
 export const baseImage = 'fairlead-test/base:latest'
 
 /** The programs of the base image, besides Node. */
@@ -207,7 +207,7 @@ const programs = [
 ]
 
 /**
- * Makes an image with Node, a shell and a few programs of this machine, in which `files` are at `/app`, its working directory.
+ * Makes an image with Node, a shell and a few programs of this machine, with `files` in `/app`, the working directory.
  *
  * @param changes instructions as in a Dockerfile, such as `USER 1000`
  */
@@ -223,11 +223,10 @@ export async function importBaseImage(
   }: {
     readonly name?: string
     readonly changes?: readonly string[]
-    /** The programs of a smaller image in place of Node and the usual ones. */
+    /** The programs of a smaller image, which replace Node and the usual programs. */
     readonly others?: readonly string[] | null
-    /** Further programs. */
     readonly more?: readonly string[]
-    /** The names of programs that run with the rights of their owner, root. */
+    /** The names of setuid-root programs. */
     readonly setuid?: readonly string[]
   } = {},
 ): Promise<void> {
@@ -259,7 +258,7 @@ export async function importTar(
   }
 }
 
-/** Makes another image of the base image, with instructions as in a Dockerfile. The two share their files. */
+/** Makes another image from the base image, with instructions as in a Dockerfile. The images share their files. */
 export async function changeImage(engine: Engine, name: string, changes: readonly string[]): Promise<void> {
   const [repo, tag] = name.split(':')
   const create = { method: 'POST', path: ['containers', 'create'], body: { Image: baseImage, Cmd: ['true'] } } as const
@@ -299,7 +298,7 @@ async function write(file: string, text: string): Promise<void> {
   await handle.writeFile(text)
 }
 
-/** Returns the shared libraries of a program, and its loader, by their paths on this machine. */
+/** Returns the shared libraries of a program and its loader, by their paths on this machine. */
 async function librariesOf(program: string): Promise<string[]> {
   const { stdout } = await run('ldd', [program], { env: { PATH: path } }).catch(() => ({ stdout: '' }))
   return [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, library]) => library ?? '')

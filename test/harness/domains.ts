@@ -6,8 +6,8 @@ import { ownServerWithProject } from './project.ts'
 export type ServerWithApps = Awaited<ReturnType<typeof serverWithApps>>
 
 /**
- * Starts a server whose apps have host names, with two apps of one project that have no release. Names lead nowhere: what DNS
- * says of them is for other tests.
+ * Starts a server whose apps have host names, with two apps of one project that have no release. The names have no DNS
+ * records; other tests cover DNS.
  */
 export async function serverWithApps(settings: Readonly<Record<string, string>> = {}) {
   const given = await ownServerWithProject({
@@ -28,11 +28,11 @@ export async function serverWithApps(settings: Readonly<Record<string, string>> 
   return {
     ...given,
     caller: withKey(server, server.apiKey),
-    /** Names one of the apps, by default the first. */
+    /** The app, by default the first. */
     app: (app: 0 | 1 = 0) => paramsOf(app),
     add: (name: string, more: { redirect?: boolean; app?: 0 | 1 } = {}) =>
       client.domains.create({ params: paramsOf(more.app ?? 0), body: { name, redirect: more.redirect ?? false } }),
-    /** Lets a domain be verified, as a check of its DNS would. */
+    /** Verifies a domain, as a check of its DNS would. */
     async verify(id: string): Promise<void> {
       await server.database.query(
         "update domains set status = 'active', served_since = now(), next_check_at = null where id = $1",

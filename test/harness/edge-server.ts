@@ -3,9 +3,7 @@ import type { Client } from '@fairlead/server/client'
 import { dial, testAuthority } from './edge.ts'
 import { freePort } from './ports.ts'
 
-/*
- * Servers with a domain of their own: on high ports, with a real Caddy, and with certificates of the tests' authority.
- */
+/* Servers with a domain: on high ports, with a real Caddy, and with certificates from the tests' authority. */
 
 export const domain = 'example.test'
 export const dashboardHost = `fairlead.${domain}`
@@ -13,11 +11,13 @@ export const dashboardHost = `fairlead.${domain}`
 export interface EdgeSettings {
   readonly httpPort: number
   readonly httpsPort: number
-  /** The environment of a server. */
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** Returns the settings of a server with a domain, on free ports. It obtains no certificate, because no authority answers. */
+/**
+ * Returns the settings of a server with a domain, on free ports. The server obtains no certificate, because no
+ * authority answers.
+ */
 export async function edgeSettings(): Promise<EdgeSettings> {
   const [httpPort, httpsPort, gatewayPort] = [await freePort(), await freePort(), await freePort()]
   return {
@@ -34,7 +34,7 @@ export async function edgeSettings(): Promise<EdgeSettings> {
   }
 }
 
-/** Uploads a certificate of the tests' authority for these names. */
+/** Uploads a certificate from the tests' authority for these names. */
 export async function uploadCertificate(client: Client, ...names: string[]): Promise<void> {
   const pem = await (await testAuthority()).issue(...names)
   const first = pem.indexOf('-----BEGIN CERTIFICATE-----')
@@ -43,7 +43,7 @@ export async function uploadCertificate(client: Client, ...names: string[]): Pro
 
 const certifiedMs = 30_000
 
-/** Resolves when the edge shows a certificate for this name. Rejects with the last reason when it does not. */
+/** Resolves when the edge shows a certificate for this name; otherwise rejects with the last reason. */
 export async function certified(host: string, port: number): Promise<void> {
   const deadline = performance.now() + certifiedMs
   for (;;) {

@@ -11,8 +11,8 @@ import {
 import { CaddyMissingError, findCaddy } from '../../server/src/edge/caddy.ts'
 
 /*
- * Visitors of names that are served by the edge of a test, and an authority whose certificates they accept. All names lead to
- * this machine, whatever DNS says.
+ * Visitors of names that a test's edge serves, and an authority that the visitors trust. All names lead to this
+ * machine, independent of DNS.
  */
 
 /** Returns why the edge cannot be tested here; null when it can. */
@@ -26,11 +26,9 @@ export async function noCaddy(): Promise<string | null> {
   }
 }
 
-/** An authority of the tests. */
 export interface TestAuthority {
-  /** Its certificate, as PEM. */
   readonly ca: string
-  /** Returns a private key and a certificate for these names, both as PEM, in one text. */
+  /** Returns a private key and a certificate for these names, as one PEM text. */
   issue(...names: string[]): Promise<string>
 }
 
@@ -57,7 +55,7 @@ export interface Visit {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly protocol?: 'h1' | 'h2'
-  /** The name in the handshake, when it is not the host. */
+  /** The server name in the handshake, if it differs from the host. */
   readonly servername?: string
 }
 
@@ -67,7 +65,7 @@ export interface Visited {
   readonly text: string
 }
 
-/** Visits an address by HTTPS on a connection of its own. Rejects when the certificate is not one of the tests' authority. */
+/** Visits an address by HTTPS on a new connection. Rejects a certificate from another authority. */
 export async function visit(given: Visit): Promise<Visited> {
   return given.protocol === 'h2' ? visitByHttp2(given) : visitByHttp1(given)
 }
@@ -98,7 +96,7 @@ async function visitByHttp2({ method = 'GET', path = '/', headers, body, ...to }
   }
 }
 
-/** Opens a connection to the edge of this machine, with the name of a host in its handshake. */
+/** Opens a connection to the edge of this machine, with the host's name in the handshake. */
 export async function dial(
   { host, port, servername = host }: Pick<Visit, 'host' | 'port' | 'servername'>,
   options: ConnectionOptions = {},

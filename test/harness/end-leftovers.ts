@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 const program = fileURLToPath(new URL('../../scripts/end-leftovers.ts', import.meta.url))
 
-/** Ends whatever this run leaves, processes and folders, when vitest has ended, also when it was killed. */
+/** Ends this run's remaining processes and removes its folders when vitest has ended, even if vitest was killed. */
 export default function setup(): void {
   // Each project of vitest loads this file.
   if (process.env['TEST_RUN_WATCHED'] !== undefined) return
@@ -14,6 +14,6 @@ export default function setup(): void {
     detached: true,
   })
   watch.unref()
-  // Every stream of a child is a socket, whose type does not tell so.
+  // Every stream of a child is a socket. Its type does not show this.
   ;(watch.stdin as unknown as { unref(): void }).unref()
 }

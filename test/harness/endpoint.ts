@@ -11,7 +11,7 @@ export interface EndpointRequest {
   readonly connection: number
 }
 
-/** Answers a request, or does nothing so that it hangs. `count` is 1 for the first request. */
+/** Answers a request, or leaves it unanswered. `count` is 1 for the first request. */
 export type EndpointAnswer = (response: ServerResponse, request: EndpointRequest, count: number) => void
 
 /** A webhook's target: an HTTP server that answers as the test says, without the library `@fairlead/receiver`. */
@@ -64,19 +64,17 @@ export async function testEndpoint(answer: EndpointAnswer): Promise<Endpoint> {
   }
 }
 
-/** Accepts every event. */
 export const takes: EndpointAnswer = (response) => void response.writeHead(204).end()
 
-/** Answers every event with this status. */
 export const answers =
   (status: number, headers: Record<string, string> = {}): EndpointAnswer =>
   (response) =>
     void response.writeHead(status, headers).end()
 
-/** Fails, and lets no retry come before the test has ended. */
+/** Fails, and delays retries beyond the test's end. */
 export const failsForAnHour: EndpointAnswer = answers(503, { 'retry-after': '3600' })
 
-/** True when a request carries a signature by this secret. */
+/** True when a request is signed with this secret. */
 export function isSignedBy(secret: string, { headers, body }: EndpointRequest): boolean {
   try {
     verify({
@@ -95,7 +93,7 @@ export function isSignedBy(secret: string, { headers, body }: EndpointRequest): 
 
 type Delivery = ResponseBody<'deliveries.get'>
 
-/** Reads a delivery until it fits. */
+/** Reads a delivery until the condition is true. */
 export async function deliveryThat(
   client: Client,
   { webhook_id, id }: { webhook_id: string; id: string },

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 const knownRegistry = 'TEST_REGISTRY'
 
 /**
- * Returns npm's setting. It asks once in a run, because npm takes as long for it as a server for its start: the workers inherit the
+ * Returns npm's setting. It asks once in a run, because npm takes as long as a server's start. Workers inherit the
  * variable from the process that sets up the run.
  */
 function npmRegistry(): string {
@@ -18,7 +18,7 @@ function npmRegistry(): string {
   return found
 }
 
-/** Returns the variables by which builds reach the package registry as this machine does. */
+/** Returns the variables that give builds this machine's access to the package registry. */
 export function buildEnvironment(): Record<string, string> {
   const registry = npmRegistry()
   const certificates = process.env['NODE_EXTRA_CA_CERTS']
@@ -29,7 +29,7 @@ export function buildEnvironment(): Record<string, string> {
   }
 }
 
-/** Returns the variables by which builds reach the index of Python packages as this machine does. */
+/** Returns the variables that give builds this machine's access to the index of Python packages. */
 export function pipEnvironment(): Record<string, string> {
   const names = ['index-url', 'extra-index-url', 'find-links', 'cert']
   const found = names.flatMap((name) => {
@@ -37,14 +37,14 @@ export function pipEnvironment(): Record<string, string> {
     const value = process.env[variable] ?? pipSetting(`global.${name}`)
     return value === undefined ? [] : [[variable, value] as const]
   })
-  // An index that is away is not asked again and again.
+  // Asks an unreachable index only once.
   return { ...Object.fromEntries(found), PIP_RETRIES: '0' }
 }
 
-/** Debian's packages of Maven's plugins, in the layout of a repository of Maven's. */
+/** Debian's packages of Maven's plugins, in the layout of a Maven repository. */
 const mavenRepository = '/usr/share/maven-repo'
 
-/** Returns the variables by which builds take Maven's plugins from this machine, where its packages have them. */
+/** Returns the variables that let builds use this machine's packages of Maven's plugins. */
 export const mavenEnvironment = (): Record<string, string> =>
   existsSync(mavenRepository) ? { MAVEN_OPTS: `-Dmaven.repo.local=${mavenRepository}` } : {}
 

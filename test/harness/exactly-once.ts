@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { freePort } from './ports.ts'
 import { serverProcesses } from './server-processes.ts'
 
-/** Starts an endpoint that fails three requests of ten, before and after handling them, and handles each id once. */
+/** Starts an endpoint that fails three of ten requests, before or after handling them, and handles each id once. */
 async function unreliableEndpoint() {
   const handled = new Map<string, number>()
   const seen = new Set<string>()
@@ -21,7 +21,7 @@ async function unreliableEndpoint() {
   const answer = (id: string, response: ServerResponse) => {
     const turn = count++ % 10
     if (turn === 2) return void response.writeHead(500).end()
-    // The connection is dropped once before the event is handled, and once after it.
+    // Drops the connection once before the event is handled, and once after.
     if (turn === 5) return void response.destroy()
     handle(id)
     if (turn === 8) return void response.destroy()
@@ -66,8 +66,8 @@ async function hurry(client: Client, webhookId: string): Promise<number> {
 }
 
 /**
- * Sends events to an endpoint that fails and restarts, by a server that is killed and restarts, and expects that the endpoint has handled
- * each of them exactly once.
+ * Sends events while both the endpoint and the server fail and restart, and expects that the endpoint has handled each
+ * event exactly once.
  */
 export async function handlesOnce({
   events,
@@ -91,7 +91,7 @@ export async function handlesOnce({
     const send = async () => {
       while (announced < events) {
         announced++
-        // A request whose answer was lost may have announced its event; the deliveries show all events there are.
+        // A request without a response may have announced its event. The deliveries show all events.
         await client.webhooks.test({ params: { id } }).catch(() => announced--)
       }
     }
@@ -121,7 +121,7 @@ export async function handlesOnce({
     }
     expect(killed).toBe(kills)
     expect(ids.length).toBeGreaterThanOrEqual(events)
-    // Some events arrived more than once; otherwise the test would show nothing.
+    // Some events arrived more than once; otherwise the test would prove nothing.
     expect(endpoint.copies()).toBeGreaterThan(ids.length)
     expect([...endpoint.handled.keys()].sort()).toEqual(ids.sort())
     expect([...endpoint.handled.values()].every((times) => times === 1)).toBe(true)

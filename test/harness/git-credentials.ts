@@ -2,7 +2,7 @@ import { type TestServer, testServer } from './server.ts'
 
 export type ServerWithRepository = Awaited<ReturnType<typeof serverWithRepository>>
 
-/** Starts a server with one app, whose repository nobody serves. */
+/** Starts a server with one app whose repository does not exist. */
 export async function serverWithRepository() {
   const server: TestServer = await testServer()
   const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })

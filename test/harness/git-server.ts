@@ -8,13 +8,13 @@ import type { Repository } from './repository.ts'
 export interface GitServer extends AsyncDisposable {
   /** For `git_url`; `http://127.0.0.1:<port>/<folder>/.git`. */
   readonly url: string
-  /** The paths that were requested, in order. */
+  /** The requested paths, in order. */
   readonly requests: string[]
-  /** The bytes of all answers so far. */
+  /** The bytes of all responses. */
   sent(): number
 }
 
-/** Serves a repository over smart HTTP by git's own CGI program. With a token, requests without it get a 401. */
+/** Serves a repository over smart HTTP by git's CGI program. With a token, requests without the token get a 401. */
 export async function gitServer(
   repository: Repository,
   options: { readonly token?: string; readonly user?: string } = {},

@@ -21,9 +21,9 @@ import { isRoot, temporaryDirectory } from './temporary.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The cluster in which every test file gets its databases. */
+    /** The PostgreSQL cluster of all test files. */
     cluster: { host: string; port: number; user: string }
-    /** The variables of builds. They are read once, because npm takes as long for it as a server for its start. */
+    /** The variables of builds. They are read once, because npm takes as long as a server's start. */
     buildEnvironment: Record<string, string>
   }
 }
@@ -31,18 +31,18 @@ declare module 'vitest' {
 const settings = {
   // Each server uses more than twenty connections, and each worker may have two servers.
   max_connections: '400',
-  // Nobody needs it after a crash.
+  // Durability is unnecessary: a crash ends the run.
   fsync: 'off',
   full_page_writes: 'off',
   synchronous_commit: 'off',
 }
 
-/** More than all databases of a run ever take at the same time. */
+/** More space than all databases of a run use at once. */
 const neededBytes = 4e9
 
 /**
- * Returns a folder in memory, where that has room. Making and dropping databases, thousands in a run, takes much of its CPU time on a
- * disk: ext4 spends long on looking for places that were not freed just now.
+ * Returns a folder in memory if memory has room. A run creates and drops thousands of databases. On a disk, ext4 would
+ * spend much CPU time on finding blocks.
  */
 async function folderOfCluster(): Promise<string | undefined> {
   const memory = '/dev/shm'

@@ -22,7 +22,7 @@ export async function serverWithImages(settings: Readonly<Record<string, string>
   return {
     ...given,
     registry,
-    /** Deploys anything as the app of this name, and waits until the deployment is settled. */
+    /** Deploys an app with this name, and waits until the deployment is settled. */
     release: (app: string, body: Omit<BodyInput<'deployments.create'>, 'name'>) =>
       deployAndSettle(given.client, given.projectId, { name: app, ...body }),
     logOf: async (id: string) => (await given.client.deployments.logs(given.paramsOf(id))).text(),

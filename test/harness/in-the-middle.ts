@@ -2,8 +2,8 @@ import { expect } from 'vitest'
 import { openTestDatabase, type TestDatabase } from './database.ts'
 
 /**
- * Changes rows in a transaction of the test, begins requests, and commits as soon as each of them has ended, or waits for the
- * transaction or for another of them. So all have begun before the change, and those that need the rows go on after it.
+ * Changes rows in a transaction of the test and starts requests. Commits as soon as each request has ended, or waits
+ * for a lock. All requests have then begun before the change, and continue after it.
  */
 export async function inTheMiddle<Result>(
   database: Pick<TestDatabase, 'url'>,

@@ -2,7 +2,7 @@ import 'reflect-metadata'
 import { createPrivateKey, generateKeyPairSync, type KeyObject, webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 
-/** Authorities and certificates for tests, also such as no authority would issue. */
+/** Authorities and certificates for tests, including invalid ones. */
 export interface Issued {
   readonly certificate: string
   readonly key: string
@@ -15,14 +15,14 @@ export interface Issue {
   readonly names?: readonly string[]
   /** The subject, such as `CN=www.example.com`. */
   readonly subject?: string
-  /** Without one it is signed by its own key. */
+  /** Without an issuer the certificate is self-signed. */
   readonly issuer?: Issued
   readonly key?: KeyObject
   /** Days from now. */
   readonly from?: number
   readonly to?: number
   readonly isAuthority?: boolean
-  /** By default that of servers; null for none. */
+  /** By default the usage of servers; null for no usage. */
   readonly purpose?: string | null
   readonly hash?: 'SHA-1' | 'SHA-256'
   readonly addresses?: readonly string[]
@@ -35,7 +35,7 @@ export const rsaKey = (modulusLength = 2048): KeyObject => generateKeyPairSync('
 
 export const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-/** Issues a certificate for a day from an hour ago on, unless it is asked for otherwise. */
+/** Issues a certificate. By default it is valid from an hour ago, for a day. */
 export async function issue(asked: Issue = {}): Promise<Issued> {
   const { issuer, hash = 'SHA-256', purpose = x509.ExtendedKeyUsage.serverAuth, names = [], addresses = [] } = asked
   const key = asked.key ?? ecKey()
@@ -67,7 +67,7 @@ export async function issue(asked: Issue = {}): Promise<Issued> {
   return { certificate: `${certificate.toString('pem')}\n`, key: pemOf(key), name }
 }
 
-/** Issues the certificate of an authority. */
+/** Issues an authority's certificate. */
 export const authority = (asked: Issue = {}): Promise<Issued> =>
   issue({ subject: 'CN=Test Authority, O=Tests', isAuthority: true, ...asked })
 

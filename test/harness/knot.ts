@@ -8,14 +8,13 @@ import { canRun, end, untilAnswered } from './pebble.ts'
 import { freePort } from './ports.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** Knot DNS with the zone of a domain, which a TSIG key may change. */
+/** Knot DNS with the zone of a domain that a TSIG key may change. */
 export interface Knot extends AsyncDisposable {
   readonly port: number
   /** The key, as `nsupdate -k` reads it. */
   readonly keyFile: string
-  /** A key of the same name that the server does not accept. */
+  /** A key of the same name that the server rejects. */
   readonly wrongKeyFile: string
-  /** Returns the TXT records of a name. */
   texts(name: string): Promise<string[]>
 }
 

@@ -1,15 +1,18 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A client of the load, which sends one request after the other. */
+/** A client of the load, which sends one request after another. */
 interface ClientKind {
   readonly method: 'GET' | 'POST'
   readonly path: string
-  /** True when every request gets a connection of its own. */
+  /** True when every request opens a new connection. */
   readonly fresh: boolean
 }
 
-/** The kinds of requests that a switch could break: on kept and new connections, with and without a body, quick and slow. */
+/**
+ * The kinds of requests that a switch could break: on kept and new connections, with and without a body, quick and
+ * slow.
+ */
 const clients: readonly ClientKind[] = [
   { method: 'GET', path: '/', fresh: false },
   { method: 'GET', path: '/', fresh: false },
@@ -28,11 +31,9 @@ const failuresKept = 20
 export interface LoadReport {
   readonly requests: number
   readonly failed: number
-  /** Descriptions of the first failures. */
   readonly failures: readonly string[]
-  /** The number of requests on a new connection. */
   readonly connections: number
-  /** How often a client with a kept connection lost it. */
+  /** How often clients lost a kept connection. */
   readonly lostConnections: number
   /** The longest time from sending a request to the last byte of its response. */
   readonly slowestMs: number
@@ -40,15 +41,15 @@ export interface LoadReport {
   readonly answers: ReadonlyMap<number, number>
 }
 
-/** Constant load on the address of an app made by `releaseApp`. */
+/** Constant load on the address of an app from `releaseApp`. */
 export interface Load extends AsyncDisposable {
-  /** Allows responses of this release from now on: its deployment has begun. */
+  /** Accepts responses of this release from now on: its deployment has begun. */
   expect(release: number): void
-  /** Requires this release or a newer one for all requests from now on: its deployment has succeeded. */
+  /** Requires this release or a newer release from now on: its deployment has succeeded. */
   require(release: number): void
   /** Resolves when a release has answered once, including in the past. */
   answeredBy(release: number): Promise<void>
-  /** Returns when the last request that this release answered was sent, as of `performance.now()`. */
+  /** Returns the send time of the last request that this release answered, as of `performance.now()`. */
   lastSentTo(release: number): number
   report(): LoadReport
   /** Ends the clients after their current requests. */
@@ -56,11 +57,11 @@ export interface Load extends AsyncDisposable {
 }
 
 /**
- * Starts the load. A request has failed when it gets no complete response within 15 s, a status other than 200, the wrong
- * bytes, or a response of a release that was not current at any moment between request and response. A release counts as
- * replaced as soon as a newer one has answered any client.
+ * Starts the load. A request fails without a complete response within 15 s, with a status other than 200, with wrong
+ * bytes, or with a response of a release that was not current at any moment between request and response. A release
+ * counts as replaced as soon as a newer release has answered any client.
  *
- * @param options.pauseMs how long each client waits after an answer
+ * @param options.pauseMs how long each client waits after a response
  */
 export function startLoad(options: {
   readonly url: string
@@ -170,7 +171,7 @@ export function startLoad(options: {
 
 const payload = 'a small body'
 
-/** Returns the body with which `releaseApp` responds. */
+/** Returns the body of `releaseApp`'s responses. */
 function bodyFor({ method }: ClientKind): string {
   return method === 'POST' ? `POST ${payload}` : 'GET '
 }

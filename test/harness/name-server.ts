@@ -13,7 +13,7 @@ export interface NameServer extends AsyncDisposable {
   readonly questions: readonly string[]
 }
 
-/** Starts a DNS server that answers queries for A and AAAA. The lifetime of its records is zero. */
+/** Starts a DNS server that answers queries for A and AAAA. Its records have a TTL of zero. */
 export async function nameServer(answer: NameAnswer): Promise<NameServer> {
   const questions: string[] = []
   const counts = new Map<string, number>()
@@ -32,7 +32,7 @@ export async function nameServer(answer: NameAnswer): Promise<NameServer> {
 
 export const recursionAvailable = 0x0080
 
-/** The rest of an answer: its number, question and the copied flags are added; undefined leaves the query unanswered. */
+/** The rest of an answer: its id, question and the copied flags are added. `undefined` leaves the query unanswered. */
 export type DnsAnswering = (
   question: Question,
   query: DecodedPacket,
@@ -43,7 +43,7 @@ export interface RunningDns extends AsyncDisposable {
   readonly port: number
 }
 
-/** Starts a DNS server over UDP and TCP at one port: the given one, or one that is free for both when it is 0. */
+/** Starts a DNS server over UDP and TCP at one port: the given port, or with 0 a port that is free for both. */
 export async function serveDns(
   at: { readonly address: string; readonly port: number },
   answering: DnsAnswering,
@@ -99,7 +99,7 @@ async function serveDnsOnce(
   }
 }
 
-/** The sizes of answers by UDP without and with EDNS. */
+/** The maximal sizes of UDP answers without and with EDNS. */
 const [plainSize, ednsSize] = [512, 1232]
 
 async function replyTo(
@@ -113,7 +113,7 @@ async function replyTo(
   const given = await answering({ ...question, name: question.name.toLowerCase() }, query, transport)
   if (given === undefined) return undefined
   const { rcode = 0, flags = 0, ...rest } = given
-  // The bits for "recursion desired" and "checking disabled" are copied.
+  // Copies the bits for "recursion desired" and "checking disabled".
   const copied = (query.flags ?? 0) & 0x0110
   const reply: Packet = {
     id: query.id ?? 0,

@@ -13,10 +13,10 @@ import { type Networks, tryNetworks } from '../../server/src/runtimes/process/ne
 import { ordinaryUser } from './ordinary-user.ts'
 import { isRoot, prefix } from './temporary.ts'
 
-/** The range that servers have by default. */
+/** The servers' default address range. */
 export const testNetwork = { first: 0xc612_0000, bits: 15 }
 
-/** Only the internet, and no service of this machine. */
+/** Allows only the internet, and no service of this machine. */
 export const noReach: Reach = {
   loopback: [],
   localOnly: [],
@@ -27,7 +27,7 @@ export const noReach: Reach = {
   outbound: { mode: 'public', allow: [] },
 }
 
-/** Returns why apps can have no networks of their own here; `null` when they can. */
+/** Returns why apps cannot have separate networks here; `null` when they can. */
 export async function noNetworks(): Promise<string | null> {
   if (!isRoot) return 'the tests do not run as root'
   const tools = await findNetworkTools()
@@ -38,7 +38,7 @@ export async function noNetworks(): Promise<string | null> {
   return typeof networks === 'string' ? networks : null
 }
 
-/** Returns why apps of a server that is not root can have no networks of their own here; `null` when they can. */
+/** Returns why apps of a server that is not root cannot have separate networks here; `null` when they can. */
 export async function noPasta(): Promise<string | null> {
   if ((await findPastaTools()) === null) return 'passt, nftables or util-linux is missing'
   return new Promise((done) => {
@@ -52,7 +52,7 @@ interface OtherMachine extends AsyncDisposable {
   readonly addresses: { readonly public: string; readonly private: string; readonly metadata: string }
 }
 
-/** Closes the networks of a data directory as soon as the last processes in them have ended. */
+/** Closes the networks of a data directory as soon as their last processes have ended. */
 export async function closeNetworks(networks: Networks | null, directory: string): Promise<void> {
   if (networks === null) return
   const names = namesOf(directory)
@@ -66,9 +66,9 @@ export async function closeNetworks(networks: Networks | null, directory: string
 }
 
 /**
- * Makes another machine, which a program on it answers for at port 80 with `outside`: a namespace with three addresses. The first two are
- * 11.255.<part>.2 and 10.255.<part>.2 with a part that no interface of this machine has. A run that was killed with its watcher leaves
- * such a machine behind: its route would lead there.
+ * Simulates another machine: a namespace with three addresses, in which a program answers at port 80 with `outside`.
+ * The first two addresses are 11.255.<part>.2 and 10.255.<part>.2. No interface of this machine has that part: if a run
+ * and its watcher are killed, their machine remains, and its route would catch the address.
  *
  * @param metadata a link-local address
  */
@@ -93,7 +93,7 @@ export async function otherMachine(metadata: string): Promise<OtherMachine> {
   await system('ip', '-n', name, 'route', 'add', 'default', 'via', near)
   for (const address of [addresses.private, addresses.metadata]) {
     await system('ip', ...inside, `${address}/32`, 'dev', 'eth0')
-    // A run that was killed may have left a route to this address.
+    // A killed run may have left a route to this address.
     await system('ip', 'route', 'replace', `${address}/32`, 'via', addresses.public, 'dev', link)
   }
   const code = 'require("node:http").createServer((_, r) => r.end("outside")).listen(80, () => console.log("up"))'
@@ -105,8 +105,8 @@ export async function otherMachine(metadata: string): Promise<OtherMachine> {
 }
 
 /**
- * A service of this machine, which keeps its connections open. Count them to show that nothing gets through: the networks around this
- * machine may accept connections to addresses that are not its own any more.
+ * A service of this machine that keeps its connections open. Count the connections to show that nothing gets through: a
+ * surrounding network may accept connections to foreign addresses.
  */
 export async function hostService(
   address: string,
@@ -127,7 +127,6 @@ export async function hostService(
   }
 }
 
-/** Runs a program of the system; resolves with its output. */
 export function system(program: string, ...args: string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
@@ -135,6 +134,6 @@ export function system(program: string, ...args: string[]): Promise<string> {
   })
 }
 
-/** Returns how many connections are in the table that all networks of the machine share. */
+/** Returns the number of connections in the table that all networks of the machine share. */
 export const trackedConnections = async (): Promise<number> =>
   Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'))

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** The oldest Node that the receiver supports, if it is installed on the machine. */
+/** The oldest Node that the receiver supports, if the machine has it. */
 export const node20: string | undefined = (process.env['PATH'] ?? '')
   .split(delimiter)
   .map((directory) => join(directory, 'node'))

@@ -12,13 +12,12 @@ import { temporaryDirectory } from './temporary.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** A key that the issuer signs with. */
+/** A signing key of the issuer. */
 export interface SigningKey {
   readonly privateKey: CryptoKey | KeyObject | Uint8Array
   readonly header: Readonly<Record<string, unknown>> & { readonly alg: string }
 }
 
-/** A key pair of the issuer. */
 export interface IssuerKey extends SigningKey {
   /** The public key as it stands in the set of keys. */
   readonly publicJwk: JWK
@@ -26,31 +25,30 @@ export interface IssuerKey extends SigningKey {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** An issuer of OpenID Connect tokens on its own HTTPS server, which also answers as GitHub's runner does. */
+/** An issuer of OpenID Connect tokens on an HTTPS server, which also answers as GitHub's runner does. */
 export interface OidcIssuer extends AsyncDisposable {
   /** Such as `https://localhost:41234`. */
   readonly url: string
-  /** A file with the certificate of its authority, for NODE_EXTRA_CA_CERTS of other processes. */
+  /** A file with the certificate of the issuer's authority, for NODE_EXTRA_CA_CERTS of other processes. */
   readonly authorityFile: string
-  /** The key of `sign`, unless another one is given. */
+  /** The default key of `sign`. */
   readonly key: IssuerKey
   /** The public keys of the answer at `/jwks`. May be changed. */
   readonly jwks: JWK[]
-  /** The paths of all requests so far. */
   readonly requests: readonly string[]
-  /** The tokens that `workflow` has given out. */
+  /** The tokens that `workflow` has issued. */
   readonly given: readonly string[]
   /** Replaces the answer at a path: `/.well-known/openid-configuration`, `/jwks` or any other. */
   answer(path: string, answer: Answer): void
-  /** Signs these claims alone; a text is signed as it is. `header` is added to the key's. */
+  /** Signs only these claims; a text is signed unchanged. `header` is merged into the key's header. */
   sign(claims: Claims | string, header?: Claims, key?: SigningKey): Promise<string>
-  /** Signs what a token of a workflow run has, with the given claims over it; `undefined` leaves a claim out. */
+  /** Signs the claims of a workflow run, overridden by the given claims; `undefined` removes a claim. */
   workflowToken(audience: string, claims?: Claims): Promise<string>
-  /** Returns the variables of a job that may ask for tokens, and by which its process trusts the issuer's certificate. */
+  /** Returns the variables of a job that may request tokens. Its process trusts the issuer's certificate by them. */
   workflow(claims?: Claims): Readonly<Record<string, string>>
 }
 
-/** Starts an issuer. This process trusts its certificate while it runs. */
+/** Starts an issuer. This process trusts its certificate while the issuer runs. */
 export async function oidcIssuer(): Promise<OidcIssuer> {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -116,7 +114,7 @@ export async function oidcIssuer(): Promise<OidcIssuer> {
   }
 }
 
-/** Makes another key, which the issuer knows only once its public part is in `jwks`. */
+/** Makes another key. The issuer publishes it only once its public part is in `jwks`. */
 export async function issuerKey(alg: 'RS256' | 'ES256' | 'PS256' | 'ES384' | 'EdDSA'): Promise<IssuerKey> {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
   const kid = randomUUID()
@@ -189,7 +187,7 @@ function send(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-/** Adds an authority to those that this process trusts, until it is disposed of. */
+/** Makes this process trust an additional authority until the result is disposed of. */
 function trustHere(certificate: string): Disposable {
   setDefaultCACertificates([...getCACertificates('default'), certificate])
   return {

@@ -3,15 +3,16 @@ import { TransactionBuilder } from 'kysely'
 import { Pool } from 'pg'
 
 /*
- * Within a transaction nothing may ask its pool for another connection: transactions that wait for a lock of this one may have all
- * connections, so that it would wait for them. Where this module is loaded, such a query rejects. The pool of another server is not meant.
+ * A transaction must not ask its pool for a second connection. Otherwise transactions that wait for a lock of this
+ * transaction may hold all connections, and it would wait for them. This module makes such a query reject. Pools of
+ * other servers are exempt.
  */
 
 interface Held {
   isOpen: boolean
-  /** The pool of the transaction's connection, once it has one. */
+  /** The pool of the transaction's connection, once it has a connection. */
   pool: Pool | undefined
-  /** The transaction in which this one begins. */
+  /** The surrounding transaction. */
   readonly outer: Held | undefined
 }
 
@@ -43,7 +44,7 @@ Pool.prototype.connect = function (this: Pool, connected?: Connected) {
   return connected === undefined ? Promise.reject(error) : connected(error, undefined, () => {})
 } as typeof Pool.prototype.connect
 
-/** True while a transaction, or one around it, has a connection of this pool. */
+/** True while this transaction, or a surrounding one, has a connection of this pool. */
 function isOpenIn(held: Held | undefined, pool: Pool): boolean {
   if (held === undefined) return false
   return (held.isOpen && held.pool === pool) || isOpenIn(held.outer, pool)

@@ -6,12 +6,11 @@ import { fairlead } from './process.ts'
 import { isRoot, temporaryDirectory } from './temporary.ts'
 
 /**
- * The user for a server without privileges: `nobody` when the tests run as root, otherwise the user of the tests (`null`).
- * It must have an account, because PostgreSQL looks up its user.
+ * The user of a server without privileges: `nobody` when the tests run as root, otherwise the user of the tests
+ * (`null`). The user must have an account, because PostgreSQL looks it up.
  */
 export const ordinaryUser: OsUser | null = isRoot ? { uid: 65_534, gid: 65_534 } : null
 
-/** Makes a data directory that belongs to that user. */
 export async function ordinaryDirectory(): Promise<{ path: string } & AsyncDisposable> {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'data')

@@ -8,23 +8,20 @@ import { issueCertificate, makeAuthority, makeKey } from '../../server/src/datab
 import { freePort } from './ports.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/*
- * Pebble, the certificate authority that Let's Encrypt makes for tests. Its own certificate comes from an authority of the test.
- */
+/* Pebble, Let's Encrypt's certificate authority for tests. Its TLS certificate comes from an authority of the test. */
 
 export interface PebbleOptions {
-  /** The address at which it listens. */
   readonly host?: string
-  /** The ports at which names are tried. */
+  /** The ports at which Pebble validates names. */
   readonly httpPort: number
   readonly tlsPort: number
-  /** The server that it resolves names by: an address and a port. */
+  /** Pebble's DNS server: an address and a port. */
   readonly dnsServer: string
   /** The lifetime of its certificates; five years by default. */
   readonly lifetimeSeconds?: number
-  /** Names for which it issues nothing. */
+  /** Names that Pebble rejects. */
   readonly blocked?: readonly string[]
-  /** The share of nonces, in percent, that it refuses although they are right. */
+  /** The percentage of valid nonces that Pebble rejects. */
   readonly refusedNonces?: number
 }
 
@@ -32,21 +29,21 @@ export interface Pebble extends AsyncDisposable {
   readonly directoryUrl: string
   /** For `FAIRLEAD_ACME_CA`. */
   readonly caFile: string
-  /** Returns the root of the certificates that it issues, as PEM. */
+  /** Returns the root of the issued certificates, as PEM. */
   roots(): Promise<string>
   /** Returns the state of a certificate, such as `Valid` or `Revoked`. */
   statusOf(serial: string): Promise<string>
-  /** Ends it, as if the authority were down. */
+  /** Stops Pebble, as in an outage. */
   stop(): Promise<void>
-  /** Starts it again. It has forgotten its accounts, orders and certificates, and has another root. */
+  /** Starts Pebble again, without its accounts, orders and certificates, and with another root. */
   start(): Promise<void>
 }
 
-/** Returns why Pebble cannot be started here; null when it can. */
+/** Returns why Pebble cannot start here; null when it can. */
 export const noPebble = async (): Promise<string | null> =>
   (await canRun('pebble', ['-h'])) ? null : 'pebble is missing (Debian: apt install pebble)'
 
-/** True for a program that can be started. */
+/** True when a program can be started. */
 export const canRun = (program: string, args: readonly string[]): Promise<boolean> =>
   new Promise((done) => execFile(program, args, { timeout: 10_000 }, (error) => done(error?.code !== 'ENOENT')))
 

@@ -3,16 +3,16 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /*
- * Each worker of a run has port ranges of its own, so that another worker cannot take a port between the check that it is
- * free and its use. All ranges lie below the one from which the system assigns ports for outgoing connections, which could
- * otherwise take the port of a server that restarts.
+ * Each worker of a run has separate port ranges, so that another worker cannot take a port between its check and its
+ * use. All ranges lie below the system's ports for outgoing connections, which could otherwise take the port of a
+ * server that restarts.
  */
 
 const mostWorkers = 8
-/** Runs at the same time on one machine set different numbers of their first worker (`FIRST_WORKER`). */
+/** Concurrent runs on one machine set different numbers of their first worker (`FIRST_WORKER`). */
 const numbered =
   (Number(process.env['FIRST_WORKER'] ?? 1) + Number(process.env['VITEST_POOL_ID'] ?? 1) - 2) % mostWorkers
-/** The server that API tests share has the ranges after the workers' ones. */
+/** The shared server of API tests has the ranges after the workers' ranges. */
 const worker = process.env['SHARED_SERVER'] === 'true' ? mostWorkers : numbered
 
 const share = (first: number, count: number) => {
@@ -27,7 +27,6 @@ const otherPorts = share(31_000, 190)
 
 const text = ({ from, to }: { from: number; to: number }) => `${from}-${to}`
 
-/** The settings of a server with these ranges. */
 export const portSettings: Readonly<Record<string, string>> = {
   FAIRLEAD_RELEASE_PORTS: text(releasePorts),
   FAIRLEAD_APP_PORTS: text(appPorts),
@@ -37,7 +36,7 @@ export const portSettings: Readonly<Record<string, string>> = {
 // Starts at random, because another run may use the same range.
 let next = randomInt(otherPorts.from, otherPorts.to + 1)
 
-/** Returns a port that no program listens on, and that is not returned again for a while. */
+/** Returns a port without a listener. The port is not returned again for a while. */
 export async function freePort(): Promise<number> {
   for (let tried = otherPorts.from; tried <= otherPorts.to; tried++) {
     const port = next

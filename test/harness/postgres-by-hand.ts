@@ -20,7 +20,7 @@ export interface PostgresByHand extends AsyncDisposable {
 /**
  * Starts a PostgreSQL server as an operator would: on TCP, with passwords, and with no other settings.
  *
- * @param programs the folder of `initdb` and `postgres`; by default those that ship with Fairlead
+ * @param programs the folder of `initdb` and `postgres`; by default Fairlead's programs
  */
 export async function postgresByHand(programs?: string): Promise<PostgresByHand> {
   await using cleanup = new AsyncDisposableStack()
@@ -39,7 +39,7 @@ export async function postgresByHand(programs?: string): Promise<PostgresByHand>
 
 export interface PostgresPair extends AsyncDisposable {
   readonly primary: PostgresMember
-  /** Replicates the primary, and is read-only until it is promoted. */
+  /** Replicates the primary, and is read-only until its promotion. */
   readonly standby: PostgresMember
 }
 
@@ -47,7 +47,7 @@ export interface PostgresMember {
   readonly port: number
   readonly url: string
   query(text: string): Promise<unknown[][]>
-  /** Ends it at once, with all of its connections. */
+  /** Ends the server and its connections at once. */
   stop(): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export async function postgresPair(): Promise<PostgresPair> {
   const bin = await shippedPrograms(join(directory.path, 'runtime'))
   const [first, second] = ['first', 'second'].map((name) => join(directory.path, name)) as [string, string]
   await initialise(bin, first)
-  // The copy of a cluster that has never run is a base backup.
+  // A copy of a cluster that has never run is a base backup.
   await cp(first, second, { recursive: true })
   await writeFile(join(second, 'standby.signal'), '')
   if (user !== null) await chownAll(second, user)

@@ -17,7 +17,10 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs the command `fairlead` to its end, with `input` as its standard input, as `user` (`null`: the user of the tests). */
+/**
+ * Runs the command `fairlead` to its end, with `input` as its standard input, as `user` (`null`: the user of the
+ * tests).
+ */
 export function fairlead(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
@@ -28,7 +31,7 @@ export function fairlead(
   }: { readonly input?: string; readonly user?: OsUser | null; readonly timeoutMs?: number } = {},
 ): Promise<CommandResult> {
   return new Promise((done) => {
-    // A login of the user who runs the tests is not found.
+    // Hides the login of the user who runs the tests.
     const env = { PATH: process.env['PATH'], XDG_CONFIG_HOME: '/nonexistent', ...environment }
     const options = { env, timeout: timeoutMs, ...user }
     const child = execFile(process.execPath, [command, ...args], options, (error, stdout, stderr) => {
@@ -38,7 +41,10 @@ export function fairlead(
   })
 }
 
-/** Returns the pids of all processes with this folder in their command line, such as the PostgreSQL of a cluster in it. */
+/**
+ * Returns the pids of all processes with this folder in their command line, such as the PostgreSQL of a cluster in the
+ * folder.
+ */
 export async function processesIn(directory: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
@@ -47,7 +53,7 @@ export async function processesIn(directory: string): Promise<number[]> {
 
 /**
  * Returns the pids of all processes that have this folder in their command line, their environment or as their working
- * directory: servers, clusters, builds and apps of a data directory in it.
+ * directory: servers, clusters, builds and apps of a data directory.
  */
 export async function processesAround(directory: string): Promise<number[]> {
   const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger)
@@ -63,7 +69,7 @@ export async function processesAround(directory: string): Promise<number[]> {
   return pids.filter((_, at) => texts[at]?.some((text) => text.includes(directory)))
 }
 
-/** Signals a process that must be there: for the system, a pid of 0 is the group of the tests themselves. */
+/** Signals a process that must exist. The system takes pid 0 as the group of the tests themselves. */
 export function signal(pid: number | undefined, name: NodeJS.Signals): void {
   if (pid === undefined) throw new Error(`there is no process for ${name}`)
   process.kill(pid, name)
@@ -76,16 +82,16 @@ export interface ServerProcess extends AsyncDisposable {
   clientFor(apiKey: string): Client
   /** Resolves when a log line matches, including past lines. */
   waitForLog(matches: (line: Record<string, unknown>) => boolean): Promise<void>
-  /** Sends SIGKILL, which is like a power failure, except that the disk loses nothing. */
+  /** Sends SIGKILL. The effect is like a power failure, except that the disk loses nothing. */
   kill(): Promise<void>
   /** Sends SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
 }
 
 /**
- * Starts `fairlead serve`, by default of this checkout, as a process of its own; resolves when it is ready.
+ * Starts `fairlead serve`, by default of this checkout, as a separate process; resolves when it is ready.
  *
- * @param descriptors the most files and connections that the server may have open; `null` for those of the tests
+ * @param descriptors the server's limit of open files and connections; `null` for the limit of the tests
  */
 export async function serverProcess(
   dataDirectory: string,
@@ -94,9 +100,9 @@ export async function serverProcess(
   program: string = command,
   descriptors: number | null = null,
 ): Promise<ServerProcess> {
-  // The flag is the one that `npm start` uses.
+  // `npm start` uses the same flag.
   const words = [process.execPath, '--max-semi-space-size=2', program, 'serve', '--data-dir', dataDirectory]
-  // It becomes the command, so that the pid is the server's.
+  // prlimit execs the command, so that the pid is the server's.
   const limited = descriptors === null ? words : ['prlimit', `--nofile=${descriptors}:${descriptors}`, ...words]
   const [file = '', ...args] = limited
   const child = spawn(file, args, {
@@ -111,7 +117,7 @@ export async function serverProcess(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...user,
-    // A Ctrl+C in the terminal does not reach it; the caller stops it.
+    // A Ctrl+C in the terminal does not reach the process. The caller stops it.
     detached: true,
   })
   const log: Record<string, unknown>[] = []

@@ -19,7 +19,7 @@ export async function ownServerWithProject(
 ) {
   const environment: Record<string, string> = { FAIRLEAD_DRAIN_TIMEOUT: '1', ...settings }
   return {
-    /** The settings of the server, which its next start reads again. */
+    /** The settings of the server. Its next start reads them again. */
     environment,
     ...(await projectOn(await ownServer(environment, more))),
   }
@@ -40,16 +40,14 @@ async function projectOn<Server extends TestServer>(server: Server) {
     paramsOf: (id: string) => ({ params: { project_id: projectId, id } }),
     create: (name: string, git_url: string) =>
       client.deployments.create({ params: { project_id: projectId }, body: { name, git_url } }),
-    /** Deploys, and waits until the deployment is settled. */
     deploy: (name: string, git_url = source.url) => deployAndSettle(client, projectId, { name, git_url }),
-    /** Makes an app without a release, and returns its id: operations that need no more of an app need no deployment. */
+    /** Makes an app without a release, and returns its id. Many operations need no deployment. */
     async appRow() {
       const id = newId('app')
       const values = [id, projectId, `${id}.apps.example.net`]
       await server.database.query('insert into apps (id, project_id, name, hostname) values ($1, $2, $1, $3)', values)
       return id
     },
-    /** Reads an app by its name. */
     async appNamed(name: string) {
       const { apps } = await client.apps.list({ params: { project_id: projectId } })
       const app = apps.find((each) => each.name === name)
@@ -61,7 +59,7 @@ async function projectOn<Server extends TestServer>(server: Server) {
   }
 }
 
-/** Resolves when no process of the release is left. */
+/** Resolves when all processes of the release have ended. */
 export async function processesGone(id: string): Promise<void> {
   await expect.poll(() => processesOf(id)).toEqual([])
 }

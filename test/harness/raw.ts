@@ -6,7 +6,7 @@ export function open(url: string): Promise<Socket> {
   return new Promise((done, fail) => {
     const socket = connect(Number(port), hostname, () => {
       socket.off('error', fail)
-      // A connection that is reset is a valid result for tests.
+      // A connection reset is a valid result for tests.
       socket.on('error', () => undefined)
       done(socket)
     })
@@ -15,8 +15,8 @@ export function open(url: string): Promise<Socket> {
 }
 
 /**
- * Writes a request, and returns everything that is received until the connection closes. With `ends` the client ends its side after the
- * request, as `nc -N` does.
+ * Writes a request, and returns all received bytes when the connection closes. With `ends` the client half-closes after
+ * the request, as `nc -N` does.
  */
 export async function exchange(url: string, request: string | Uint8Array, { ends = false } = {}): Promise<string> {
   const socket = await open(url)

@@ -8,15 +8,15 @@ import { type DnsServer, query } from '../../server/src/platform/dns/transport.t
 import { temporaryDirectory } from './temporary.ts'
 
 /*
- * Name servers that others wrote: Knot DNS as an authoritative server, whose zones may be signed, and Unbound as a recursive
- * one that checks signatures.
+ * Third-party name servers: Knot DNS as an authoritative server, whose zones may be signed, and Unbound as a validating
+ * recursive server.
  */
 
 const run = promisify(execFile)
 const programs = `${process.env['PATH']}${delimiter}/usr/sbin${delimiter}/sbin`
 const env = { PATH: programs }
 
-/** Returns which of these programs is missing on this machine; null when all are there. */
+/** Returns the missing program of this machine; null when it has all. */
 export async function missingProgram(...names: readonly string[]): Promise<string | null> {
   for (const name of names) {
     const places = programs.split(delimiter).map((folder) => join(folder, name))
@@ -35,7 +35,7 @@ export async function missingProgram(...names: readonly string[]): Promise<strin
 
 export interface Knot extends AsyncDisposable {
   readonly server: DnsServer
-  /** Returns a record that lets others trust the signatures of a zone. */
+  /** Returns a trust anchor for a zone's signatures. */
   trustAnchor(zone: string): Promise<string>
   stop(): Promise<void>
 }
@@ -43,8 +43,8 @@ export interface Knot extends AsyncDisposable {
 /**
  * Starts Knot DNS.
  *
- * @param zones their records as in zone files, with names below the zone, by their names
- * @param signed the names of those that are signed
+ * @param zones the zones by name; their records as in zone files, with names below the zone
+ * @param signed the names of the signed zones
  */
 export async function startKnot(
   server: DnsServer,
@@ -95,8 +95,8 @@ ${lines.join('\n')}
 }
 
 /**
- * Starts Unbound, which trusts the signatures of these anchors. An authoritative server at port 53 is its root, below which
- * it follows delegations; one at another port is asked for everything, because delegations name no port.
+ * Starts Unbound, which trusts these anchors. A server at port 53 becomes its root, and Unbound follows delegations
+ * below it. A server at another port gets all queries, because delegations name no port.
  */
 export async function startUnbound(
   server: DnsServer,
@@ -135,7 +135,6 @@ remote-control:
   return { server, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Starts a program and waits until it answers. */
 async function startServer(
   cleanup: AsyncDisposableStack,
   program: string,
@@ -147,7 +146,7 @@ async function startServer(
   await once(child, 'spawn')
   cleanup.defer(() => stop(child))
   const deadline = AbortSignal.timeout(30_000)
-  // While zones are being signed they are not there yet.
+  // While Knot signs zones, it does not serve them yet.
   for (const name of zones.length === 0 ? ['localhost'] : zones) {
     const question = { name, type: 'SOA', recursion: true } as const
     for (;;) {

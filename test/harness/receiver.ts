@@ -10,13 +10,13 @@ type DeploymentEvent = EventOf<(typeof names)[number]>
 export interface TestReceiver extends AsyncDisposable {
   readonly url: string
   readonly received: DeploymentEvent[]
-  /** Resolves with the first event that fits, one already received or a later one. */
+  /** Resolves with the first event that fits, received already or later. */
   waitFor(fits: (event: DeploymentEvent) => boolean): Promise<DeploymentEvent>
 }
 
 /**
- * Starts a Koa app that mounts the library's receiver, as a customer would. It listens at once, so that a webhook can be
- * created with its address; `trust` then gives it the webhook's secret.
+ * Starts a Koa app that mounts the library's receiver, as a customer would. The app listens at once, so that a webhook
+ * can be created with its address; `trust` then sets the webhook's secret.
  */
 export async function testReceiver(): Promise<TestReceiver & { trust(secret: string): void }> {
   const received: DeploymentEvent[] = []

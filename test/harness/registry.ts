@@ -9,9 +9,9 @@ import { readJsonLines } from '../../server/src/runtimes/docker/streams.ts'
 import { freePort } from './ports.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** A registry of images on loopback, with which engines speak HTTP. */
+/** A registry of images on loopback, which engines reach by HTTP. */
 export interface TestRegistry extends AsyncDisposable {
-  /** As references begin with it: `127.0.0.1:31234`. */
+  /** The beginning of references: `127.0.0.1:31234`. */
   readonly host: string
   /** Pushes an image of an engine under a name such as `shop:1`, and returns its digest. */
   push(engine: Engine, image: string, name: string): Promise<string>
@@ -19,19 +19,19 @@ export interface TestRegistry extends AsyncDisposable {
 
 const program = '/usr/bin/docker-registry'
 
-/** The only account of a registry that asks for one. */
+/** The only account of a registry that asks for credentials. */
 export const registryAccount = { username: 'fairlead', password: 'a secret' }
-/** The line of that account in a file of htpasswd, with bcrypt at its lowest cost. */
+/** The account's line in a file of htpasswd, with bcrypt at its lowest cost. */
 const htpasswd = 'fairlead:$2y$04$l69Jp.DFR1V7w3rz3s8zQeKIcFGuvzWqBY.j1LxjlPDqP.sbzHwLy\n'
 
-/** Returns why no registry can be started here; null when one can. */
+/** Returns why no registry can start here; null when one can. */
 export const noRegistry = (): Promise<string | null> =>
   access(program).then(
     () => null,
     () => `${program} is missing`,
   )
 
-/** @param options.asksForAccount true for a registry that answers `registryAccount` alone */
+/** @param options.asksForAccount true for a registry that accepts only `registryAccount` */
 export async function startRegistry({ asksForAccount = false } = {}): Promise<TestRegistry> {
   await using cleanup = new AsyncDisposableStack()
   const { path } = cleanup.use(await temporaryDirectory())

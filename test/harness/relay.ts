@@ -15,17 +15,19 @@ export type Held = 'sent' | 'answers'
 
 /** A TCP proxy between a client and a server that can simulate an unreachable server. */
 export interface Relay extends AsyncDisposable {
-  /** The port that it listens on; 0 on a Unix socket. */
+  /** The proxy's port; 0 on a Unix socket. */
   readonly port: number
-  /** Makes the server unreachable: closes every connection, and accepts no new ones. */
+  /** Makes the server unreachable: closes every connection, and accepts no new connections. */
   cut(): Promise<void>
-  /** Passes all bytes on this late from now on, so that what happens between two statements takes longer. */
+  /** Delays all bytes from now on, so that work between two statements takes longer. */
   slow(ms: number): void
-  /** Asks about everything that clients send from now on. The first answer but `null` is the last one, and holds for its connection. */
+  /**
+   * Asks about everything that clients send from now on. The first answer other than `null` is final, and applies to
+   * its connection.
+   */
   holdWhen(decide: (sent: Buffer) => Held | null): void
-  /** Passes on what is held, and asks no more. */
+  /** Passes on the held bytes, and stops asking. */
   release(): void
-  /** Listens again at the same address. */
   restore(): Promise<void>
 }
 

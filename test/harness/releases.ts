@@ -9,9 +9,9 @@ import { type Load, startLoad } from './load.ts'
 import { repository } from './repository.ts'
 
 /**
- * Returns the files of an app that names its release in `X-Release` and answers with the method and body of a request: on
- * `/slow` after a while and in two parts, on `/echo` for as long as the client sends, on `/endless` for ever. WebSockets
- * get their own messages back. The app needs the files of `webSocketLibrary` beside it, and nothing is installed.
+ * Returns the files of an app that names its release in `X-Release` and answers with the method and body of a request:
+ * on `/slow` after a while and in two parts, on `/echo` for as long as the client sends, on `/endless` for ever. The
+ * app echoes WebSocket messages. It needs the files of `webSocketLibrary` in its folder, and installs nothing.
  */
 export function releaseApp(release: number): Record<string, string> {
   return {
@@ -56,10 +56,9 @@ export async function webSocketLibrary(): Promise<Record<string, string>> {
 
 /** An app under constant load that gets one release after another. */
 export interface Releasing extends AsyncDisposable {
-  /** The app's address. */
   readonly url: string
   readonly load: Load
-  /** Deploys the next release and resolves with its number and its deployment's id when it has answered. */
+  /** Deploys the next release. Resolves with its number and its deployment's id when the release has answered. */
   release(): Promise<{ number: number; id: string }>
   /** Resolves when only the current release has processes. */
   settled(): Promise<void>
@@ -106,7 +105,7 @@ export async function startReleasing(options: {
 
 const retireTimeoutMs = 60_000
 
-/** Resolves when only this one of all releases on the disk has processes: the others have drained and ended. */
+/** Resolves when only this release has processes: all other releases on the disk have drained and ended. */
 export async function untilAlone(dataDirectory: string, deploymentId: string): Promise<void> {
   const deadline = performance.now() + retireTimeoutMs
   for (;;) {

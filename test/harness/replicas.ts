@@ -2,14 +2,14 @@ import { releaseApp, webSocketLibrary } from './releases.ts'
 import { repository } from './repository.ts'
 
 /**
- * Makes a repository whose app names its instance in `X-Instance`, ends on `/exit`, ends on `/fail-twice`
- * and fails to start twice then, and has a worker that prints `working`.
+ * Makes a repository whose app names its instance in `X-Instance` and ends on `/exit`. On `/fail-twice` it ends and
+ * then fails to start twice. It has a worker that prints `working`.
  */
 export async function replicatedApp() {
   return repository({ ...(await webSocketLibrary()), ...replicatedRelease(1) })
 }
 
-/** Ends at once for each character of a file that `/fail-twice` wrote. */
+/** The app ends at once for each character of a file that `/fail-twice` wrote. */
 const failing = `const fs = require('node:fs')
 const failures = process.env.HOME + '/failures'
 const left = fs.existsSync(failures) ? fs.readFileSync(failures, 'utf8') : ''
@@ -42,7 +42,7 @@ export function replicatedRelease(release: number, more: Record<string, string> 
   }
 }
 
-/** Returns the instances that answer `count` requests one after the other. */
+/** Returns the instances that answer `count` consecutive requests. */
 export async function instancesAt(url: string, count = 12): Promise<Set<string>> {
   const seen = new Set<string>()
   for (let request = 0; request < count; request += 1) {

@@ -16,7 +16,7 @@ export interface Repository extends AsyncDisposable {
   git(...args: string[]): Promise<string>
 }
 
-/** Folders of repositories by their files. They stay until the run ends. */
+/** Folders of repositories by their files. The folders remain until the run ends. */
 const made = new Map<string, Promise<string>>()
 
 /** Makes a git repository with these files on the branch `main`. */
@@ -26,7 +26,7 @@ export async function repository(files: Readonly<Record<string, string>>): Promi
   const key = JSON.stringify(files)
   const template = made.get(key) ?? makeTemplate(files)
   made.set(key, template)
-  // A copy takes a fraction of the time of four processes of git.
+  // A copy takes a fraction of the time of four git processes.
   await cp(await template, directory.path, { recursive: true })
   return { ...opened, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() }
 }

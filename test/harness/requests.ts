@@ -9,7 +9,7 @@ const nowhere: Readonly<Record<string, string>> = { git_url: 'https://127.0.0.1:
 export function exampleBody(operation: Operation): Record<string, unknown> | undefined {
   if (operation.body === undefined) return undefined
   const example = exampleOf(schemaOf(operation.body, 'input'), kindOf(operation)) as Record<string, unknown>
-  // References are left out, because their examples name nothing that exists.
+  // Omits references, because their examples name nothing that exists.
   const members = Object.entries(example).filter(([name]) => !/_id$|^keep_/.test(name))
   return Object.fromEntries(members.map(([name, value]) => [name, nowhere[name] ?? value]))
 }

@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { temporaryDirectory } from './temporary.ts'
 
-/** Node's compile cache for all runs of a worker: compiling the bundle takes half of the CPU time of a run. */
+/** Node's compile cache for all runs of a worker: compiling the bundle takes half of a run's CPU time. */
 const compiled = await temporaryDirectory()
 
-/** The committed bundle, which is what the runner executes. */
+/** The committed bundle, which the runner executes. */
 const bundle = fileURLToPath(new URL('../../action/dist/index.js', import.meta.url))
 
 /** The variables of a run for a push to the branch `main` of acme/shop. */
@@ -25,31 +25,31 @@ export const pushEnvironment = {
 
 export interface ActionRun {
   readonly inputs: Readonly<Record<string, string>>
-  /** The workflow's variables, over those of `pushEnvironment`; `undefined` takes one away. */
+  /** The workflow's variables, which override `pushEnvironment`; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** The event's payload. */
   readonly payload?: unknown
   readonly cwd?: string
-  /** Called with each line of output as it comes; `kill` sends a signal as the runner does on cancellation. */
+  /** Called with each line of output at once; `kill` sends a signal as the runner does on cancellation. */
   readonly onLine?: (line: string, kill: (signal: NodeJS.Signals) => void) => unknown
   /** Ends the action by SIGKILL. */
   readonly signal?: AbortSignal
 }
 
 export interface ActionResult {
-  /** `null` when a signal ended it. */
+  /** `null` after a signal. */
   readonly code: number | null
-  /** Everything printed, workflow commands included. */
+  /** The whole output, workflow commands included. */
   readonly stdout: string
   readonly stderr: string
   readonly outputs: Readonly<Record<string, string>>
-  /** The state saved for the post step, as the runner hands it over: `STATE_…`. */
+  /** The state saved for the post step, as the runner passes it: `STATE_…`. */
   readonly state: Readonly<Record<string, string>>
   /** The job summary, in Markdown. */
   readonly summary: string
 }
 
-/** Runs the action as a runner does: its own process, inputs and files in the environment. */
+/** Runs the action as a runner does: in a separate process, with inputs and files in the environment. */
 export async function runAction(run: ActionRun): Promise<ActionResult> {
   await using directory = await temporaryDirectory()
   const at = (name: string) => join(directory.path, name)
@@ -99,7 +99,7 @@ export async function runAction(run: ActionRun): Promise<ActionResult> {
   }
 }
 
-/** As the runner names it: upper case, underscores for spaces, hyphens kept. */
+/** The runner's name: upper case, underscores for spaces, hyphens kept. */
 function inputVariable(name: string): string {
   return `INPUT_${name.replaceAll(' ', '_').toUpperCase()}`
 }
@@ -108,7 +108,7 @@ function stateVariables(saved: Readonly<Record<string, string>>): Record<string,
   return Object.fromEntries(Object.entries(saved).map(([name, value]) => [`STATE_${name}`, value]))
 }
 
-/** Reads the runner's file of `name<<delimiter`, value and delimiter; the last value of a name counts. */
+/** Parses the runner's file of `name<<delimiter`, value and delimiter; the last value of a name counts. */
 function parseOutputs(text: string): Record<string, string> {
   const entries = text.matchAll(/^([^\n]+?)<<([^\n]+)\n([\s\S]*?)\n\2$/gm)
   return Object.fromEntries([...entries].map(([, name = '', , value = '']) => [name, value]))

@@ -3,17 +3,17 @@ import { WebSocket } from 'ws'
 import { channels, type RunEnd, runProtocol } from '../../server/src/contract/run-protocol.ts'
 import type { ServerWithProject } from './project.ts'
 
-/** A client of a run: what the command printed so far, and its end. */
+/** A client of a task's run: the output so far, and the run's end. */
 export interface RunClient {
   readonly socket: WebSocket
   readonly printed: { output: string; errors: string }
-  /** Resolves with the last message; `undefined` when the connection closes without one. */
+  /** Resolves with the last message; `undefined` when the connection closes without a message. */
   readonly ended: Promise<RunEnd | undefined>
   write(text: string): void
   send(message: object): void
 }
 
-/** Connects to a run by its ticket. Rejects when the server refuses it. */
+/** Connects to a run by its ticket. Rejects when the server refuses the ticket. */
 export async function connectRun(url: string, { path, ticket }: { path: string; ticket: string }): Promise<RunClient> {
   const socket = new WebSocket(url.replace('http', 'ws') + path, [runProtocol, ticket])
   const printed = { output: '', errors: '' }

@@ -10,22 +10,21 @@ import { temporaryDirectory } from './temporary.ts'
 
 /** Server processes that share a data directory and a database. */
 export interface ServerProcesses extends AsyncDisposable {
-  /** The folder around the data directory. */
+  /** The parent folder of the data directory. */
   readonly directory: string
   readonly data: string
   /** The settings of its servers and commands. */
   readonly environment: Readonly<Record<string, string>>
   /** Starts `fairlead serve`, with further settings. */
   start(settings?: Readonly<Record<string, string>>): Promise<ServerProcess>
-  /** Runs `fairlead` to its end. */
   command(...args: readonly string[]): Promise<CommandResult>
   /** Creates a key of the operator with all rights. */
   key(): Promise<string>
 }
 
 /**
- * Makes an empty data directory, and a database in the cluster of the run. Without this database, the first server would make a cluster,
- * which takes seconds of CPU time.
+ * Makes an empty data directory, and a database in the cluster of the run. Without this database, the first server
+ * would make a cluster, which takes seconds of CPU time.
  */
 export async function serverProcesses(settings: Readonly<Record<string, string>> = {}): Promise<ServerProcesses> {
   await using cleanup = new AsyncDisposableStack()
@@ -45,7 +44,7 @@ export async function serverProcesses(settings: Readonly<Record<string, string>>
   }
 }
 
-/** Creates a key of the operator with all rights in a database that is migrated. */
+/** Creates a key of the operator with all rights in a migrated database. */
 export async function operatorKey(connectionString: string): Promise<string> {
   const { db, close } = openDatabase({ connectionString, max: 1 }, pino({ level: 'silent' }))
   try {

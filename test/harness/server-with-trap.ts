@@ -11,11 +11,14 @@ export type ServerWithTrap = Awaited<ReturnType<typeof serverWithTrap>>
 /** The text of a file that only the server may read. */
 export const secretText = 'the-secret-of-the-server'
 
-/** Starts a server for hostile requests and commits, with one project and a trap that shows when the server executed them. */
+/**
+ * Starts a server for hostile requests and commits, with one project and a trap that detects if the server executes
+ * them.
+ */
 export async function serverWithTrap() {
   await using cleanup = new AsyncDisposableStack()
   const folder = cleanup.use(await temporaryDirectory())
-  // Only the server can write there; apps in its memory can, too.
+  // The server can write there, and so can apps in its memory.
   const trap = join(folder.path, 'trap')
   await mkdir(trap, { mode: 0o700 })
   const secret = join(trap, 'secret.txt')
@@ -33,12 +36,12 @@ export async function serverWithTrap() {
   return {
     server,
     projectId,
-    /** A folder that holds the secret and nothing else, as long as nothing was executed. */
+    /** A folder that contains only the secret, as long as nothing was executed. */
     trap,
     secret,
     /** The file that planted commands try to make. */
     trace: join(trap, 'executed'),
-    /** Commits what `make` writes into an empty repository, and deploys it. */
+    /** Commits the files that `make` writes into an empty repository, and deploys the repository. */
     async deployRepository(make: (source: Repository) => Promise<unknown>) {
       await using source = await repository({})
       await make(source)
@@ -46,7 +49,7 @@ export async function serverWithTrap() {
       return await deployAndSettle(server.client, projectId, { name: 'repository', git_url: source.url })
     },
     stop: (id: string) => server.client.deployments.stop({ params: { project_id: projectId, id } }),
-    /** Checks that the server executed nothing of what was planted, and that it still works. */
+    /** Checks that the server executed no planted command, and that it still works. */
     async expectUnharmed(): Promise<void> {
       expect(await readdir(trap)).toEqual(['secret.txt'])
       expect((await fetch(`${server.url}/readyz`)).status).toBe(200)

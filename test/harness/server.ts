@@ -19,7 +19,7 @@ import { freePort, portSettings } from './ports.ts'
 import { memoryOptions, memoryRuntime } from './runtimes/memory.ts'
 import { temporaryDirectory } from './temporary.ts'
 
-/** A server, with what a test does as its operator. Everything here is of one account unless an option names another. */
+/** A server, with its operations for the operator. All of them use one account unless an option names another. */
 export interface TestServer extends AsyncDisposable {
   /** Such as `http://127.0.0.1:41234`. */
   readonly url: string
@@ -30,7 +30,6 @@ export interface TestServer extends AsyncDisposable {
   readonly keys: Keys
   /** The account of the test. */
   readonly accountId: string
-  /** A key of the account with all rights. */
   readonly apiKey: string
   /** A client with that key. */
   readonly client: Client
@@ -39,15 +38,14 @@ export interface TestServer extends AsyncDisposable {
   clientFor(apiKey: string): Client
   /** Creates a setup link, by default for the account, and returns its token. */
   setupLink(accountId?: string): Promise<string>
-  /** Returns a browser in which a new user has signed in, created by a setup link as real users are. */
+  /** Returns a browser in which a new user has signed in. A setup link creates the user, as for real users. */
   signIn(options?: { accountId?: string }): Promise<SignedInBrowser>
 }
 
-/** A server that the test alone uses. */
+/** A server that the test does not share. */
 export interface OwnServer extends TestServer {
-  /** Every log line so far, parsed. */
   readonly log: Record<string, unknown>[]
-  /** Stops the server and starts it again at the same address; `meanwhile` runs while no server does. */
+  /** Stops the server and starts it again at the same address; `meanwhile` runs in between. */
   restart(meanwhile?: () => Promise<void>): Promise<void>
 }
 
@@ -66,14 +64,15 @@ export interface SharedServer {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** `null` at the levels where each test starts the servers that it needs. */
+    /** `null` at the levels where each test starts its servers. */
     sharedServer: SharedServer | null
   }
 }
 
 /**
- * Returns a new account on the server that all API tests of a run share; apps run in its memory. At other levels it starts a server.
- * A test that needs settings, the log, a restart, the operator's account or a server without other accounts calls `ownServer`.
+ * Returns a new account on the shared server of API tests; apps run in its memory. At other levels it starts a server.
+ * A test that needs settings, the log, a restart, the operator's account or a server without other accounts calls
+ * `ownServer`.
  */
 export async function testServer(): Promise<TestServer> {
   const shared = inject('sharedServer')
@@ -91,8 +90,8 @@ export async function testServer(): Promise<TestServer> {
 }
 
 /**
- * Deletes the apps that an account has left on the shared server, and resolves when nothing of it builds or runs: a build that hangs
- * would keep its slot for the rest of the run.
+ * Deletes the apps that an account has left on the shared server, and resolves when their builds and processes have
+ * ended. A build that hangs would keep its slot for the rest of the run.
  */
 async function deleteApps({ accountId, key, clientFor, database }: TestServer): Promise<void> {
   const left = () =>
@@ -102,16 +101,16 @@ async function deleteApps({ accountId, key, clientFor, database }: TestServer): 
     )
   const apps = await left()
   if (apps.length === 0) return
-  // The test may have revoked its own key.
+  // The test may have revoked its key.
   const client = clientFor(await key({}))
-  // One that is already being deleted is not found.
+  // The API hides an app while it deletes the app.
   await Promise.allSettled(apps.map(({ id, project_id }) => client.apps.delete({ params: { project_id, id } })))
   await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 30_000, interval: 50 })
 }
 
 /**
- * Starts a whole server in this process, with an empty database and data directory, for the operator's account. In API tests
- * apps run in its memory unless `more` has a runtime for them.
+ * Starts a whole server in this process, with an empty database and data directory, for the operator's account. In API
+ * tests apps run in its memory unless `more` has a runtime for them.
  */
 export async function ownServer(
   environment: Readonly<Record<string, string>> = {},
@@ -179,7 +178,7 @@ async function runtimeInMemory(cleanup: AsyncDisposableStack, dataDirectory: str
   return cleanup.use(await memoryRuntime(dataDirectory)).runtime
 }
 
-/** Returns what a test does as the operator of a server, for the account that `accountOf` makes or finds. */
+/** Returns the operator's operations on a server, for the account that `accountOf` makes or finds. */
 export async function account(
   { url, database, dataDirectory }: Pick<TestServer, 'url' | 'database' | 'dataDirectory'>,
   accountOf: (accounts: AccountStore) => Promise<string>,

@@ -8,8 +8,8 @@ import { memoryOptions, memoryRuntime } from './runtimes/memory.ts'
 import { Ended } from './runtimes/memory-process.ts'
 
 /*
- * The server that all API tests of a run share, as a program: its settings are the variables of its environment. It prints its address,
- * and ends when its standard input does, so that it never outlives the run.
+ * The server that all API tests of a run share, as a program. Its environment variables are its settings. It prints its
+ * address. It ends with its standard input, so that it never outlives the run.
  */
 
 const isShown = process.env['SHARED_SERVER_LOG'] !== undefined

@@ -1,6 +1,6 @@
 /**
- * The source of an app that tries everything that it should not be able to do, and answers with the results; in a build it
- * prints them. Its variables name the targets: `DATA`, `SERVER_PID`, `OTHER_PID`, `OTHER_SOURCE`, `SOCKETS`.
+ * The source of an app that tries all forbidden operations and answers with the results; in a build it prints them. Its
+ * variables name the targets: `DATA`, `SERVER_PID`, `OTHER_PID`, `OTHER_SOURCE`, `SOCKETS`.
  */
 export const spy = `
 const { readFileSync, readdirSync, writeFileSync } = require('node:fs')
@@ -39,7 +39,6 @@ socket.once('connect', () => { socket.destroy(); finish('done') })
 socket.once('error', (error) => finish(error.code))
 `
 
-/** The results of the spy. */
 export interface Findings {
   /** The result of each attempt: its return value, `done`, or the code of the error. */
   readonly tried: Readonly<Record<string, string>>
@@ -53,7 +52,7 @@ export interface Findings {
 
 const refusals = new Set(['EACCES', 'EPERM', 'ENOENT', 'ESRCH', 'ECONNREFUSED', 'ENOTDIR', 'EROFS'])
 
-/** In a sandbox the parent folders of an app's own folders exist, with nothing else in them. */
+/** In a sandbox the parent folders of an app's folders exist, and are otherwise empty. */
 export const ownFolders: Readonly<Record<string, RegExp>> = {
   'list ': /^apps,runtime$/,
   'list apps': /^app_[0-9a-z]+$/,

@@ -18,13 +18,12 @@ export interface SshServer extends AsyncDisposable {
   readonly url: string
   /** Such as `127.0.0.1:31000`. */
   readonly host: string
-  /** Lets in who has the private part of this key, and nobody else. */
+  /** Accepts only the private part of this key. */
   allow(publicKey: string): Promise<void>
-  /** Gives the host another key. */
   changeHostKey(): Promise<void>
 }
 
-/** Returns the reason why no ssh server can be started here; null when one can. */
+/** Returns why no ssh server can start here; null when one can. */
 export async function noSshServer(): Promise<string | null> {
   return access(program).then(
     () => null,
@@ -37,7 +36,7 @@ export async function sshServer(repository: Pick<Repository, 'path'>): Promise<S
   const folder = await temporaryDirectory()
   const port = await freePort()
   const file = (name: string) => join(folder.path, name)
-  // The daemon leaves its privileges in this folder, which a service would make for it.
+  // The daemon needs this folder to drop its privileges. A service would make the folder.
   if (process.getuid?.() === 0) await run('mkdir', ['-p', '-m', '0755', '/run/sshd'])
   await chmod(folder.path, 0o755)
   await writeFile(file('keys'), '')

@@ -18,7 +18,7 @@ export function upload(client: Client, projectId: string, name: string, content:
   return client.storage.upload({ params: { project_id: projectId }, body: form(name, content, type) })
 }
 
-/** Returns the names of all files in the store of a data directory, unfinished ones (`.part`) included. */
+/** Returns the names of all files in the store of a data directory, unfinished files (`.part`) included. */
 export async function filesOnDisk(dataDirectory: string): Promise<string[]> {
   const entries = await readdir(join(dataDirectory, 'files'), { recursive: true, withFileTypes: true })
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
@@ -33,7 +33,7 @@ export async function plansFile(limits: Partial<Plan>) {
   return { path, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() }
 }
 
-/** The space of an account with one project and no limits but those of the project. */
+/** The space of an account with one project, limited only by the project. */
 export const onlyProject = (projectId: string) => async (): Promise<AccountSpace> => ({
   projectIds: [projectId],
   quotaBytes: Number.POSITIVE_INFINITY,

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 
 export const isRoot = process.getuid?.() === 0
 
-/** The names of all temporary folders of a run begin with this: `scripts/end-leftovers.ts` finds them by it. */
+/** The prefix of all temporary folders of a run: `scripts/end-leftovers.ts` finds them by it. */
 export const prefix = `flt-${process.env['TEST_RUN'] ?? 'manual'}-`
 
 /**
- * Makes a folder that is removed at the end of the `await using` block. As root, other users may pass through it.
+ * Makes a folder that is removed at the end of the `await using` block. When the tests run as root, other users may
+ * traverse it.
  *
  * @param parent the folder in which it is made
  */

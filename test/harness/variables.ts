@@ -54,7 +54,7 @@ require('node:http')
       await client.databases.create({ params: { project_id: projectId }, body })
       return app
     },
-    /** Applies the variables of an app, and returns the deployment at its end. */
+    /** Applies the variables of an app, and returns the settled deployment. */
     async apply({ id }: { readonly id: string }) {
       return end((await client.apps.apply({ params: { project_id: projectId, id }, body: {} })).id)
     },
@@ -62,7 +62,7 @@ require('node:http')
   }
 }
 
-/** Returns the variables that a test gave to an app, as the app sees them, and the version of its code. */
+/** Returns the variables that a test set for an app, as the app sees them, and the version of its code. */
 export async function seenBy({ url }: { readonly url: string }): Promise<Record<string, string>> {
   const environment = (await (await fetch(url)).json()) as Record<string, string>
   return Object.fromEntries(

@@ -5,9 +5,9 @@ import { promisify } from 'node:util'
 import type { VersionDescription } from '../../server/src/platform/versions/versions.ts'
 
 /**
- * Packs an archive of another version of the server, as far as an update sees it: a program that says what it needs.
+ * Packs an archive of another version of the server, as an update sees it: a program that states its requirements.
  *
- * @param options.program the text of the program instead
+ * @param options.program replaces the text of the program
  */
 export async function packedVersion(
   folder: string,
@@ -22,7 +22,7 @@ export async function packedVersion(
   await writeFile(join(source, 'package.json'), JSON.stringify(manifest))
   const says = `if (process.argv[2] !== 'self-check') process.exit(2)\nconsole.log(${JSON.stringify(JSON.stringify(description))})\n`
   await writeFile(join(source, 'bin', 'fairlead.js'), program ?? says)
-  // As npm pack makes it, which would take a second of CPU time for each.
+  // The archive has the format of npm pack, which would take a second of CPU time for each.
   const archive = join(folder, `${name.replace('@', '').replace('/', '-')}-${description.version}.tgz`)
   await promisify(execFile)('tar', ['czf', archive, '-C', above, 'package'])
   return archive

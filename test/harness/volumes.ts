@@ -1,4 +1,4 @@
-/** An app that adds the query of each request to a file in its volume `data`, and answers with the whole file. */
+/** An app that appends the query of each request to a file in its volume `data`, and answers with the whole file. */
 export const keepingApp = (volumes: Readonly<Record<string, string>>): Record<string, string> => ({
   'package.json': JSON.stringify({ name: 'keeping', version: '1.0.0', scripts: { start: 'node server.js' } }),
   'fairlead.json': JSON.stringify({ volumes }),

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isRoot, prefix } from './temporary.ts'
 
-/** The number of an architecture for seccomp, and of its system call `socket`: linux/audit.h and the tables of system calls. */
+/**
+ * The number of an architecture for seccomp, and of its system call `socket`: linux/audit.h and the tables of system
+ * calls.
+ */
 const architectures: Readonly<Record<string, readonly [number, number]>> = {
   x64: [0xc000003e, 41],
   arm64: [0xc00000b7, 198],
@@ -13,9 +16,9 @@ const notSupported = 97
 const bubblewrap = '/usr/bin/bwrap'
 
 /**
- * Returns a program that runs another program without netlink sockets. A Chromium that learns of networks that come and go ends its
- * requests with `ERR_NETWORK_CHANGED`. Only the tests of root make such networks, with bubblewrap installed; for others it returns the
- * program itself.
+ * Returns a program that runs another program without netlink sockets. A Chromium that notices network changes aborts
+ * its requests with `ERR_NETWORK_CHANGED`. Only tests that run as root with bubblewrap make networks; otherwise it
+ * returns the program itself.
  */
 export function withoutNetlink(program: string): string {
   const architecture = architectures[process.arch]
@@ -29,7 +32,7 @@ export function withoutNetlink(program: string): string {
   return wrapper
 }
 
-/** Returns a filter of seccomp(2) in classic BPF: `socket` of the family netlink fails, everything else is allowed. */
+/** Returns a seccomp(2) filter in classic BPF: `socket` of the family netlink fails, everything else is allowed. */
 function filterOf(architecture: number, socket: number): Buffer {
   const [load, jumpIfEqual, answer] = [0x20, 0x15, 0x06]
   const steps: readonly (readonly [code: number, ifTrue: number, ifFalse: number, value: number])[] = [

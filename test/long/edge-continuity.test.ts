@@ -22,9 +22,7 @@ import { repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 import { startVisits } from '../system/tls/edge/visits.ts'
 
-/*
- * Visitors of an app notice nothing of the end of a server, whatever ends it, and of the start of another one.
- */
+/* Visitors of an app do not notice the end of a server, for any cause, nor the start of another. */
 
 const why = await noCaddy()
 if (why !== null) skipped('visitors of the edge while its server ends and starts', why)
@@ -55,7 +53,7 @@ describe.skipIf(why !== null)('visitors', () => {
     cleanup.defer(async () => {
       await server.kill()
       await fairlead(['stop', '--timeout', '5', '--data-dir', data], settings)
-      // A program that the killed server had just started for a moment ends by itself.
+      // A program that the killed server had just started briefly ends by itself.
       await vi.waitFor(async () => expect(await processesAround(directory.path)).toEqual([]), 30_000)
     })
     const client = server.clientFor(key.stdout.trim())
@@ -72,7 +70,7 @@ describe.skipIf(why !== null)('visitors', () => {
   const pidOfCaddy = async () => (await readRecord(edgeHome(data)))?.pid
   const to = (name: string, path = '/') => ({ host: name, port: edge.httpsPort, path })
 
-  it('come back within two seconds after Caddy was killed', async () => {
+  it('return within two seconds after a kill of Caddy', async () => {
     const before = await pidOfCaddy()
     process.kill(before ?? 0, 'SIGKILL')
     const killed = performance.now()
@@ -85,12 +83,12 @@ describe.skipIf(why !== null)('visitors', () => {
     expect(await answer()).toMatchObject({ status: 200 })
     const ms = performance.now() - killed
     expect(ms).toBeLessThan(2_000)
-    // Visitors may come before it is written who serves them.
+    // Visitors may come before the record of the new Caddy is written.
     await expect.poll(pidOfCaddy).not.toBe(before)
     process.stdout.write(`after kill -9 of Caddy: answered again after ${Math.round(ms)} ms\n`)
   })
 
-  it('notice nothing of a server that is killed, started and updated, nor of another gateway', async () => {
+  it('do not notice a kill, start and update of the server, nor another gateway', async () => {
     const pid = await pidOfCaddy()
     const visits = await startVisits(to(host), isAnswerOfApp)
     const more = async () => {
@@ -102,7 +100,7 @@ describe.skipIf(why !== null)('visitors', () => {
     await more()
     // The API waits for the next server.
     const waiting = visit(to(dashboardHost, '/healthz'))
-    // It also puts another gateway in the place of the one that runs.
+    // It also replaces the running gateway.
     server = await serverProcess(data, { ...settings, FAIRLEAD_GATEWAY_WORKERS: '2' })
     expect(await waiting).toMatchObject({ status: 200 })
     await server.waitForLog(({ msg }) => msg === 'the gateway is replaced')
@@ -122,7 +120,7 @@ describe.skipIf(why !== null)('visitors', () => {
     process.stdout.write(`through the edge: ${requests} requests, 0 failed, slowest ${Math.round(slowestMs)} ms\n`)
   })
 
-  it('reach other ports after the settings were changed, by the same Caddy', async () => {
+  it('reach other ports after a change of the settings, by the same Caddy', async () => {
     const before = await pidOfCaddy()
     await endServers(data)
     const next = await freePort()
@@ -132,7 +130,7 @@ describe.skipIf(why !== null)('visitors', () => {
     expect(await pidOfCaddy()).toBe(before)
   })
 
-  it('find nothing any more when the domain was removed', async () => {
+  it('find nothing after the removal of the domain', async () => {
     await endServers(data)
     const { FAIRLEAD_PORT = '', FAIRLEAD_GATEWAY_PORT = '' } = settings
     server = await serverProcess(data, { FAIRLEAD_PORT, FAIRLEAD_GATEWAY_PORT, FAIRLEAD_APPS_DOMAIN: domain })

@@ -21,14 +21,14 @@ const hierarchy = await readHierarchy('top')
 const usable = hierarchy === null ? [] : await usableControllers(hierarchy)
 if (!usable.includes('cpu')) skipped('builds that give way', 'no control groups limit the CPU here')
 
-/** Uses a core for as long as it runs. */
+/** Uses a core as long as it runs. */
 const busy = ['node', '-e', 'for (;;);'] as const
 /** The build needs this much of a core besides its start. */
 const buildSeconds = 0.5
 const build = ['node', '-e', `while (process.cpuUsage().user < ${buildSeconds * 1e6});`] as const
 /**
- * A build has a fifth of what it has together with the apps, half of the time. One that is always idle has three parts in a thousand, so
- * this is well between the two, however busy the machine is with something else.
+ * A build has a fifth of its share with the apps, half of the time. A build that is always idle has three parts in a
+ * thousand. This limit is well between the two, whatever else the machine does.
  */
 const leastPart = 0.01
 
@@ -56,7 +56,7 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     await closeGroups(host)
   })
 
-  /** Returns the file by which the kernel tells whether builds are idle; the empty text where it knows nothing of that. */
+  /** Returns the kernel's file that shows whether builds are idle; the empty text without such a file. */
   const idle = () => {
     const folder = host.yielding?.hierarchy.folders.cpu ?? ''
     return readFile(join(folder, 'cpu.idle'), 'utf8').then(
@@ -65,7 +65,7 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     )
   }
 
-  test('gives way to everything else while the machine has time for it', async ({ skip }) => {
+  test('gives way to everything else, and uses the machine’s free time', async ({ skip }) => {
     if (!existsSync(join(hierarchy?.folders.cpu ?? '', 'cpu.idle'))) skip('this kernel has no idle groups')
     const release = await bench.release(runtime, 'unruly')
     const over = new AbortController()
@@ -77,7 +77,7 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     await runtime.releases.remove(release)
   })
 
-  test('leaves a core to everything else for as long as it is asked to', async ({ skip }) => {
+  test('leaves a core free for as long as the server asks', async ({ skip }) => {
     const all = await coresOf(process.pid)
     if (!(await canSetCores())) skip('one core, or cores that cannot be set')
     const release = await bench.release(runtime, 'unruly')
@@ -101,7 +101,7 @@ describe.skipIf(!usable.includes('cpu'))('a build', () => {
     await runtime.releases.remove(release)
   })
 
-  test('comes to its end while apps use all cores', async () => {
+  test('finishes while apps use all cores', async () => {
     const apps: { readonly release: Parameters<Runtime['releases']['remove']>[0]; readonly handle: Handle }[] = []
     for (let core = 0; core < availableParallelism(); core++) {
       const release = await bench.release(runtime, 'unruly')

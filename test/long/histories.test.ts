@@ -2,12 +2,12 @@ import { expect, it } from 'vitest'
 import { campaign } from './histories/histories.ts'
 
 /*
- * `npm run test:long -- histories` goes on where the last run of this seed ended. Variables: HISTORIES_SEED, HISTORIES_OPERATIONS,
- * HISTORIES_FAULTS, and HISTORIES_SHRINK, the minutes in which a failing history is made shorter.
+ * `npm run test:long -- histories` continues where the last run of this seed ended. Variables: HISTORIES_SEED,
+ * HISTORIES_OPERATIONS, HISTORIES_FAULTS, and HISTORIES_SHRINK, the minutes for shortening a failing history.
  */
 const number = (name: string, otherwise: number) => Number(process.env[`HISTORIES_${name}`] ?? otherwise)
 
-it('after concurrent operations and faults, nothing that was acknowledged is lost, and everything comes to rest', {
+it('after concurrent operations and faults, no acknowledged change is lost, and everything settles', {
   timeout: 24 * 3_600_000,
 }, async () => {
   const firstSeed = number('SEED', 1)

@@ -6,7 +6,7 @@ import { fairlead, serverProcess } from '../harness/process.ts'
 import { nodeApp, repository } from '../harness/repository.ts'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-it('a server starts an app again soon after its processes were killed', async () => {
+it('a server restarts an app soon after a kill of its processes', async () => {
   await using directory = await temporaryDirectory()
   // A static site has no process.
   await using source = await repository(nodeApp('hello'))

@@ -9,9 +9,7 @@ import { noBubblewrap, noOrdinaryUser, skipped } from '../harness/ordinary-user.
 import { type Repository, repository } from '../harness/repository.ts'
 import { isRoot } from '../harness/temporary.ts'
 
-/*
- * Memory limits without control groups, on the plan `free`: what processes use counts, and what they only reserve does not.
- */
+/* Memory limits without control groups, on the plan `free`: used memory counts, and reserved memory does not. */
 
 /** A script that starts four threads. In Node 24 each reserves some 540 MB and uses about 12. */
 const threads = `const { Worker } = require('node:worker_threads')
@@ -27,7 +25,7 @@ Promise.all(started).then(() => process.exit())`,
 Promise.all(started).then(() => require('node:http').createServer((_, response) => response.end('works')).listen(process.env.PORT))`,
 }
 
-/** Fills memory in four processes as fast as they can, and counts the bytes that each has filled in a file. */
+/** Fills memory in four processes at full speed, and records in a file how many bytes each has filled. */
 const greedy = (wanted: number) => `
 import ctypes, mmap, os, struct, sys
 step = 4_000_000
@@ -77,7 +75,7 @@ for (const mode of ['root', 'user'] as const) {
       expect(await (await fetch(url)).text()).toBe('works')
     })
 
-    it('a build that fills memory as fast as it can is ended long before it has taken that of the machine', async () => {
+    it('a build that fills memory at full speed is ended long before it has taken the machine’s memory', async () => {
       const wanted = Math.max(1.5e9, Math.min(4e9, freemem() / 2))
       const { failure } = await deploy(greedyFiles(wanted), 'greedy')
       expect(failure).toMatchObject({ stage: 'build', code: 'out_of_memory' })

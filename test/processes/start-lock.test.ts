@@ -82,7 +82,7 @@ async function interleaved(seed: number, contenders: readonly ((step: () => Prom
   await Promise.all(contenders.map((each) => turns.current?.run(step, () => each(step).finally(next))))
 }
 
-it('has one owner at a time, in whatever order several take it over from a process that has ended', async () => {
+it('has one owner at a time, in any order of take-overs from an ended process', async () => {
   for (let seed = 1; seed <= 150; seed++) {
     const path = join(folder, `${seed}`, 'start.lock')
     await mkdir(join(folder, `${seed}`))

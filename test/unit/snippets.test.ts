@@ -6,12 +6,15 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { temporaryDirectory } from '../harness/temporary.ts'
 
-/* Follows each page that shows TypeScript: installs exactly the packages that it names, and compiles its code as it says. */
+/*
+ * Follows each page that shows TypeScript: installs exactly the packages that the page names, and compiles its code as
+ * it says.
+ */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const modules = join(root, 'node_modules')
 
-/** `unit/extending` shows that the code of this page is part of tests, which are compiled. */
+/** `unit/extending` shows that this page's code is part of tests, which are compiled. */
 const ofTests = 'docs/extending.md'
 
 const pages = globSync(['*.md', '{action,cli,demo,receiver,server}/*.md', 'docs/**/*.md'], { cwd: root })
@@ -23,7 +26,10 @@ function blocks(text: string, languages: string): string[] {
   return [...text.matchAll(new RegExp(`^\`\`\`(?:${languages})\\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) => code)
 }
 
-/** Returns the packages that a page tells its readers to install: in commands, and in the sentence about further packages. */
+/**
+ * Returns the packages that a page tells its readers to install, in commands and in the sentence about further
+ * packages.
+ */
 function packagesOf(text: string): string[] {
   const installed = blocks(text, 'sh').flatMap((commands) =>
     [...commands.matchAll(/^npm install (?!--global)(.+)$/gm)].flatMap(([, given = '']) => given.split(' ')),
@@ -35,13 +41,13 @@ function packagesOf(text: string): string[] {
   ]
 }
 
-/** A package of ours is named by its file. */
+/** Our packages are named by their files. */
 function nameOf(given: string): string {
   const [, ours = given.endsWith('/cli.tgz') ? 'cli' : undefined] = /fairlead-(\w+)-\S*\.tgz$/.exec(given) ?? []
   return ours === undefined ? given : `@fairlead/${ours}`
 }
 
-/** Creates a project that has these packages and no others. */
+/** Creates a project with exactly these packages. */
 async function project(packages: readonly string[], snippets: readonly string[]) {
   const directory = await temporaryDirectory()
   await writeFile(join(directory.path, 'package.json'), '{ "type": "module" }')
@@ -73,14 +79,14 @@ it('finds the pages', () => {
 })
 
 describe.each(pages)('$path', ({ text, snippets }) => {
-  // One by one, as readers do: some of the packages declare the same things differently.
+  // One by one, as readers do: some packages declare the same names differently.
   it.each(snippets)('has code that compiles with the command of the page: %#', async (code) => {
     const [, options = ''] = /`npx tsc ([^`]+?)\s+app\.ts`/.exec(text) ?? []
     await using directory = await project(packagesOf(text), [code])
     expect(directory.tsc([...options.split(/\s+/), '--noEmit', ...directory.files])).toEqual([0, ''])
   })
 
-  it('has code that compiles with the file that tsc --init makes, with the types of Node', async () => {
+  it('has code that compiles with tsc --init’s file, with the types of Node', async () => {
     await using directory = await project(packagesOf(text), snippets)
     directory.tsc(['--init'])
     const file = join(directory.path, 'tsconfig.json')

@@ -23,7 +23,7 @@ describe('GET /account', () => {
     expect(account.rate_limit.reset).toBeGreaterThan(Date.now() / 1000 + 3500)
   })
 
-  it('shows a user an account that no key has used in the last hour', async () => {
+  it('shows a user an account without key requests in the last hour', async () => {
     const { id } = await server.accounts.create({ name: 'Quiet', plan: 'free', requestsPerHour: 7 })
     const { client } = await server.signIn({ accountId: id })
     expect(await client.account.get()).toEqual({

@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /account/search', () => {
-  it('finds projects and what is in them by all words, and nothing of other accounts', async () => {
+  it('finds projects and their resources by all words, and nothing of other accounts', async () => {
     const make = async (name: string) =>
       server.signIn({ accountId: (await server.accounts.create({ name, plan: 'pro' })).id })
     const [user, stranger] = [await make('one'), await make('two')]

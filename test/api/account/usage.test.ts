@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /account/usage', () => {
-  it('counts what the limits of the account count, over all projects', async () => {
+  it('counts the limited resources of the account, over all projects', async () => {
     const { id } = await server.accounts.create({ name: 'Small shop', plan: 'free' })
     const key = await server.key({ accountId: id, preset: 'full' })
     const client = server.clientFor(key)
@@ -34,7 +34,7 @@ describe('GET /account/usage', () => {
     })
   })
 
-  it('tells a key that is bound to a project nothing about the others', async () => {
+  it('hides other projects from a key that is bound to a project', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'one of several' } })
     const bound = server.clientFor(await server.key({ preset: 'full', projectIds: [id] }))
     await expect(bound.account.usage()).rejects.toMatchObject({

@@ -14,7 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const read = async () => (await succeed(withKey(server, server.apiKey), 'activity.outcomes', { project_id })).outcomes
 
 describe('GET /projects/:project_id/activity/outcomes', () => {
-  it('counts the outcomes by quarters of an hour, of the last 15 days alone', async () => {
+  it('counts the outcomes by quarters of an hour, of the last 15 days only', async () => {
     expect(await read()).toEqual([])
     const states = ['running', 'stopped', 'failed', 'canceled', 'superseded', 'failed', 'failed']
     const times = ['-1 h', '-1 h', '-1 h', '-1 h', '-3 d', '-3 d', '-16 d']
@@ -30,7 +30,7 @@ describe('GET /projects/:project_id/activity/outcomes', () => {
     const at = (hours: number) =>
       expect.toSatisfy((text: string) => {
         const begin = Date.parse(text)
-        // The hour may have changed since the rows were made.
+        // The hour may have changed since the test inserted the rows.
         return [hour, hour - 3_600_000].includes(begin - 15 * 60_000 + hours * 3_600_000)
       })
     expect(await read()).toEqual([

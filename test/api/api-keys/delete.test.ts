@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('DELETE /api-keys/:id', () => {
-  it('revokes a key at once, and a second time changes nothing', async () => {
+  it('revokes a key at once, and a second call changes nothing', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     const client = server.clientFor(made.key)
     await client.projects.list()
@@ -37,7 +37,7 @@ describe('DELETE /api-keys/:id', () => {
     for (const status of await Promise.all(before)) expect([200, 401]).toContain(status)
   })
 
-  it('answers 404 with the body of an id that never existed, and the key keeps working', async () => {
+  it('answers the same 404 as for an id that never existed, and the key keeps working', async () => {
     const { id, key } = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     await expectNotFound(server, 'apiKeys.delete', { id }, signedIn(server, user))
     await server.clientFor(key).projects.list()

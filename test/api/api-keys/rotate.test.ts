@@ -48,7 +48,7 @@ describe('POST /api-keys/:id/rotate', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     await expectNotFound(server, 'apiKeys.rotate', { id }, signedIn(server, user))
   })

@@ -14,7 +14,7 @@ describe('POST /projects/:project_id/apps/:id/apply', () => {
   const set = (app: { readonly params: { project_id: string; app_id: string } }, variables: Record<string, string>) =>
     given.client.variables.update({ params: app.params, body: { set: variables } })
 
-  it('deploys the commit that serves, also after a rollback, and never a newer one of its branch', async () => {
+  it('deploys the serving commit, even after a rollback, and never a newer commit of its branch', async () => {
     const first = await given.deploy('back')
     const app = await given.appNamed('back')
     const second = await given.source.commit({ version: 'second' })
@@ -33,7 +33,7 @@ describe('POST /projects/:project_id/apps/:id/apply', () => {
     await expectNotFound(given.server, 'apps.apply', params)
   })
 
-  it('deploys the commit that serves when the latest deployment has failed', async () => {
+  it('deploys the serving commit when the latest deployment has failed', async () => {
     const first = await given.deploy('broken')
     const app = await given.appNamed('broken')
     expect((await given.deploy('broken', { branch: 'none' })).status).toBe('failed')
@@ -41,7 +41,7 @@ describe('POST /projects/:project_id/apps/:id/apply', () => {
     expect(await given.apply(app)).toMatchObject({ status: 'running', commit: first.commit })
   })
 
-  it('keeps env_vars over those of the app, and so do restarts and rollbacks', async () => {
+  it('prefers env_vars to the app’s variables, as do restarts and rollbacks', async () => {
     const first = await given.deploy('overlaid', { env_vars: { OWN_A: 'given' } })
     const app = await given.appNamed('overlaid')
     await set(app, { OWN_A: 'of the app', OWN_B: 'of the app' })
@@ -54,12 +54,12 @@ describe('POST /projects/:project_id/apps/:id/apply', () => {
     await given.client.deployments.rollback({ params: { project_id: given.projectId, id: first.id } })
     await given.end(first.id)
     expect(await seenBy(app)).toEqual({ OWN_A: 'given', version: 'first' })
-    // A deployment by itself has those of the app alone.
+    // Another deployment has only the app's variables.
     await given.deploy('overlaid')
     expect(await seenBy(app)).toEqual({ OWN_A: 'of the app', OWN_B: 'changed', version: 'first' })
   })
 
-  it('is refused while a deployment builds, which would be undone by it', async () => {
+  it('is refused during a build, which would undo it', async () => {
     const app = await given.app('busy')
     const { id } = await given.client.deployments.create({
       params: { project_id: given.projectId },
@@ -72,7 +72,7 @@ describe('POST /projects/:project_id/apps/:id/apply', () => {
 })
 
 describe('POST /projects/:project_id/deployments with env_vars_for', () => {
-  it('gives them to the app, with those of the deployment before', async () => {
+  it('adds the variables to the app, with the previous deployment’s variables', async () => {
     const app = await given.app('kept', { env_vars: { OWN_A: 'old', OWN_B: 'stays' } })
     await given.deploy('kept', { env_vars: { OWN_A: 'new' }, env_vars_for: 'app' })
     expect(await seenBy(app)).toEqual({ OWN_A: 'new', OWN_B: 'stays', version: 'first' })

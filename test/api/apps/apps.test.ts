@@ -46,7 +46,7 @@ const findOrCreate = (name: string, from = apps()) =>
   inTransaction((transaction) => from.findOrCreate(transaction, { id: projectId }, name))
 
 describe('an app', () => {
-  it('is made at its first deployment and found by its name afterwards', async () => {
+  it('is created at its first deployment and found by its name afterwards', async () => {
     const first = await findOrCreate('web')
     expect(first).toMatchObject({ isNew: true, app: { name: 'web', address: { port: expect.any(Number) } } })
     expect(await findOrCreate('web')).toEqual({ isNew: false, app: first.app })
@@ -54,7 +54,7 @@ describe('an app', () => {
     expect(await apps().ofProject(projectId)).toEqual([first.app])
   })
 
-  it('is another one in another project', async () => {
+  it('is a separate app in another project', async () => {
     const here = await findOrCreate('web')
     projectId = await newProject()
     const there = await findOrCreate('web')
@@ -63,7 +63,7 @@ describe('an app', () => {
     expect(there.app.address).not.toEqual(here.app.address)
   })
 
-  it('is made once when its first deployments come at the same time', async () => {
+  it('is created once when its first deployments come at the same time', async () => {
     const made = await Promise.all(Array.from({ length: 4 }, () => findOrCreate('web')))
     expect(new Set(made.map(({ app }) => app.id)).size).toBe(1)
     expect(made.filter(({ isNew }) => isNew)).toHaveLength(1)
@@ -74,7 +74,7 @@ describe('the address of a new app', () => {
   /** Ports that no other test of this file gives to its apps. */
   const three: AppsConfig = { mode: 'ports', publicHost: 'localhost', ports: { from: 30_000, to: 30_002 } }
 
-  it('is neither held by another program nor by another app', async () => {
+  it('is held neither by another program nor by another app', async () => {
     taken = [30_001]
     const made = [await findOrCreate('a', appsWith(three)), await findOrCreate('b', appsWith(three))]
     const found = made.map(({ app }) => 'port' in app.address && app.address.port)
@@ -103,7 +103,7 @@ describe('the address of a new app', () => {
   })
 })
 
-it('a transaction that locks an app keeps others from that app alone', async () => {
+it('a transaction that locks an app blocks only that app', async () => {
   const { app } = await findOrCreate('locked')
   const { app: free } = await findOrCreate('free')
   const order: string[] = []
@@ -127,7 +127,7 @@ it('a transaction that locks an app keeps others from that app alone', async () 
   expect(order).toEqual(['first', 'second'])
 })
 
-it('apps are found by ids, and ids without an app are left out', async () => {
+it('apps are found by ids, and ids without an app are skipped', async () => {
   const [a, b] = [(await findOrCreate('a')).app, (await findOrCreate('b')).app]
   const found = await apps().byIds(db, [a.id, b.id, a.id, newId('app')])
   expect(found).toEqual(
@@ -140,7 +140,7 @@ it('apps are found by ids, and ids without an app are left out', async () => {
 })
 
 describe('the generation of an app', () => {
-  it('is counted up by one transaction after the other', async () => {
+  it('is incremented by one transaction after another', async () => {
     const { app } = await findOrCreate('web')
     const committing = Promise.withResolvers<void>()
     const counted = Promise.withResolvers<number>()
@@ -160,7 +160,7 @@ describe('the generation of an app', () => {
     expect(await second).toBe(2)
   })
 
-  it('is not counted up by a transaction that is rolled back', async () => {
+  it('is not incremented by a transaction that is rolled back', async () => {
     const { app } = await findOrCreate('web')
     const rolledBack = inTransaction(async (transaction) => {
       expect(await apps().nextGeneration(transaction, app.id)).toBe(1)
@@ -171,14 +171,14 @@ describe('the generation of an app', () => {
   })
 })
 
-describe('apps whose server is reached otherwise from now on', () => {
+describe('apps after a change of the server’s address', () => {
   const below = (domain: string) =>
     appsWith({ mode: 'hostnames', domain, scheme: 'https', publicPort: 443, gatewayPort: 8080 })
   const addressesOf = async () =>
     Object.fromEntries((await apps().ofProject(projectId)).map(({ name, address }) => [name, address]))
   beforeEach(() => database.query('delete from apps'))
 
-  it('get host names, others below another domain, and ports again', async () => {
+  it('get host names, then others below another domain, then ports again', async () => {
     for (const name of ['web', 'my app', 'my-app']) await findOrCreate(name)
     const end = projectId.slice(-8)
     expect(await below('one.test').move()).toBe(3)

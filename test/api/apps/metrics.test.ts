@@ -68,7 +68,7 @@ const instance = (name: string, cpuSeconds: number, memoryBytes = 50e6): Instanc
 })
 
 describe('the rings', () => {
-  it('give each bucket of their range a place of its own', () => {
+  it('give each bucket of their range a separate slot', () => {
     fc.assert(
       fc.property(fc.constantFrom(...rings), fc.integer({ min: 1e12, max: 4e12 }), (ring, at) => {
         const all = bucketsUntil(ring, at)
@@ -80,7 +80,7 @@ describe('the rings', () => {
 })
 
 describe('metrics', () => {
-  it('add up in all rings what two leaders have counted, each for its own time', async () => {
+  it('add up in all rings the counts of two leaders, each for its own time', async () => {
     const first = newMetrics()
     first.count(asked(3, [0, 3]))
     first.noteRestart(app)
@@ -115,7 +115,7 @@ describe('metrics', () => {
     expect((await read('1h')).totals.requests).toBe(1)
   })
 
-  it('show the most memory beside its limit, and the CPU time since the measurement before', async () => {
+  it('show the most memory beside its limit, and the CPU time since the previous measurement', async () => {
     const metrics = newMetrics()
     metrics.measure([instance('web.1', 1_000, 60e6)])
     metrics.measure([instance('web.1', 1_000), instance('web.2', 7, 30e6)])
@@ -135,7 +135,7 @@ describe('metrics', () => {
     ])
   })
 
-  it('count once what could be written in part alone', async () => {
+  it('count a partial write once', async () => {
     const metrics = newMetrics()
     metrics.count(asked(4))
     now += 60_000
@@ -149,7 +149,7 @@ describe('metrics', () => {
     expect((await read('24h')).totals.requests).toBe(5)
   })
 
-  it('keep for the next time what could not be written, and go with their app', async () => {
+  it('keep unwritten counts for the next time, and disappear with their app', async () => {
     await database.query('alter table app_metrics rename to away')
     const metrics = newMetrics()
     metrics.count(asked(4))
@@ -168,7 +168,7 @@ describe('metrics', () => {
 })
 
 describe('the CPU time of an instance', () => {
-  it('counts from zero after a restart, and not at all what was before the first measurement', () => {
+  it('counts from zero after a restart, and nothing before the first measurement', () => {
     const since = (before: number | null, after: number) =>
       usedSince(new Map(before === null ? [] : [['dep_1 web.1', before]]), [instance('web.1', after)])[0]
         ?.cpuSecondsSince

@@ -26,14 +26,14 @@ describe('GET /projects/:project_id/apps', () => {
     expect(names.indexOf('newer')).toBeLessThan(names.indexOf('older'))
   })
 
-  it('answers 404 with the body of a project that never existed', async () => {
+  it('answers the same 404 as for a project that never existed', async () => {
     expect(await succeed(caller(), 'apps.list', inProject())).toMatchObject({ apps: expect.any(Array) })
     await expectNotFound(given.server, 'apps.list', inProject())
   })
 })
 
 describe('GET /projects/:project_id/apps/:id', () => {
-  it('says which release serves it, and what became of the latest one', async () => {
+  it('shows the serving release and the state of the latest deployment', async () => {
     const first = await given.deploy('both')
     const release = {
       id: first.id,
@@ -57,7 +57,7 @@ describe('GET /projects/:project_id/apps/:id', () => {
     expect((await succeed(caller(), 'apps.get', { ...inProject(), id: app.id })).serving).toBeNull()
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'apps.get', { ...inProject(), id })
   })
@@ -75,18 +75,18 @@ describe('PATCH /projects/:project_id/apps/:id', () => {
     await given.deploy('other')
     const taken = await ask(caller(), 'apps.update', { ...inProject(), id: app.id }, { name: 'other' })
     expect([taken.status, taken.text]).toEqual([400, expect.stringContaining('is the name of another app')])
-    // Its own name is no conflict.
+    // The app's own name is no conflict.
     await succeed(caller(), 'apps.update', { ...inProject(), id: app.id }, { name: 'after' })
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'apps.update', { ...inProject(), id })
   })
 })
 
 describe('DELETE /projects/:project_id/apps/:id', () => {
-  it('is deleted with what runs, what builds, and everything that was kept', async () => {
+  it('deletes the app with its processes, its builds, and all of its data', async () => {
     await using slow = await repository(hangingBuild)
     const kept = await given.deploy('goes')
     const running = await given.deploy('goes')
@@ -111,7 +111,7 @@ describe('DELETE /projects/:project_id/apps/:id', () => {
     expect((await given.appNamed('goes')).id).not.toBe(app.id)
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'apps.delete', { ...inProject(), id })
   })

@@ -14,7 +14,7 @@ const entries = async (of = user) => (await of.client.auditLog.list({ query: { l
 const latest = async () => (await entries())[0]
 
 describe('GET /audit-log', () => {
-  it('says which key changed what, from where, under which request id', async () => {
+  it('shows which key changed what, from where, under which request id', async () => {
     const response = await fetch(`${server.baseUrl}/projects`, {
       method: 'POST',
       headers: {
@@ -38,11 +38,11 @@ describe('GET /audit-log', () => {
       resource_id: id,
       details: null,
     })
-    // The entry is written in the transaction of the change, so both have the same time.
+    // The transaction of the change writes the entry, so both have the same time.
     expect(entry?.at).toBe(created_at)
   })
 
-  it('names the user, and the resource of the path when the answer is empty', async () => {
+  it('names the user, and the resource of the path when the response is empty', async () => {
     const made = await user.client.apiKeys.create({ body: { name: 'a', preset: 'read' } })
     expect(await latest()).toMatchObject({
       actor: { type: 'user', id: user.userId, name: user.email },
@@ -84,7 +84,7 @@ describe('GET /audit-log', () => {
     }
   })
 
-  it('shows users only the entries of their own account, page by page', async () => {
+  it('shows users only the entries of their account, page by page', async () => {
     const { id } = await server.accounts.create({ name: 'other', plan: 'free' })
     const other = await server.signIn({ accountId: id })
     for (const name of ['one', 'two']) await other.client.projects.create({ body: { name } })

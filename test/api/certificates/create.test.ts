@@ -45,7 +45,7 @@ describe('POST /certificates', () => {
     expect(JSON.stringify(given.server.log)).not.toContain(secret)
   })
 
-  it('answers a repetition with the same key as the first request', async () => {
+  it('answers a repetition with the same key like the first request', async () => {
     const body = await uploadOf({ names: ['again.example.com'] })
     const create = () => given.server.client.certificates.create({ body, idempotencyKey: 'the same' })
     expect((await create()).id).toBe((await create()).id)
@@ -61,7 +61,7 @@ describe('POST /certificates', () => {
     await expect(creating).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'project_id' } })
   })
 
-  it('takes one for a project of a key that is bound to it, and no other', async () => {
+  it('accepts a project’s certificate from a key that is bound to the project, and no other', async () => {
     const { server, projectId } = given
     const { id: other } = await server.client.projects.create({ body: { name: 'other' } })
     const bound = server.clientFor(await server.key({ projectIds: [projectId] }))
@@ -106,7 +106,7 @@ describe('POST /certificates', () => {
     })
   })
 
-  it('notes the names in the audit log', async () => {
+  it('records the names in the audit log', async () => {
     const { id } = await given.server.client.certificates.create({
       body: await uploadOf({ names: ['log.example.com'] }),
     })

@@ -18,7 +18,7 @@ describe('DELETE /certificates/:id', () => {
     expect(await server.database.query('select from certificates where id = $1', [id])).toEqual([])
   })
 
-  it('refuses one that the server obtains by itself', async () => {
+  it('refuses a certificate that the server obtains', async () => {
     const id = await given.obtained('a.apps.example.net')
     await expect(given.server.client.certificates.delete({ params: { id } })).rejects.toMatchObject({
       code: 'invalid_request',

@@ -6,7 +6,7 @@ import { openDatabase } from '../../../server/src/platform/database.ts'
 import type { Resolver } from '../../../server/src/platform/dns/resolver.ts'
 import { testDatabase } from '../../harness/database.ts'
 
-it('a record that not all name servers have is told to tenants without the addresses of the servers', async () => {
+it('a record that some name servers lack is reported to tenants without the servers’ addresses', async () => {
   await using database = await testDatabase()
   const logger = pino({ level: 'silent' })
   const { db, close } = openDatabase({ connectionString: database.url, max: 1 }, logger)

@@ -36,7 +36,7 @@ describe('GET /certificates/:id', () => {
     ['expired', "expires_at = now() - interval '1 s', attempts = 3"],
     ['revoked', 'revocation_requested_at = now(), revoked_at = now(), private_key = null, next_attempt_at = null'],
     ['pending', 'chain = null, private_key = null, issuer = null, serial = null, not_before = null, expires_at = null'],
-  ])('tells that a certificate is %s', async (status, values) => {
+  ])('shows that a certificate is %s', async (status, values) => {
     const id = await given.obtained(`${status}.apps.example.net`)
     await set(id, values)
     expect(await succeed(given.caller, 'certificates.get', { id })).toMatchObject({ status })

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => cleanup.disposeAsync())
 
-it('tells of certificates that are due for over an hour without an attempt, once in the log', async () => {
+it('reports once in the log that certificates are due for over an hour without an attempt', async () => {
   const log: unknown[] = []
   const logger = { error: (...told: unknown[]) => void log.push(told) } as never
   const health = createCertificateHealth(db, logger, new Date(0))

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => given?.[Symbol.asyncDispose]())
 
 describe('GET /certificates', () => {
-  it('lists those of the account, newest first, page by page', async () => {
+  it('lists the account’s certificates, newest first, page by page', async () => {
     const { server, caller } = given
     const ids = [
       await given.obtained('fairlead.example.net', { isOwn: true }),
@@ -26,14 +26,14 @@ describe('GET /certificates', () => {
     expect(pages).toEqual([ids.slice(1).toReversed(), ids.slice(0, 1)])
   })
 
-  it("lists neither another account's nor the server's own to a tenant", async () => {
+  it('hides other accounts’ and the server’s certificates from a tenant', async () => {
     const { server } = given
     const { id: accountId } = await server.accounts.create({ name: 'tenant', plan: 'free' })
     const tenant = withKey(server, await server.key({ accountId }))
     expect(await succeed(tenant, 'certificates.list', {})).toEqual({ certificates: [] })
   })
 
-  it('lists those of its projects alone to a key that is bound to them', async () => {
+  it('lists only the certificates of its projects to a bound key', async () => {
     const { server, projectId } = given
     const { id: other } = await server.client.projects.create({ body: { name: 'other' } })
     const listed = async (id: string) => {

@@ -26,7 +26,7 @@ describe('certificates for the same names', () => {
     const id = await given.obtained('a.apps.example.net')
     for (let count = 0; count < 4; count++) {
       await renew(id)
-      // It is due now, so that asking again costs nothing.
+      // The certificate is due now, so another request costs nothing.
       if (count === 0) await renew(id)
       await ended(id, null)
     }
@@ -35,7 +35,7 @@ describe('certificates for the same names', () => {
     await renew(await given.obtained('b.apps.example.net'))
   })
 
-  it('are revoked four times in a week, although each one that replaces another has an id of its own', async () => {
+  it('are revoked four times in a week, although each replacement has a new id', async () => {
     for (let count = 0; count < 4; count++) await revoke(await given.obtained('c.apps.example.net'))
     const id = await given.obtained('c.apps.example.net')
     await expect(revoke(id)).rejects.toMatchObject(tooMany)
@@ -48,7 +48,7 @@ describe('certificates for the same names', () => {
     ).toHaveLength(1)
   })
 
-  it('are asked for more often where that fails', async () => {
+  it('are requested more often where the request fails', async () => {
     const id = await given.obtained('d.apps.example.net')
     for (let count = 0; count < 12; count++) {
       await renew(id)
@@ -57,7 +57,7 @@ describe('certificates for the same names', () => {
     }
   })
 
-  it('are renewed five times in an hour, also when one was revoked meanwhile', async () => {
+  it('are renewed five times in an hour, even after a revocation', async () => {
     for (let count = 0; count < 2; count++) {
       const id = await given.obtained('e.apps.example.net')
       await renew(id)

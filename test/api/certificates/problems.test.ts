@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /projects/:project_id/certificate-problems', () => {
-  it('answers with the certificates of the project whose owner was told that they are in danger', async () => {
+  it('answers with the endangered certificates of the project whose owner was notified', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'in danger' } })
     const other = await server.client.projects.create({ body: { name: 'another' } })
     const failure = { code: 'caa', message: 'A CAA record allows other authorities alone.' }
@@ -31,7 +31,7 @@ describe('GET /projects/:project_id/certificate-problems', () => {
     expect(await problemsOf(other.id)).toEqual({ problems: [] })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'mine' } })
     await expectNotFound(server, 'certificates.problems', { project_id: id })
   })

@@ -18,7 +18,7 @@ describe('POST /certificates/:id/renew', () => {
     await expectNotFound(given.server, 'certificates.renew', { id })
   })
 
-  it('tells of an attempt that is under way, and changes nothing', async () => {
+  it('reports a running attempt, and changes nothing', async () => {
     const id = await given.obtained('b.apps.example.net')
     await given.server.database.query('update certificates set is_under_way = true where id = $1', [id])
     const before = await succeed(given.caller, 'certificates.get', { id })
@@ -44,7 +44,7 @@ describe('POST /certificates/:id/renew', () => {
     }
   })
 
-  it('is limited, because authorities are', async () => {
+  it('is limited, because authorities have limits', async () => {
     const id = await given.obtained('d.apps.example.net')
     for (let count = 0; count < 5; count++) await succeed(given.caller, 'certificates.renew', { id })
     const answer = await ask(given.caller, 'certificates.renew', { id })

@@ -6,7 +6,7 @@ import { certificatesOfDomains } from '../../../server/src/certificates/status.t
 import { createWorld } from '../../harness/certificates/world.ts'
 import { uploadOf } from '../../harness/certificates.ts'
 
-it('the API names the certificate that visitors get: of several uploaded ones, that which was issued last', async () => {
+it('the API names the certificate that visitors get: the latest of several uploads', async () => {
   const acme = { email: 'operator@example.test', url: 'https://127.0.0.1:1/directory', ca: null }
   await using given = await createWorld({ acme })
   const tenant = await given.tenant()

@@ -12,7 +12,8 @@ import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { authority, type Issued, issue } from '../../harness/issuing.ts'
 
 /*
- * How due certificates become orders, with an authority in memory. Real authorities are in test/system/tls/certificates.
+ * Turns due certificates into orders, with an authority in memory. Real authorities are in
+ * test/system/tls/certificates.
  */
 
 const cleanup = new AsyncDisposableStack()
@@ -38,7 +39,7 @@ interface Asked {
   readonly names: readonly string[]
   readonly key: string
   readonly url: string | null
-  /** Lets the authority issue the certificate. */
+  /** The authority issues the certificate. */
   readonly issue: () => void
 }
 
@@ -47,7 +48,7 @@ beforeEach(async () => {
   await database.query('delete from acme_orders')
 })
 
-/** Starts a worker for names of the operator that need certificates. */
+/** Starts a worker for the operator's names that need certificates. */
 async function working(names: readonly string[], perDomain = 1000, isShown = true) {
   const served = names.map(
     (name): ServedName => ({ name, accountId: operatorId, projectId: null, appId: null, domainId: null }),
@@ -100,7 +101,7 @@ const rows = () => database.query<Row>('select *, names[1] as name from certific
 
 const until = (check: () => unknown) => expect.poll(check, { timeout: 20_000 })
 
-/** Refuses what ends an attempt, as a full disk does. */
+/** Fails the end of an attempt, like a full disk. */
 async function refuseEnds(): Promise<void> {
   await database.query(`create function refuse() returns trigger language plpgsql as $$
     begin
@@ -113,7 +114,7 @@ async function refuseEnds(): Promise<void> {
 const allowEnds = () => database.query('drop function refuse cascade')
 
 describe('certificates that are due', () => {
-  it('have orders and keys of their own, which are there before anything is done about them', async () => {
+  it('have separate orders and keys, which are stored before the worker uses them', async () => {
     await using given = await working(['a.example.net', 'b.example.net'])
     await until(() => given.orders.length).toBe(2)
     const stored = (await rows()).map(({ id, order_url, order_key }) => ({
@@ -130,7 +131,7 @@ describe('certificates that are due', () => {
     expect(new Set(keys.values()).size).toBe(2)
   })
 
-  it('are put in place one by one, and rest until two thirds of their time', async () => {
+  it('are installed one by one, and wait until two thirds of their time', async () => {
     await using given = await working(['a.example.net', 'b.example.net'])
     await until(() => given.orders.length).toBe(2)
     given.orders.find(({ names }) => names[0] === 'a.example.net')?.issue()
@@ -144,7 +145,7 @@ describe('certificates that are due', () => {
     expect(days).toBeLessThan(65)
   })
 
-  it('go on with their orders after another server has begun them', async () => {
+  it('continue with orders that another server has begun', async () => {
     {
       await using given = await working(['a.example.net'])
       await until(() => given.orders.length).toBe(1)
@@ -155,7 +156,7 @@ describe('certificates that are due', () => {
     expect(given.orders[0]).toMatchObject({ url, key: secrets.decrypt(key ?? Buffer.of(), orderKeyContext(id)) })
   })
 
-  it('are tried again after the database was away when an attempt ended, which counts as failed', async () => {
+  it('are retried when the database was unavailable at the end of an attempt, which counts as failed', async () => {
     await using given = await working(['a.example.net'])
     await until(() => given.orders.length).toBe(1)
     await refuseEnds()
@@ -172,7 +173,7 @@ describe('certificates that are due', () => {
     await until(() => given.orders.length).toBe(2)
   })
 
-  it('are revoked after the database was away when their revocation ended', async () => {
+  it('are revoked when the database was unavailable at the end of their revocation', async () => {
     {
       await using given = await working(['a.example.net'])
       await until(() => given.orders.length).toBe(1)
@@ -195,7 +196,7 @@ describe('certificates that are due', () => {
     expect(given.revocations()).toBeGreaterThan(1)
   })
 
-  it('wait half an hour where the authority allows no more below a domain, and others go on', async () => {
+  it('wait half an hour where the authority’s limit for a domain is reached, and others continue', async () => {
     {
       await using given = await working(['a.example.net'], 1)
       await until(() => given.orders.length).toBe(1)

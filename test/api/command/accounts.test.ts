@@ -3,7 +3,9 @@ import { browser } from '../../harness/browser.ts'
 import { commandHere } from '../../harness/command-here.ts'
 import { type OwnServer, ownServer } from '../../harness/server.ts'
 
-/* Commands on the data directory of a server that runs. `command.test.ts` has them without a server, and as processes. */
+/*
+ * Commands on the data directory of a running server. `command.test.ts` runs them without a server, and as processes.
+ */
 
 let server: OwnServer
 const run = (...args: string[]) =>
@@ -65,7 +67,7 @@ describe('fairlead accounts', () => {
 })
 
 describe('fairlead keys', () => {
-  it('prints a key and only the key, of a preset or of projects, and revokes it', async () => {
+  it('prints only the key, of a preset or of projects, and revokes it', async () => {
     const made = (...args: string[]) => run('keys', 'create', '--name', ...args)
     const full = await made('full')
     expect(full).toMatchObject({ code: 0, stdout: expect.stringMatching(keyForm), stderr: '' })
@@ -127,13 +129,13 @@ describe('fairlead users', () => {
     await expect(opened.dashboard.session.get()).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
-  it('prints links to the address of the server that runs', async () => {
+  it('prints links to the address of the running server', async () => {
     expect((await run('users', 'setup-link')).stdout).toContain(`${server.url}/setup#`)
   })
 })
 
 describe('fairlead doctor', () => {
-  it('beside a server that runs: status 0, and whose port it is', async () => {
+  it('beside a running server: status 0, and the owner of the port', async () => {
     const { port } = new URL(server.url)
     const environment = { FAIRLEAD_DATA_DIR: server.dataDirectory, FAIRLEAD_PORT: port }
     const { code, stdout } = await commandHere(['doctor'], environment)

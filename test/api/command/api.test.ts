@@ -24,7 +24,7 @@ const api = (args: readonly string[], input = '') => commandHere(['api', ...args
 const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
 
 describe('fairlead api', () => {
-  it('prints the response of the server as JSON, and nothing else', async () => {
+  it('prints only the server’s response as JSON', async () => {
     const made = await api(['projects.create', '--data', '{"name":"From the command line"}'])
     expect(made).toMatchObject({ code: 0, stderr: '' })
     const project = JSON.parse(made.stdout)
@@ -35,7 +35,7 @@ describe('fairlead api', () => {
     await expect(server.client.projects.get({ params })).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  it('takes a body from a file and from standard input', async () => {
+  it('reads a body from a file and from standard input', async () => {
     const project_id = await newProject()
     const file = join(directory.path, 'body.json')
     await writeFile(file, JSON.stringify({ name: 'from a file', git_url: 'https://127.0.0.1:1/a.git' }))

@@ -26,7 +26,7 @@ async function fileWith(name: string, text: string): Promise<string> {
 }
 
 describe('fairlead certificates', { timeout: 120_000 }, () => {
-  it('uploads one from files, and says what is wrong with them', async () => {
+  it('uploads a certificate from files, and says what is wrong with it', async () => {
     const { certificate, private_key } = await uploadOf({ names: ['www.example.com', '*.example.com'] })
     const other = await uploadOf({ names: ['other.example.com'] })
     const files = [await fileWith('fullchain.pem', certificate), await fileWith('privkey.pem', private_key)] as const
@@ -42,7 +42,7 @@ describe('fairlead certificates', { timeout: 120_000 }, () => {
     expect(renewed.stderr).toContain('The server obtains no certificate for www.example.com.')
   })
 
-  it('renews one by a name or its id', async () => {
+  it('renews a certificate by a name or its id', async () => {
     const id = await given.obtained('shop.example.org')
     expect(await run('renew', 'shop.example.org')).toMatchObject({ code: 0, stdout: expect.stringContaining(id) })
     const due = await given.server.database.query(

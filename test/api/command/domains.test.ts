@@ -9,7 +9,7 @@ beforeAll(async () => {
     FAIRLEAD_APPS_DOMAIN: 'apps.example.net',
     FAIRLEAD_GATEWAY_PORT: String(await freePort()),
   })
-  // A domain needs an app, and no release.
+  // A domain needs an app, but no release.
   await given.create('shop', 'https://git.example.com/team/shop.git')
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
@@ -19,7 +19,7 @@ const run = (...args: string[]) =>
 
 const query = (text: string, ...values: unknown[]) => given.server.database.query(text, values)
 
-/** Lets a domain have been found right, as a check of its DNS would, once the first check has ended. */
+/** Verifies a domain, as a check of its DNS would, once the first check has ended. */
 async function verify(name: string): Promise<void> {
   const checked = () => query('select from domains where name = $1 and checked_at is not null', name)
   await expect.poll(checked, { timeout: 60_000 }).toHaveLength(1)
@@ -56,7 +56,7 @@ describe('fairlead domains', { timeout: 120_000 }, () => {
     expect((await run('list', 'shop')).stdout).toMatch(/^xn--bcher-kva\.example\.com\tactive\tprimary\t/)
   })
 
-  it('says what a check has found, with its status', async () => {
+  it('prints the result of a check, with its status', async () => {
     await run('add', 'shop', '*.example.com')
     const checked = await run('check', 'shop', '*.example.com')
     expect(checked).toMatchObject({ code: 1, stderr: expect.stringContaining('It is not served yet.') })

@@ -6,7 +6,7 @@ import { type ServerWithImages, serverWithImages } from '../../harness/image-ser
 import { digestOf } from '../../harness/runtimes/example-images.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/* The apps are images in the memory of this process: what a command does with an app is the same for all of them. */
+/* The apps are images in the memory of this process: commands treat all apps alike. */
 
 const image = 'registry.example/team/shop:1'
 
@@ -28,7 +28,7 @@ const run = (...args: string[]) => commandHere(args, environment())
 const runWith = (input: string, ...args: string[]) => commandHere(args, environment(), { input })
 const lines = (text: string) => text.trim().split('\n')
 const paramsOf = async (name: string) => ({ project_id: given.projectId, app_id: (await given.appNamed(name)).id })
-/** The variable that the apps answer with. */
+/** The variable in the apps' response. */
 const greetingAt = async (url: string) => ((await (await fetch(url.trim())).json()) as { GREETING?: string }).GREETING
 
 describe('fairlead deploy --image', () => {
@@ -40,7 +40,7 @@ describe('fairlead deploy --image', () => {
     expect((await fetch(stdout.trim())).status).toBe(200)
   })
 
-  it('says what is wrong with a reference, with another source beside it, and with a volume', async () => {
+  it('names the fault of a reference, of a second source, and of a volume', async () => {
     const wrong = await run('deploy', '--image', 'Shop', '--project', 'p')
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('--image must be in lower case') })
     const both = await run('deploy', '--image', 'shop', '--branch', 'main')
@@ -73,7 +73,7 @@ describe('fairlead', () => {
     expect((await run('links', 'list', 'shop')).stdout).toBe('')
   })
 
-  it('promotes what serves an app', async () => {
+  it('promotes the serving release of an app', async () => {
     const promoted = await run('promote', 'shop', '--to', 'live')
     expect(promoted).toMatchObject({ code: 0 })
     const { serving } = await given.appNamed('live')
@@ -96,7 +96,7 @@ describe('fairlead', () => {
     expect((await run('git', 'token', 'shop')).stderr).toContain('on standard input')
   })
 
-  it('lists and cancels commands, and says why there is no output of one yet', async () => {
+  it('lists and cancels commands, and says why there is no output yet', async () => {
     const body = { command: ['node', 'app.js', 'waits'] }
     const { id } = await given.client.runs.create({ params: await paramsOf('shop'), body })
     expect(await run('runs', 'logs', 'shop', id)).toEqual({
@@ -109,7 +109,7 @@ describe('fairlead', () => {
     expect(newest?.split('\t').slice(1)).toEqual(['canceled', 'It was canceled.', id, 'node app.js waits'])
   })
 
-  it('prints what a command has printed', async () => {
+  it('prints a command’s output', async () => {
     const ran = await runWith('one\n', 'run', 'shop', '--', 'node', 'app.js', 'echoes')
     expect(ran).toEqual({ code: 3, stdout: 'one\n', stderr: 'an error line\n' })
     const id = lines((await run('runs', 'list', 'shop')).stdout)[0]?.split('\t')[3] ?? ''
@@ -117,7 +117,7 @@ describe('fairlead', () => {
     expect(lines(printed.stdout).sort()).toEqual(['an error line', 'one'])
   })
 
-  it('says what a command lacks: an app, a terminal, or the permission to run it', async () => {
+  it('names what a command lacks: an app, a terminal, or the permission to run it', async () => {
     const unknown = await run('run', 'none', '--', 'true')
     expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no app none.') })
     const noTerminal = await run('run', 'shop', '--tty', '--', 'true')
@@ -143,7 +143,7 @@ describe('fairlead', () => {
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('five fields') })
   })
 
-  it('sets numbers of instances, and lists what runs', async () => {
+  it('sets numbers of instances, and lists the running instances', async () => {
     expect((await run('ps', 'shop')).stdout).toMatch(/^web: 1 × \d+ MB, [\d.]+ CPU: .*\n {2}web\.1 running/)
     expect(await run('scale', 'shop', 'web=2')).toMatchObject({ code: 0 })
     await expect
@@ -176,7 +176,7 @@ describe('fairlead', () => {
 })
 
 describe('fairlead env', () => {
-  it('lists names, and deploys what serves again with another variable, or without one', async () => {
+  it('lists names, and redeploys the serving release with another variable, or without one', async () => {
     const variables = ['--env', 'GREETING=first', 'OTHER=x']
     await run('deploy', '--image', image, '--project', 'p', '--name', 'web', ...variables)
     expect(await run('env', '--app', 'web')).toMatchObject({ code: 0, stdout: 'GREETING\nOTHER\n' })
@@ -189,7 +189,7 @@ describe('fairlead env', () => {
     expect((await run('env', 'unset', 'GREETING', '--app', 'web')).stderr).toContain('has no variable GREETING')
   })
 
-  it('keeps a change for later, and imports and copies variables', async () => {
+  it('saves a change for later, and imports and copies variables', async () => {
     const later = await run('env', 'set', 'LEVEL=debug', '--plain', '--no-apply', '--app', 'web')
     expect(later).toMatchObject({
       code: 0,
@@ -203,7 +203,7 @@ describe('fairlead env', () => {
     const copied = await run('env', 'copy', 'web', 'LEVEL', '--app', 'live', '--no-apply')
     expect(copied.stdout).toBe('LEVEL="debug"\nWHO\n')
   })
-  it('leaves the app as it is when a name or a value is wrong', async () => {
+  it('leaves the app unchanged when a name or a value is wrong', async () => {
     const body = { name: 'own', image, env_vars: { GREETING: 'of the deployment' } }
     await given.client.deployments.create({ params: { project_id: given.projectId }, body })
     await expect.poll(async () => (await given.appNamed('own')).serving, { timeout: 60_000 }).not.toBeNull()
@@ -217,7 +217,7 @@ describe('fairlead env', () => {
     expect(await run('env', 'unset', 'GREETING', ...at)).toMatchObject({ code: 0, stdout: '' })
   })
 
-  it('makes no project for a deployment with a wrong variable', async () => {
+  it('creates no project for a deployment with a wrong variable', async () => {
     const wrong = await run('deploy', '--image', image, '--project', 'not made', '--env', '=x')
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('NAME=value') })
     const { projects } = await given.client.projects.list()

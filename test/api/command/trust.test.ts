@@ -38,7 +38,7 @@ describe('fairlead trust', () => {
     [[...shop, '--event', 'pull_request_target'], '--event cannot be'],
     [[...shop, '--claim', 'nonsense'], '--claim must be'],
     [[...shop, '--issuer', 'http://a.example'], '--issuer must be'],
-  ])('%j names the flag that is wrong', async (args, named) => {
+  ])('%j names the wrong flag', async (args, named) => {
     const result = await run('trust', 'add', project, ...args)
     expect(result).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(named) })
   })

@@ -44,7 +44,7 @@ const quota = {
   projectsOf: async () => [tenant.id],
 }
 
-/** Adds the row of a database that can be used, or that waits for its removal for an hour. */
+/** Adds the row of an available database, or of a database that is deleted in an hour. */
 async function row(status: string): Promise<string> {
   const id = newId('database')
   await test.query(
@@ -71,9 +71,9 @@ const outcome = (work: Promise<unknown>): Promise<string> =>
     (error: Error) => error.message,
   )
 
-it('a database that is restored is not removed as one too many by the deletion of another', async () => {
+it('a database during its restoration is not removed as surplus by the deletion of another', async () => {
   const most = shippedPlans.free.databases
-  // As many as may wait for their restoration: the deletion of one more removes the first.
+  // The maximal number of restorable databases: the deletion of one more removes the first.
   const [first = ''] = await Promise.all(Array.from({ length: most }, () => row('deleting')))
   const used = await row('available')
   await test.query(`update databases set drop_at = drop_at - interval '1 minute' where id = $1`, [first])
@@ -97,7 +97,7 @@ it('a database that is restored is not removed as one too many by the deletion o
   ])
 })
 
-it('a snapshot that is being deleted is not restored', async () => {
+it('a snapshot during its deletion is not restored', async () => {
   const id = await row('available')
   const snapshot = await snapshotOf(id)
   const snapshots = createSnapshots({ ...quota, database: handle.db })
@@ -112,7 +112,7 @@ it('a snapshot that is being deleted is not restored', async () => {
   expect(await test.query('select status from databases')).toEqual([{ status: 'available' }])
 })
 
-it('the snapshot from which a database is being created outlives the removal of its own', async () => {
+it('the snapshot from which a database is being created outlives the removal of its database', async () => {
   const id = await row('deleting')
   const snapshot = await snapshotOf(id)
   await test.query(`update databases set drop_at = now() - interval '1 minute'`)

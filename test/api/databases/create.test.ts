@@ -33,12 +33,12 @@ describe('POST /projects/:project_id/databases', () => {
     const address = new URL(body['connection_string'] ?? '')
     expect(address.protocol).toBe('postgresql:')
     expect(address.hostname).toBe('127.0.0.1')
-    // At least 192 bits, at six bits a character.
+    // At least 192 bits, at six bits per character.
     expect(address.password).toMatch(/^[\w-]{32,}$/)
     await untilDatabase(server.client, project, body['id'] ?? '')
   })
 
-  it('gives a database that a client can use', async () => {
+  it('gives an available database to a client', async () => {
     const project = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project)
     await using client = await connect(connection_string)
@@ -68,7 +68,7 @@ describe('POST /projects/:project_id/databases', () => {
     expect((await server.client.projects.get({ params: { project_id: project } })).resources.databases).toBe(1)
   })
 
-  it('announces the database once, when it can be used', async () => {
+  it('announces the database once, when it is available', async () => {
     const project = await newProject()
     const { id } = await createdDatabase(server.client, project)
     const events = await server.database.query<{ body: string }>(
@@ -87,11 +87,11 @@ describe('POST /projects/:project_id/databases', () => {
   it.each([
     ['no name', {}, 'name', 'is required'],
     ['another type', { name: 'a', type: 'mysql' }, 'type', 'must be postgresql'],
-    ['a version that there is not', { name: 'a', version: '9.6' }, 'version', 'must be one of: 15, 16, 17, 18'],
+    ['an unknown version', { name: 'a', version: '9.6' }, 'version', 'must be one of: 15, 16, 17, 18'],
     ['a version that is a number', { name: 'a', version: 18 }, 'version', 'must be a string, such as "18"'],
-    ['a plan that there is not', { name: 'a', plan: 'gold' }, 'plan', 'must be one of: free, starter, pro, enterprise'],
+    ['an unknown plan', { name: 'a', plan: 'gold' }, 'plan', 'must be one of: free, starter, pro, enterprise'],
     [
-      'a snapshot that there is not',
+      'an unknown snapshot',
       { name: 'a', snapshot_id: 'x' },
       'snapshot_id',
       'there is no such snapshot in this project',
@@ -104,7 +104,7 @@ describe('POST /projects/:project_id/databases', () => {
     })
   })
 
-  it('allows as many as the plan of the project, also of concurrent requests', async () => {
+  it('allows as many as the project’s plan, even in concurrent requests', async () => {
     const project = await newProject('free')
     const asked = await Promise.allSettled(
       [1, 2, 3, 4].map((n) =>
@@ -125,7 +125,7 @@ describe('POST /projects/:project_id/databases', () => {
     expect(JSON.stringify(server.log)).not.toContain(password)
   })
 
-  it('gives it a name that says nothing, as everybody on its PostgreSQL sees the names of all', async () => {
+  it('uses meaningless names, because every user of its PostgreSQL sees all names', async () => {
     const project = await newProject()
     const [{ connection_string, id }, neighbour] = await Promise.all([
       createdDatabase(server.client, project),
@@ -144,7 +144,7 @@ describe('POST /projects/:project_id/databases', () => {
     for (const table of ['pg_stat_activity', 'pg_stat_database', 'pg_roles', 'pg_locks']) {
       expect(await shown(`select t::text from ${table} t`), table).not.toContainEqual(expect.stringContaining(username))
     }
-    // Neither the ids of this server's databases, snapshots and projects, nor parts of them.
+    // Neither the ids of this server's databases, snapshots and projects, nor parts of the ids.
     const known = await server.database.query<{ id: string }>(
       'select id from databases union select id from snapshots union select id from projects',
     )
@@ -173,7 +173,7 @@ describe('POST /projects/:project_id/databases', () => {
     // The source is unchanged, and its role still owns everything in it.
     await query(source.connection_string, 'insert into s.notes values (2); drop function f()')
 
-    // The source and its role can be removed although a copy was made of it.
+    // The source and its role can be removed although a copy of it exists.
     await server.client.databases.delete({ params: { project_id: project, id: source.id } })
     const gone = untilDatabase(server.client, project, source.id, () => false)
     await expect(gone).rejects.toMatchObject({ code: 'not_found' })
@@ -191,7 +191,7 @@ describe('POST /projects/:project_id/databases', () => {
     await expect(creating).rejects.toMatchObject({ details: { field: 'snapshot_id' } })
   })
 
-  it('refuses another version than that of the snapshot', async () => {
+  it('refuses a version that differs from the snapshot’s', async () => {
     const project = await newProject()
     const { id } = await createdDatabase(server.client, project)
     const body = { name: 'x', snapshot_id: await takenSnapshot(server.client, project, id), version: '17' }
@@ -201,7 +201,7 @@ describe('POST /projects/:project_id/databases', () => {
     })
   })
 
-  it('answers 404 with the body of a project that never existed', async () => {
+  it('answers the same 404 as for a project that never existed', async () => {
     await expectNotFound(server, 'databases.create', { project_id: await newProject() })
   })
 })

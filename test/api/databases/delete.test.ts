@@ -26,7 +26,7 @@ describe('DELETE /projects/:project_id/databases/:id', () => {
     const days = (Date.parse(deleted.restorable_until ?? '') - Date.now()) / 86_400_000
     expect(days).toBeGreaterThan(6.9)
     expect((await server.client.projects.get({ params: { project_id } })).resources.databases).toBe(0)
-    // Deleting twice is the same as deleting once.
+    // A second deletion changes nothing.
     await succeed(caller(), 'databases.delete', { project_id, id })
     expect(await server.client.databases.get({ params: { project_id, id } })).toEqual(deleted)
   })
@@ -40,7 +40,7 @@ describe('DELETE /projects/:project_id/databases/:id', () => {
     await expect(connect(connection_string)).rejects.toMatchObject({ code: '28P01' })
   })
 
-  it('answers 404 with the body of an id that never existed, and logins work as before', async () => {
+  it('answers the same 404 as for an id that never existed, and logins work as before', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)
     await expectNotFound(server, 'databases.delete', { project_id, id })

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('a database that is deleted while a snapshot is restored into it can be restored, also without the snapshot', async () => {
+it('a database that is deleted during the restore of a snapshot can be restored, even without the snapshot', async () => {
   const { client } = server
   const project = (await client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
   const { id, connection_string } = await createdDatabase(client, project)

@@ -36,7 +36,7 @@ describe('GET /projects/:project_id/databases/:id', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const project_id = await newProject()
     const { id } = await createdDatabase(server.client, project_id)
     await expectNotFound(server, 'databases.get', { project_id, id })

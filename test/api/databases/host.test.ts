@@ -8,7 +8,7 @@ import { createBinariesStore } from '../../../server/src/platform/postgres/binar
 import { testDatabase } from '../../harness/database.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-it('the embedded engine hands out the host that it is given, and one port for each version', async () => {
+it('the embedded engine returns its configured host, and one port for each version', async () => {
   await using state = await testDatabase()
   await using directory = await temporaryDirectory()
   const logger = pino({ level: 'silent' })

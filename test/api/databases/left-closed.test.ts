@@ -14,7 +14,7 @@ import { databaseUrl, openTestDatabase, testDatabase } from '../../harness/datab
 
 const { signal } = new AbortController()
 
-it('a database is opened and told of that a killed server has left closed, not one that a copy has opened since', async () => {
+it('a database that a killed server has left closed is opened and announced, but not one that a copy has opened since', async () => {
   await using cleanup = new AsyncDisposableStack()
   const test = cleanup.use(await testDatabase())
   const logger = pino({ level: 'silent' })
@@ -54,7 +54,7 @@ it('a database is opened and told of that a killed server has left closed, not o
   }
   await enter()
 
-  // The server is killed in the middle of the copy; another one takes the request to delete the snapshot.
+  // The server is killed in the middle of the copy; another server takes the request to delete the snapshot.
   const administrator = cleanup.use(await openTestDatabase(url))
   await administrator.query(`alter database ${pg.escapeIdentifier(name)} allow_connections false`)
   await test.query(
@@ -70,7 +70,7 @@ it('a database is opened and told of that a killed server has left closed, not o
   expect(await instance.databases.closed([name])).toEqual([])
   expect(warned).toEqual(['a database in use was closed; it is open again'])
 
-  // A copy that has closed the database ends between the look and the opening.
+  // A copy that has closed the database ends between the check and the opening.
   const copied = createClosedCheck({
     ...{ database: db, logger: warning },
     engine: {

@@ -36,7 +36,7 @@ describe('the limits of a plan', () => {
   })
 })
 
-describe('the snapshots that are kept', () => {
+describe('the retained snapshots', () => {
   const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
   const now = new Date('2026-01-31T00:00:00Z')
   const snapshot = fc.record({
@@ -69,14 +69,14 @@ const isEnded = (error: { code?: string }): true => {
   return true
 }
 
-/** Creates a table of 17 MB. Tries again when the session is ended, because that rolls the table back. */
+/** Creates a table of 17 MB. Retries when the session is ended, because that rolls the table back. */
 async function fill(connectionString: string): Promise<void> {
   const text = `begin read write; create table if not exists big as ${rows}; commit`
   let ended = true
   while (ended) ended = await query(connectionString, text).then(() => false, isEnded)
 }
 
-/** Adds 17 MB to the table and stays connected until the session is ended. Rolled-back rows take up space as well. */
+/** Adds 17 MB to the table and stays connected until the session is ended. Rolled-back rows also take space. */
 async function growUntilEnded(client: pg.Client): Promise<void> {
   const ended = new Promise((done) => client.once('end', done))
   await client.query(`begin read write; insert into big ${rows}; commit`).catch(isEnded)
@@ -84,7 +84,7 @@ async function growUntilEnded(client: pg.Client): Promise<void> {
 }
 
 describe('a database that grows beyond its plan', () => {
-  it('is read-only, is shown as such, and takes writes again when it is smaller', async () => {
+  it('becomes read-only, is shown as read-only, and takes writes again when it is smaller', async () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'plans.json')
     await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.02 } }))
@@ -100,7 +100,7 @@ describe('a database that grows beyond its plan', () => {
     })
     expect(await query(connection_string, 'select count(*) from big')).toEqual([['25000']])
 
-    // The documentation tells users to make room this way.
+    // The documentation tells users to free space this way.
     {
       await using client = await connect(connection_string)
       await client.query('set default_transaction_read_only = off')
@@ -110,7 +110,7 @@ describe('a database that grows beyond its plan', () => {
     await query(connection_string, 'create table more ()')
   })
 
-  it('refuses logins when it is made to grow all the same', async () => {
+  it('refuses logins when it grows all the same', async () => {
     await using directory = await temporaryDirectory()
     const file = join(directory.path, 'plans.json')
     await writeFile(file, JSON.stringify({ ...shippedPlans, small: { ...shippedPlans['free'], database_gb: 0.012 } }))

@@ -44,7 +44,7 @@ describe('GET /projects/:project_id/databases', () => {
     })
   })
 
-  it('answers 404 with the body of a project that never existed', async () => {
+  it('answers the same 404 as for a project that never existed', async () => {
     await expectNotFound(server, 'databases.list', { project_id: await newProject() })
   })
 })

@@ -27,7 +27,7 @@ describe('POST /projects/:project_id/databases/:id/restore', () => {
     expect(await query(connection_string, 'select answer from kept')).toEqual([[42]])
   })
 
-  it('refuses one that is not deleted', async () => {
+  it('refuses a database that is not deleted', async () => {
     const project_id = await newProject()
     const { id } = await createdDatabase(server.client, project_id)
     await expect(server.client.databases.restore({ params: { project_id, id } })).rejects.toMatchObject({
@@ -35,7 +35,7 @@ describe('POST /projects/:project_id/databases/:id/restore', () => {
     })
   })
 
-  it('refuses one more than the plan of the project allows', async () => {
+  it('refuses a database beyond the limit of the project’s plan', async () => {
     const { id: project_id } = await server.client.projects.create({ body: { name: 'small' } })
     const { id } = await createdDatabase(server.client, project_id)
     await server.client.databases.delete({ params: { project_id, id } })
@@ -47,7 +47,7 @@ describe('POST /projects/:project_id/databases/:id/restore', () => {
     expect((await server.client.databases.get({ params: { project_id, id } })).status).toBe('deleting')
   })
 
-  it('answers 404 with the body of an id that never existed, and it stays deleted', async () => {
+  it('answers the same 404 as for an id that never existed, and it stays deleted', async () => {
     const project_id = await newProject()
     const { id } = await createdDatabase(server.client, project_id)
     await server.client.databases.delete({ params: { project_id, id } })

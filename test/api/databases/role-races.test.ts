@@ -14,7 +14,7 @@ const created = async () => {
   return { ...database, params: { project_id: project, id: database.id } }
 }
 
-it('a password is rotated while its user changes the role too', async () => {
+it('a password is rotated while its user also changes the role', async () => {
   const { params, connection_string } = await created()
   await using user = await connect(connection_string)
   await user.query("begin; alter role current_user password 'mine'")
@@ -25,7 +25,7 @@ it('a password is rotated while its user changes the role too', async () => {
   expect(await query(rotated.connection_string, 'select 1')).toEqual([[1]])
 })
 
-it('a transaction that keeps the role locked is ended, and does not keep requests waiting', async () => {
+it('a transaction that keeps the role locked is ended, and does not block requests', async () => {
   const { params, connection_string } = await created()
   await using user = await connect(connection_string)
   await user.query("begin; alter role current_user password 'mine'")

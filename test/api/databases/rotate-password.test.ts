@@ -22,7 +22,7 @@ describe('POST /projects/:project_id/databases/:id/rotate-password', () => {
     await expect(query(connection_string, 'select 1')).rejects.toMatchObject({ code: '28P01' })
   })
 
-  it('refuses one that is deleted', async () => {
+  it('refuses a deleted database', async () => {
     const project_id = await newProject()
     const { id } = await createdDatabase(server.client, project_id)
     await server.client.databases.delete({ params: { project_id, id } })
@@ -32,7 +32,7 @@ describe('POST /projects/:project_id/databases/:id/rotate-password', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed, and the password stays', async () => {
+  it('answers the same 404 as for an id that never existed, and the password stays', async () => {
     const project_id = await newProject()
     const { id, connection_string } = await createdDatabase(server.client, project_id)
     await expectNotFound(server, 'databases.rotatePassword', { project_id, id })

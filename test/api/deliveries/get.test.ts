@@ -25,7 +25,7 @@ describe('GET /webhooks/:webhook_id/deliveries/:id', () => {
     ])
   })
 
-  it('answers 404 with the body of an id that never existed, also for a delivery of another webhook', async () => {
+  it('answers the same 404 as for an id that never existed, also for a delivery of another webhook', async () => {
     await using endpoint = await testEndpoint(takes)
     const [one, two] = [await hook(endpoint.url), await hook(endpoint.url)]
     const { id } = await ping(server.client, one)

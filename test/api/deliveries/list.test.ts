@@ -54,7 +54,7 @@ describe('GET /webhooks/:webhook_id/deliveries', () => {
     await expect(listing).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 
-  it('answers 404 with the body of a webhook that never existed', async () => {
+  it('answers the same 404 as for a webhook that never existed', async () => {
     await expectNotFound(server, 'deliveries.list', { webhook_id: await hook('https://example.com') })
   })
 })

@@ -13,7 +13,7 @@ const caller = () => withKey(server, server.apiKey)
 const hook = async (url: string) => (await server.client.webhooks.create({ body: { url } })).id
 
 describe('POST /webhooks/:webhook_id/deliveries/:id/redeliver', () => {
-  it('sends a delivery that had succeeded again, with the same id and body', async () => {
+  it('resends a successful delivery, with the same id and body', async () => {
     await using endpoint = await testEndpoint(takes)
     const webhook_id = await hook(endpoint.url)
     const { id } = await ping(server.client, webhook_id)
@@ -34,7 +34,7 @@ describe('POST /webhooks/:webhook_id/deliveries/:id/redeliver', () => {
       await deliveryThat(server.client, { webhook_id, id }, (delivery) => delivery.attempts >= attempts)
     }
     const delivery = await server.client.deliveries.get({ params: { webhook_id, id } })
-    // The schedule may have sent it once more meanwhile.
+    // The schedule may have sent it once more in between.
     expect(delivery).toMatchObject({ status: 'pending' })
     expect(delivery.attempts).toBeGreaterThanOrEqual(12)
     const wait = Date.parse(String(delivery.next_attempt_at)) - Date.parse(String(delivery.latest_attempts[0]?.at))
@@ -66,7 +66,7 @@ describe('POST /webhooks/:webhook_id/deliveries/:id/redeliver', () => {
     await expect(redelivering).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'status' } })
   })
 
-  it('answers 404 with the body of an id that never existed, also for a delivery of another webhook', async () => {
+  it('answers the same 404 as for an id that never existed, also for a delivery of another webhook', async () => {
     await using endpoint = await testEndpoint(takes)
     const [one, two] = [await hook(endpoint.url), await hook(endpoint.url)]
     const { id } = await ping(server.client, one)

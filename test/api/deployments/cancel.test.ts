@@ -24,7 +24,7 @@ const log = (id: string) =>
   server.client.deployments.logs({ params: { project_id: projectId, id } }).then((response) => response.text())
 const get = (id: string) => server.client.deployments.get({ params: { project_id: projectId, id } })
 
-/** Cancels; checks that the API shows it at once, and that its files go. */
+/** Cancels; checks that the API shows it at once, and that the files are removed. */
 async function cancelAndCheck(id: string): Promise<void> {
   expect(await cancel(id)).toMatchObject({ id, status: 'canceled', failure: null })
   await expect
@@ -45,7 +45,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     silent.close()
   })
 
-  it('ends a build and one that waits in the queue, and the next one gets the slot', async () => {
+  it('ends a build and a queued build, and the next build gets the slot', async () => {
     await using source = await repository(hangingBuild)
     const first = await create('build', source.url)
     await expect.poll(() => log(first.id), { timeout: 60_000 }).toContain('building')
@@ -67,7 +67,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     await cancelAndCheck(id)
   })
 
-  it('removes a deployment from the queue before its job begins, and leaves the running release alone', async () => {
+  it('removes a deployment from the queue before its job begins, and leaves the running release unchanged', async () => {
     await using good = await repository(nodeApp('steady'))
     await using source = await repository(hangingStart)
     const running = await deployAndSettle(server.client, projectId, { name: 'queue', git_url: good.url })
@@ -99,7 +99,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     await server.client.webhooks.delete({ params: { id: hook.id } })
   })
 
-  it('refuses a running deployment and names the action to use instead', async () => {
+  it('refuses a running deployment and names the right action', async () => {
     await using source = await repository(nodeApp('on'))
     const { id } = await deployAndSettle(server.client, projectId, { name: 'on', git_url: source.url })
     await expect(cancel(id)).rejects.toMatchObject({
@@ -109,7 +109,7 @@ describe('POST /projects/:project_id/deployments/:id/cancel', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const body = { name: 'mine', git_url: 'https://127.0.0.1:1/a.git' }
     const { id } = await server.client.deployments.create({ params: { project_id: projectId }, body })
     await expectNotFound(server, 'deployments.cancel', { project_id: projectId, id })

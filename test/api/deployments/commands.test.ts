@@ -20,7 +20,7 @@ describe('a Procfile with a release step', () => {
     'server.js': httpServer("response.end(require('node:fs').readFileSync('migrated'))"),
   })
 
-  it('runs that step with the variables before the app; when it fails, the earlier release goes on', async () => {
+  it('runs the step with the variables before the app; when it fails, the earlier release continues', async () => {
     await using source = await repository(app("require('node:fs').writeFileSync('migrated', process.env.SCHEMA)"))
     const params = { project_id: given.projectId }
     const body = { name: 'released', git_url: source.url, env_vars: { SCHEMA: 'version 7' } }
@@ -42,7 +42,7 @@ describe('a fairlead.json', () => {
     return made.url
   }
 
-  it('has its commands run without a shell', async () => {
+  it('runs its commands without a shell', async () => {
     const url = await deployed('words', {
       'fairlead.json': JSON.stringify({
         build: ['node', '-e', "require('node:fs').writeFileSync('made', process.argv.at(-1))", '$HOME && echo'],
@@ -53,7 +53,7 @@ describe('a fairlead.json', () => {
     expect(await read(url)).toBe('$HOME && echo')
   })
 
-  it('names the path that tells whether the app is ready', async () => {
+  it('names the path of the readiness check', async () => {
     await deployed('ready', {
       'fairlead.json': JSON.stringify({ health: '/ready?deep=1' }),
       'package.json': '{}',

@@ -68,13 +68,13 @@ describe('POST /projects/:project_id/deployments', () => {
       'branch',
     ],
     ['a branch with a newline', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a\nb' }, 'branch'],
-    ['a branch with dots', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a..b' }, 'branch'],
+    ['a branch with two dots', { name: 'a', git_url: 'https://example.com/a.git', branch: 'a..b' }, 'branch'],
     ['a refspec as branch', { name: 'a', git_url: 'https://example.com/a.git', branch: 'main:refs/x' }, 'branch'],
     ['an empty branch', { name: 'a', git_url: 'https://example.com/a.git', branch: '' }, 'branch'],
     ['a variable that is no name', { name: 'a', git_url: 'https://e.com/a', env_vars: { '1A': 'x' } }, 'env_vars.1A'],
     ['a variable that is no string', { name: 'a', git_url: 'https://e.com/a', env_vars: { A: 1 } }, 'env_vars.A'],
     ['a lone surrogate in a variable', { ...given, env_vars: { A: 'aaaaaaaaaa\ud800' } }, 'env_vars.A'],
-    ['more than a process can be given', { ...given, env_vars: { A: 'x'.repeat(40_000) } }, 'env_vars.A'],
+    ['more than a process can receive', { ...given, env_vars: { A: 'x'.repeat(40_000) } }, 'env_vars.A'],
     ['too many variables', { ...given, env_vars: manyVariables }, 'env_vars'],
     ["the platform's variable", { name: 'a', git_url: 'https://e.com/a', env_vars: { PORT: '1' } }, 'env_vars.PORT'],
   ])('refuses %s and names the field', async (_, body, field) => {
@@ -91,7 +91,7 @@ describe('POST /projects/:project_id/deployments', () => {
     ).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'git_url' } })
   })
 
-  it('is refused with too little room on the disk', async () => {
+  it('is refused without enough space on the disk', async () => {
     await using full = await ownServer({ FAIRLEAD_RESERVE_MB: '999999999' })
     const { id } = await full.client.projects.create({ body: { name: 'full' } })
     const params = { project_id: id }
@@ -103,13 +103,13 @@ describe('POST /projects/:project_id/deployments', () => {
     expect((await full.client.deployments.list({ params })).deployments).toEqual([])
   })
 
-  it('refuses one app more than the plan of the project allows; one that never ran does not count', async () => {
+  it('refuses an app beyond the plan’s limit; an app that never ran does not count', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'small' } })
     const create = (name: string, git_url: string) =>
       server.client.deployments.create({ params: { project_id: id }, body: { name, git_url } })
     const refused = { code: 'invalid_request', details: { field: 'name', most_apps: 5 } }
     await deployAndSettle(server.client, id, { name: 'broken', git_url: 'http://127.0.0.1:9/a.git' })
-    // A host that never answers keeps them building until the end of the test.
+    // A host that never answers keeps the deployments building until the end of the test.
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const slow = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/a.git`
@@ -130,6 +130,6 @@ describe('POST /projects/:project_id/deployments', () => {
     silent.close()
   })
 
-  it('answers 404 with the body of a project that never existed', () =>
+  it('answers the same 404 as for a project that never existed', () =>
     expectNotFound(server, 'deployments.create', { project_id: projectId }))
 })

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => given?.[Symbol.asyncDispose]())
 
 describe('DELETE /projects/:project_id/deployments/:id', () => {
-  it('removes a resting deployment with its files and log; removing the last one of an app frees its address', async () => {
+  it('removes a stopped deployment with its files and log; removing an app’s last deployment frees its address', async () => {
     const first = await given.deploy('goes')
     const second = await given.deploy('goes')
     await expect(given.client.deployments.delete(given.paramsOf(second.id))).rejects.toMatchObject({
@@ -67,7 +67,7 @@ describe('DELETE /projects/:project_id/deployments/:id', () => {
     await given.client.deployments.delete(given.paramsOf(id))
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await given.create('mine', 'https://127.0.0.1:1/a.git')
     await expectNotFound(given.server, 'deployments.delete', { project_id: given.projectId, id })
   })

@@ -61,7 +61,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     })
   })
 
-  it('tells the times of its steps, each from the end of the one before, and anew after a restart or rollback', async () => {
+  it('shows the times of its steps, each from the end of the previous step, and restarts them after a restart or rollback', async () => {
     await using source = await repository(nodeApp('steps'))
     const body = { name: 'steps', git_url: source.url }
     const { id } = await deployAndSettle(server.client, project_id, body)
@@ -118,7 +118,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     })
   })
 
-  it('suggests the folders that hold apps, of which one can be given as root', async () => {
+  it('suggests the folders that hold apps; each can be given as root', async () => {
     const files = Object.entries(nodeApp('below')).map(([path, text]) => [`backend/${path}`, text])
     await using source = await repository({ 'README.txt': 'see backend', ...Object.fromEntries(files) })
     const body = { name: 'below', git_url: source.url }
@@ -129,7 +129,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     expect(await (await fetch(second.url)).text()).toContain('below')
   })
 
-  it('tells how many builds come before one that waits', async () => {
+  it('shows how many builds precede a waiting build', async () => {
     await using source = await repository(hangingBuild)
     const ids: string[] = []
     for (const name of ['first', 'second', 'third']) {
@@ -146,7 +146,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     expect(await textOf(third)).toContain('Waiting for a build slot: 2 builds are ahead.')
     const stepNames = async () => (await get(third)).steps.map(({ name }) => name)
     await expect.poll(stepNames).toEqual(['queued', 'fetch', 'plan', 'queued'])
-    // One app's builds follow each other, and the third one waits for two others.
+    // One app's builds are sequential, and the third build waits for two others.
     const body = { name: 'third', git_url: source.url }
     const { id: fourth } = await server.client.deployments.create({ params: { project_id }, body })
     expect(await get(fourth)).toMatchObject({ builds_before: 3, started_at: null })
@@ -162,7 +162,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     await server.client.deployments.cancel({ params: { project_id, id: third } })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const body = { name: 'mine', git_url: 'https://127.0.0.1:1/a.git' }
     const { id } = await server.client.deployments.create({ params: { project_id }, body })
     await expectNotFound(server, 'deployments.get', { project_id, id })

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 
-/** The paths that are requested from each app that runs: none may answer with the secret or a file of the system. */
+/** The paths that the test requests from each running app: none may answer with the secret or a system file. */
 const paths = ['/', '/secret', '/folder/secret.txt', '/page.html', '/passwd', '/..%2f..%2fsecret.txt', '/.git/config']
 
 const contents: [string, (source: Repository) => Promise<unknown>][] = [
@@ -22,10 +22,10 @@ const contents: [string, (source: Repository) => Promise<unknown>][] = [
   ['a manifest that is a link', ({ path }) => link(path, 'package.json', given.secret)],
   ['a Procfile that is a link', ({ path }) => link(path, 'Procfile', given.secret)],
   ['a lock file that is a link', ({ path }) => link(path, 'package-lock.json', given.secret)],
-  ['a link in a ring', ({ path }) => link(path, 'ring', 'ring')],
+  ['a circular link', ({ path }) => link(path, 'ring', 'ring')],
   ['a manifest that is a folder', (source) => source.commit({ 'package.json/x': '' })],
-  ['a manifest without end', (source) => source.commit({ 'package.json': '['.repeat(100_000) })],
-  ['a manifest of nothing', (source) => source.commit({ 'package.json': 'null' })],
+  ['an endless manifest', (source) => source.commit({ 'package.json': '['.repeat(100_000) })],
+  ['an empty manifest', (source) => source.commit({ 'package.json': 'null' })],
   [
     'a manifest with a prototype',
     (source) => source.commit({ 'package.json': '{"__proto__":{"scripts":{"start":"x"}}}' }),
@@ -87,7 +87,7 @@ const contents: [string, (source: Repository) => Promise<unknown>][] = [
   ['a folder forty deep', (source) => source.commit({ [`${'d/'.repeat(40)}x`]: 'x', 'index.html': 'deep' })],
 ]
 
-test.each(contents)('a repository with %s gives nothing away', async (_, make) => {
+test.each(contents)('a repository with %s reveals nothing', async (_, make) => {
   const made = await given.deployRepository(make)
   expect(['running', 'failed']).toContain(made.status)
   expect(made.failure?.code).not.toBe('server_error')
@@ -108,13 +108,13 @@ test('a repository that is too large is not built', async () => {
   expect(failure?.message).toContain('20 MB')
 })
 
-/** Adds a link, and a page, so that the repository is a static site. */
+/** Adds a link and a page, so that the repository is a static site. */
 async function link(path: string, name: string, target: string): Promise<void> {
   await symlink(target, join(path, name))
   if (name !== 'index.html') await writeFile(join(path, 'index.html'), 'a page')
 }
 
-/** Adds a submodule by hand, with an address or a path that git itself refuses to add. */
+/** Adds a submodule by hand, with an address or a path that git itself refuses. */
 async function submodule(source: Repository, url: string, path = 'sub'): Promise<void> {
   const head = await source.commit({ 'index.html': 'a page' })
   await source.commit({ '.gitmodules': `[submodule "sub"]\n\tpath = ${path}\n\turl = ${url}\n` })

@@ -109,7 +109,7 @@ describe('a request is refused with', () => {
   })
 })
 
-describe('a request is accepted and does no harm with', () => {
+describe('a request is accepted and harmless with', () => {
   test.each([
     '$(touch x)',
     '`touch x`',

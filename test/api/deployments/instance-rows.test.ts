@@ -18,7 +18,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const instance = (pid: number) => ({ runtime: 'process', data: { pid } })
 const target = { id: 'dep_1', generation: 1 }
 
-/** A release whose first instance is 1, with another one of `web`, which is 2. */
+/** A release whose first instance is 1, with a second `web` instance, 2. */
 beforeEach(async () => {
   await database.query('delete from deployments')
   await database.query(
@@ -38,12 +38,12 @@ const known = async () => {
 const replace = (old: number, by: number, of = target) =>
   createInstanceRows({ database: handle.db }).replace(of, instance(old), instance(by))
 
-it('the first instance and another one are replaced', async () => {
+it('the first instance and the second one are replaced', async () => {
   expect([await replace(1, 11), await replace(2, 12)]).toEqual([true, true])
   expect(await known()).toEqual([instance(11), instance(12)])
 })
 
-it('an instance that has no place any more is not replaced, nor is one of a release that may not run', async () => {
+it('an instance without a slot is not replaced, nor an instance of a release that may not run', async () => {
   expect(await replace(3, 13)).toBe(false)
   expect(await replace(1, 11, { ...target, generation: 2 })).toBe(false)
   await database.query("update deployments set status = 'stopped'")
@@ -55,7 +55,7 @@ const rows = () => createInstanceRows({ database: handle.db })
 const jobs = () => createJobTransitions({ database: handle.db, apps: { lock: async () => undefined } })
 const first = (pid: number) => ({ ...target, instance: instance(pid) })
 
-it('a state is noted of an instance that has its place, and never of its successor', async () => {
+it('a state is recorded for an instance in its slot, and never for its successor', async () => {
   await replace(2, 12)
   expect(await rows().note('dep_1', instance(2), 'ended')).toBe(false)
   expect(await rows().note('dep_1', instance(12), 'running', instance(22))).toBe(true)
@@ -63,13 +63,13 @@ it('a state is noted of an instance that has its place, and never of its success
   expect(await known()).toEqual([instance(11), instance(22)])
 })
 
-it('an instance that is being started again is not replaced', async () => {
+it('a restarting instance is not replaced', async () => {
   expect(await rows().note('dep_1', instance(2), 'ended')).toBe(true)
   expect(await replace(2, 12)).toBe(false)
   expect(await known()).toEqual([instance(1), instance(2)])
 })
 
-it('a release that is started again keeps an instance that was put in the place of the ended one', async () => {
+it('a restarted release keeps an instance that replaced the ended one', async () => {
   await replace(1, 11)
   expect(await jobs().setInstance(first(1), instance(21))).toBe(false)
   expect(await jobs().setInstance(first(11), instance(21))).toBe(true)
@@ -78,7 +78,7 @@ it('a release that is started again keeps an instance that was put in the place 
   expect(await jobs().setInstance({ ...target, instance: null }, instance(31))).toBe(true)
 })
 
-it('a release does not fail for an instance that was replaced', async () => {
+it('a release does not fail because of a replaced instance', async () => {
   await replace(1, 11)
   const failure = { stage: 'run', code: 'crash_loop', message: 'It ended.' } as const
   const row = { ...target, app_id: 'app_1', status: 'running' } as const
@@ -89,7 +89,7 @@ it('a release does not fail for an instance that was replaced', async () => {
   expect(await fail(11)).toBe(true)
 })
 
-it('an instance becomes the first one alone while both that it was chosen by have their places', async () => {
+it('an instance becomes the first only while both instances of the choice have their slots', async () => {
   const [second] = await rows().of('dep_1')
   if (second === undefined) throw new Error('it has a row')
   await replace(2, 12)

@@ -7,8 +7,8 @@ import { type Repository, repository } from '../../harness/repository.ts'
 import { type OwnServer, ownServer } from '../../harness/server.ts'
 
 /*
- * The life of deployments as a state machine: random commands against the API, and a model of the states that it may
- * show after each. Jobs go on between the commands, so the model knows which states may follow from a state by itself.
+ * Tests the life of deployments as a state machine: random commands against the API, and a model of the allowed states
+ * after each command. Jobs run between the commands, so the model includes the states that follow without a request.
  */
 
 const runs = 4
@@ -30,7 +30,7 @@ const byItself: Readonly<Record<Status, readonly Status[]>> = {
   stopped: ['stopped'],
 }
 
-/** An app that ends when it is asked to. */
+/** An app that ends on request. */
 const mortal = (answer: string) => ({
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': `require('node:http').createServer((request, response) => {
@@ -50,7 +50,7 @@ interface Known {
 
 interface Model {
   readonly known: Known[]
-  /** The deployment of each app that was requested last, unless it was canceled or stopped since. */
+  /** The latest requested deployment of each app, unless it has been canceled or stopped. */
   readonly desired: Map<AppName, Known | undefined>
 }
 
@@ -74,7 +74,7 @@ afterAll(async () => {
   for (const source of sources.values()) await source[Symbol.asyncDispose]()
 })
 
-/** Reads all states and checks that each may follow from the one before. */
+/** Reads all states and checks that each may follow its previous state. */
 async function observe(model: Model, real: Real): Promise<void> {
   const { deployments } = await server.client.deployments.list({ params: { project_id: real.projectId } })
   expect(deployments.map(({ id }) => id).sort()).toEqual(model.known.map(({ id }) => id).sort())
@@ -92,18 +92,18 @@ async function observe(model: Model, real: Real): Promise<void> {
   }
 }
 
-/** Checks that the address of an app is answered by a release of that app, if at all. */
+/** Checks that only a release of the app answers at the app's address. */
 async function checkAddress(model: Model, app: AppName): Promise<void> {
   const any = model.known.find((known) => known.app === app)
   if (any === undefined) return
-  // The leader opens the address of a new app a moment after the answer.
+  // The leader opens the address of a new app a moment after the response.
   const response = await vi.waitFor(() => fetch(any.url), { timeout: 30_000, interval: 5 })
   const text = await response.text()
   if (response.status === 200) expect(text).toBe(app)
   else expect(response.status).toBeGreaterThanOrEqual(500)
 }
 
-/** An action on a deployment. The state that its answer names decides whether the model allows the answer. */
+/** An action on a deployment. The state in its response decides whether the model allows the response. */
 function action(
   verb: 'cancel' | 'stop' | 'rollback' | 'restart',
   index: number,
@@ -119,7 +119,7 @@ function action(
         const params = { project_id: real.projectId, id: known.id }
         const { status } = await server.client.deployments[verb]({ params })
         expect(status).toBe(accepted.to)
-        // The deployment was in a state that the action accepts, or got there by itself.
+        // The deployment was in a state that the action accepts, or reached such a state by itself.
         const possible = byItself[known.status]
         const took = possible.some((before) => accepted.from.includes(before) || before === accepted.again)
         expect(took, `${verb} of a ${known.status}`).toBe(true)
@@ -163,7 +163,7 @@ const crash = (app: AppName): fc.AsyncCommand<Model, Real> => ({
   toString: () => `crash(${app})`,
   run: async (model, real) => {
     const running = model.known.find((each) => each.app === app && each.status === 'running')
-    // The answer depends on what it has become in the meantime.
+    // The response depends on the deployment's present state.
     await fetch(`${running?.url}/end`).catch(() => undefined)
     await observe(model, real)
   },
@@ -178,12 +178,12 @@ const restartServer: fc.AsyncCommand<Model, Real> = {
   },
 }
 
-/** Waits until the deployments that can end have ended. */
+/** Waits until the finite deployments have ended. */
 const settle: fc.AsyncCommand<Model, Real> = {
   check: ({ known }) => known.some(({ kind, status }) => kind !== 'hanging' && status === 'building'),
   toString: () => 'settle',
   run: async (model, real) => {
-    // A deployment waits for the one of its app before it.
+    // A deployment waits for the app's previous deployment.
     const hanging = model.known.some(({ kind, status }) => kind === 'hanging' && status === 'building')
     const builds = async () => {
       await observe(model, real)
@@ -252,7 +252,7 @@ async function checkAtRest(model: Model, real: Real): Promise<void> {
   await expect.poll(leftovers, { timeout: 60_000 }).toEqual([])
 }
 
-it('deployments show no state that the model forbids, and all come to rest', { timeout: 600_000 }, async () => {
+it('deployments show no state that the model forbids, and all settle', { timeout: 600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(commands, async (sequence) => {
       const project = await server.client.projects.create({ body: { name: 'life' } })

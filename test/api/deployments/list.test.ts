@@ -29,7 +29,7 @@ describe('GET /projects/:project_id/deployments', () => {
     expect(resources.deployments).toBe(2)
   })
 
-  it('lists those of the project alone, page by page', async () => {
+  it('lists only the deployments of the project, page by page', async () => {
     await projectWith(['other'])
     const { project_id, made } = await projectWith(['a', 'b', 'c'])
     const pages = []
@@ -51,7 +51,7 @@ describe('GET /projects/:project_id/deployments', () => {
     })
   })
 
-  it('answers 404 with the body of a project that never existed', async () => {
+  it('answers the same 404 as for a project that never existed', async () => {
     const { project_id } = await projectWith([])
     await expectNotFound(server, 'deployments.list', { project_id })
   })

@@ -75,7 +75,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(await read({ since: at, tail: '1' })).toEqual(['asked for /later'])
   })
 
-  it('begins each line with its time and stream when asked to', async () => {
+  it('begins each line with its time and stream on request', async () => {
     const plain = await read()
     expect(await read({ timestamps: 'false' })).toEqual(plain)
     const followed = await follow({ 'last-event-id': '0-0' })
@@ -103,7 +103,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect((await followed.until((event) => event.name === 'end')).data).toEqual({ status: 'failed' })
   })
 
-  it('shows no part of a secret in the reason of a failure when the cut goes through it', async () => {
+  it('shows no part of a secret in the reason of a failure when the cut splits the secret', async () => {
     await using broken = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node x.js' } }),
       'build.js': "console.log('x'.repeat(495) + process.env.SECRET); process.exit(1)",
@@ -125,7 +125,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     ).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 
-  it('ends a followed log whose client ends its side, and answers with the whole of one that is read', async () => {
+  it('ends a followed log whose client half-closes, and answers a plain read completely', async () => {
     const ask = (accept: string) =>
       exchange(
         server.url,
@@ -136,7 +136,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(await ask('text/plain')).toContain('started\n')
   })
 
-  it('asks proxies to pass a followed log on at once', async () => {
+  it('tells proxies not to buffer a followed log', async () => {
     const gone = new AbortController()
     const { headers } = await server.client.deployments.logs({
       params: { project_id: projectId, id },
@@ -148,7 +148,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect(headers.get('cache-control')).toBe('no-store, no-transform')
   })
 
-  it('follows lines as they are written, and continues after the last event id', async () => {
+  it('follows lines as they are written, and resumes after the last event id', async () => {
     const first = await follow({})
     await first.until(({ data }) => data['text'] === 'started')
     await fetch(`${url}/one`)
@@ -170,7 +170,7 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     expect((await again.until((event) => event.name === 'end')).data).toEqual({ status: 'stopped' })
   })
 
-  it('continues after a restart of the server, with each line once', async () => {
+  it('resumes after a restart of the server, with each line once', async () => {
     const made = await deployAndSettle(server.client, projectId, { name: 'restarted', git_url: source.url })
     const first = await follow({}, made.id)
     await fetch(`${made.url}/one`)
@@ -193,6 +193,6 @@ describe('GET /projects/:project_id/deployments/:id/logs', () => {
     again.close()
   })
 
-  it('answers 404 with the body of an id that never existed', () =>
+  it('answers the same 404 as for an id that never existed', () =>
     expectNotFound(server, 'deployments.logs', { project_id: projectId, id }))
 })

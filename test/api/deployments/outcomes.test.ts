@@ -47,13 +47,13 @@ describe.concurrent('a deployment that cannot succeed', () => {
     expect(deployment.failure?.message).toContain('git_url')
   })
 
-  it('fails with a list of the recognised files when there is none of them', async () => {
+  it('fails with a list of the recognised files when the repository has none of them', async () => {
     const failure = await failureOf({ 'README.txt': 'nothing to run' })
     expect(failure).toMatchObject({ stage: 'plan', code: 'not_recognised' })
     expect(failure?.message).toContain('package.json')
   })
 
-  it('fails with the last lines of a build that failed', async () => {
+  it('fails with the last lines of a failed build', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({
         scripts: { build: 'node build.js', start: 'node server.js' },
@@ -74,7 +74,7 @@ describe.concurrent('a deployment that cannot succeed', () => {
     expect(failure?.message).toContain('PORT')
   })
 
-  it('tells in the build log, long before it fails, that the app does not listen', async () => {
+  it('reports in the build log, long before it fails, that the app does not listen', async () => {
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': 'setInterval(() => {}, 1000)',
@@ -97,7 +97,7 @@ describe.concurrent('a deployment that cannot succeed', () => {
     await server.client.deployments.cancel({ params })
   })
 
-  it('fails soon, with a reason of its own, when the app listens on other ports', async () => {
+  it('fails early, with a separate reason, when the app listens on other ports', async () => {
     const listen = 'require("node:http").createServer().listen(0, function () { console.log(this.address()) })'
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
@@ -117,7 +117,7 @@ describe.concurrent('a deployment that cannot succeed', () => {
     expect(failure?.message).toContain('no database given')
   })
 
-  it('fails with advice when an app runs to its end without listening', async () => {
+  it('fails with advice when an app finishes without listening', async () => {
     const failure = await failureOf({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       'server.js': 'module.exports = {}',
@@ -136,7 +136,7 @@ describe.concurrent('a deployment that cannot succeed', () => {
     expect(failure?.message).toContain('500')
   })
 
-  it('leaves the running release and its address alone', async () => {
+  it('leaves the running release and its address unchanged', async () => {
     const good = await deployAndSettle(server.client, projectId, { name: 'steady', git_url: app.url })
     await using source = await repository({ 'README.txt': 'nothing' })
     const bad = await deployAndSettle(server.client, projectId, { name: 'steady', git_url: source.url })
@@ -179,7 +179,7 @@ describe('a hostile app', () => {
       'package.json': JSON.stringify({ name: 'a\u0000b', scripts: { start: 'node server.js' } }),
       'server.js': serverJs,
     })
-    // Awaited here, or the repository would be removed before it is fetched.
+    // Awaited here, or the repository would be removed before the fetch.
     return await deployAndSettle(server.client, projectId, { name: 'hostile', git_url: source.url })
   }
 
@@ -190,11 +190,11 @@ describe('a hostile app', () => {
       'every control character',
       `process.stdout.write(Buffer.from(Array.from({length: 256}, (_, i) => i))); process.exit(1)`,
     ],
-  ])('fails with its own reason when it prints %s before it ends', async (_, serverJs) => {
+  ])('fails with its actual reason when it prints %s before it ends', async (_, serverJs) => {
     expect((await deployServer(serverJs)).failure).toMatchObject({ stage: 'start', code: 'app_exited' })
   })
 
-  it('is unhealthy at the deadline when it answers with an upgrade that was not requested', async () => {
+  it('is unhealthy at the deadline when it answers with an unrequested upgrade', async () => {
     const deployment = await deployServer(
       `require('node:net').createServer((socket) => { socket.on('error', () => {}); socket.on('data', () => socket.write(
         'HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: foo\\r\\nConnection: Upgrade\\r\\n\\r\\n')) }).listen(process.env.PORT)`,
@@ -203,7 +203,7 @@ describe('a hostile app', () => {
   })
 })
 
-it('an old release whose job comes late does not take the address back from a newer one', async () => {
+it('a late job of an old release does not take the address from a newer release', async () => {
   await using source = await repository(nodeApp('old'))
   const old = await server.client.deployments.create({
     params: { project_id: projectId },
@@ -211,7 +211,7 @@ it('an old release whose job comes late does not take the address back from a ne
   })
   await settled(server.client, projectId, old.id)
   const newer = await deployAndSettle(server.client, projectId, { name: 'overtaken', git_url: source.url })
-  // The same happens when a stop of the server delays the older one's job until after the newer one's.
+  // The same happens when a stop of the server delays the older job until after the newer one.
   await server.database.query(
     "update deployments set status = 'building', started_at = null, finished_at = null where id = $1",
     [old.id],

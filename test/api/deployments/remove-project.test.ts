@@ -16,7 +16,7 @@ import { createGitCache } from '../../../server/src/sources/git-cache.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-it('removing a project removes everything of it, also after a failed attempt, and nothing of others', async () => {
+it('removing a project removes everything in it, even after a failed attempt, and nothing else', async () => {
   await using cleanup = new AsyncDisposableStack()
   const database = cleanup.use(await testDatabase())
   const directory = cleanup.use(await temporaryDirectory())

@@ -8,7 +8,7 @@ import { deploymentRow } from '../../harness/deployment-row.ts'
 
 type Status = DeploymentRow['status']
 
-/** A deployment in every state, each of another app, whose release is kept or not. */
+/** A deployment in every state, each of another app, whose release is kept or deleted. */
 const rows = deploymentStatuses.flatMap((status) =>
   [true, false].map((retained) => {
     const id = `dep_${status}_${retained}`
@@ -51,7 +51,7 @@ const transitions = createRequestTransitions({
 })
 const by = { kind: 'key', name: 'ci', repository: null, run_url: null, actor: null, event: null } as const
 
-/** Tries a change of each row by itself, and returns the states that it has left, with the states that followed. */
+/** Tries a change on each row, and returns the rows' previous states, with the new states. */
 async function changed(
   change: (transaction: Transaction, row: DeploymentRow) => Promise<boolean>,
   retained: boolean,
@@ -69,28 +69,28 @@ async function changed(
 }
 
 describe.each([true, false])('a deployment whose release is kept: %s', (retained) => {
-  it('is canceled from building alone', async () => {
+  it('is canceled only from building', async () => {
     expect(await changed(transitions.cancel, retained)).toEqual({ building: 'canceled' })
     const ended = await database.query('select id from deployments where finished_at is not null and git_token is null')
     expect(ended).toEqual([{ id: `dep_building_${retained}` }])
   })
 
-  it('is stopped from running alone', async () => {
+  it('is stopped only from running', async () => {
     expect(await changed((on, { id }) => transitions.stop(on, id), retained)).toEqual({ running: 'stopped' })
   })
 
-  it('is deleted at rest alone', async () => {
+  it('is deleted only when it has ended', async () => {
     const expected = { failed: 'deleted', canceled: 'deleted', superseded: 'deleted', stopped: 'deleted' }
     expect(await changed((on, row) => transitions.delete(on, row), retained)).toEqual(expected)
   })
 
-  it('is rolled back to when it is kept and at rest alone', async () => {
+  it('is rolled back to only when it is kept and has ended', async () => {
     const expected = { failed: 'building', canceled: 'building', superseded: 'building', stopped: 'building' }
     const rollBack = async (on: Transaction, row: DeploymentRow) => (await transitions.rollBack(on, row, by)).ok
     expect(await changed(rollBack, retained)).toEqual(retained ? expected : {})
   })
 
-  it('is restarted when it is kept and not building alone', async () => {
+  it('is restarted only when it is kept and not building', async () => {
     const resting = { failed: 'building', canceled: 'building', superseded: 'building', stopped: 'building' }
     expect(await changed((on, row) => transitions.restart(on, row, by), retained)).toEqual(
       retained ? { ...resting, running: 'building' } : {},
@@ -98,7 +98,7 @@ describe.each([true, false])('a deployment whose release is kept: %s', (retained
   })
 })
 
-it('a rotation that is counted while a deployment gives up its variables stays counted', async () => {
+it('a rotation that is counted while a deployment drops its variables stays counted', async () => {
   const id = 'dep_running_true'
   const origins = { plain: ['A'], given: ['A'], linked: { DATABASE_URL: 'db_1' }, rotations: 1 }
   await database.query('update deployments set variable_origins = $2 where id = $1', [id, JSON.stringify(origins)])

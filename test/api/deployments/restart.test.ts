@@ -22,7 +22,7 @@ const startsOnce = {
 }
 
 describe('POST /projects/:project_id/deployments/:id/restart', () => {
-  it('refuses a release while another one of the app is building or running', async () => {
+  it('refuses a release while another deployment of the app is building or running', async () => {
     const first = await given.deploy('busy')
     await using hanging = await repository(hangingBuild)
     const building = await given.create('busy', hanging.url)
@@ -39,7 +39,7 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
     expect((await given.client.deployments.get(given.paramsOf(first.id))).status).toBe('superseded')
   })
 
-  it('followed at once by other actions ends in the state that the last one asked for', async () => {
+  it('with immediate further actions ends in the state that the last action requested', async () => {
     const { id, url } = await given.deploy('hasty')
     await given.client.deployments.stop(given.paramsOf(id))
     await given.client.deployments.restart(given.paramsOf(id))
@@ -51,7 +51,7 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
     expect((await given.client.deployments.get(given.paramsOf(id))).status).toBe('stopped')
   })
 
-  it('neither waits for a place among the builds of the account nor takes one', async () => {
+  it('needs no build slot of the account', async () => {
     await using plans = await plansFile({ account: { building: 1 } })
     await using limited = await ownServerWithProject({ FAIRLEAD_PLANS_FILE: plans.path })
     await using once = await repository(startsOnce)
@@ -66,7 +66,7 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
     await expect(limited.create('third', hanging.url)).resolves.toMatchObject({ status: 'building' })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await given.create('mine', 'https://127.0.0.1:1/a.git')
     await expectNotFound(given.server, 'deployments.restart', { project_id: given.projectId, id })
   })

@@ -14,7 +14,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 
 const answerOf = async (url: string) => (await fetch(url)).text()
 
-/** Deploys an app with two releases, `one` and `two`; the second one runs. */
+/** Deploys an app with two releases, `one` and `two`; `two` runs. */
 async function twoReleases(name: string) {
   await given.source.commit(nodeApp('one'))
   const one = await given.deploy(name)
@@ -25,7 +25,7 @@ async function twoReleases(name: string) {
 }
 
 describe('POST /projects/:project_id/deployments/:id/rollback', () => {
-  it('starts an earlier release from its own files, without the repository, and announces it', async () => {
+  it('starts an earlier release from its files, without the repository, and announces it', async () => {
     const { one, two } = await twoReleases('back')
     await using receiver = await testReceiver()
     const hook = await given.client.webhooks.create({ body: { url: receiver.url, project_id: given.projectId } })
@@ -62,7 +62,7 @@ describe('POST /projects/:project_id/deployments/:id/rollback', () => {
       .not.toContainEqual(expect.stringContaining(bad.id))
   })
 
-  it('fails with its reason when the release cannot start again, and the running release goes on', async () => {
+  it('fails with its reason when the release cannot start again, and the running release continues', async () => {
     await given.source.commit({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
       // Starts once.
@@ -82,7 +82,7 @@ require('node:http').createServer((q, r) => r.end('once')).listen(process.env.PO
     expect((await given.client.deployments.get(given.paramsOf(two.id))).status).toBe('running')
   })
 
-  it('refuses a running release and one that was never built, and names the action to use instead', async () => {
+  it('refuses a running release and a release that was never built, and names the right action', async () => {
     const { two } = await twoReleases('refused')
     await expect(given.client.deployments.rollback(given.paramsOf(two.id))).rejects.toMatchObject({
       code: 'invalid_request',
@@ -97,7 +97,7 @@ require('node:http').createServer((q, r) => r.end('once')).listen(process.env.PO
     expect((await given.client.deployments.get(given.paramsOf(two.id))).status).toBe('running')
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await given.create('mine', 'https://127.0.0.1:1/a.git')
     await expectNotFound(given.server, 'deployments.rollback', { project_id: given.projectId, id })
   })

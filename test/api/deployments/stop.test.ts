@@ -63,7 +63,7 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
     await given.client.deployments.cancel(given.paramsOf(id))
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await given.create('mine', 'https://127.0.0.1:1/a.git')
     await expectNotFound(given.server, 'deployments.stop', { project_id: given.projectId, id })
   })

@@ -30,7 +30,7 @@ beforeEach(async () => {
 const app = { app_id: 'app_1' }
 const inTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => handle.db.transaction().execute(work)
 
-/** Creates a deployment, which supersedes what waits. */
+/** Creates a deployment, which supersedes the waiting one. */
 async function create(id: string): Promise<void> {
   generation += 1
   await inTransaction((transaction) => supersedeWaiting(transaction, { id, appId: app.app_id }))
@@ -47,7 +47,7 @@ const begin = (id: string) => database.query('update deployments set started_at 
 const rowOf = (id: string): Promise<DeploymentRow> =>
   tablesOf(handle.db).selectFrom('deployments').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 
-/** Cancels a deployment; one that fails does the same. */
+/** Cancels a deployment. A failure has the same effect. */
 const cancel = (id: string) =>
   inTransaction(async (transaction) => {
     await tablesOf(transaction).updateTable('deployments').set({ status: 'canceled' }).where('id', '=', id).execute()
@@ -63,13 +63,13 @@ async function run(id: string): Promise<{ ok: boolean; previous: string | undefi
   return { ok, previous: previous?.id }
 }
 
-/** Returns the deployments that wait or build, oldest first. */
+/** Returns the waiting and building deployments, oldest first. */
 const building = async () =>
   (
     await database.query<{ id: string }>("select id from deployments where status = 'building' order by generation")
   ).map(({ id }) => id)
 
-it('a superseded deployment waits again, with its token, when the newer one ends without having served', async () => {
+it('a superseded deployment waits again, with its token, when the newer deployment ends without having served', async () => {
   await create('old')
   await create('new')
   expect(await building()).toEqual(['begun', 'new'])
@@ -79,7 +79,7 @@ it('a superseded deployment waits again, with its token, when the newer one ends
   expect(await database.query(`select 1 from graphile_worker.jobs where key = 'deployment old'`)).toHaveLength(1)
 })
 
-it('of several that superseded each other, the last one that did not end comes back', async () => {
+it('of several deployments that superseded each other, the latest live one returns', async () => {
   await create('old')
   await create('newer')
   await create('newest')
@@ -89,7 +89,7 @@ it('of several that superseded each other, the last one that did not end comes b
   expect(await building()).toEqual(['begun', 'old'])
 })
 
-it('a superseded deployment gives way to a third one that was created before the second one ended', async () => {
+it('a superseded deployment gives way to a third that was created before the second ended', async () => {
   await create('old')
   await create('second')
   await begin('second')
@@ -100,7 +100,7 @@ it('a superseded deployment gives way to a third one that was created before the
   expect(await building()).toEqual(['begun', 'old'])
 })
 
-it('of several that one superseded, the newest one comes back first, and the others after it', async () => {
+it('of several deployments superseded by one, the newest returns first, and the others after it', async () => {
   await create('a')
   await create('b')
   await begin('b')
@@ -113,7 +113,7 @@ it('of several that one superseded, the newest one comes back first, and the oth
   expect(await building()).toEqual(['begun', 'a'])
 })
 
-it('a superseded deployment loses its token and never comes back once a newer one has served', async () => {
+it('a superseded deployment loses its token and never returns once a newer deployment has served', async () => {
   await create('old')
   await create('new')
   await run('new')
@@ -122,7 +122,7 @@ it('a superseded deployment loses its token and never comes back once a newer on
   expect((await rowOf('old')).git_token).toBe(null)
 })
 
-it('nor does it after a rollback', async () => {
+it('a superseded deployment does not return after a rollback', async () => {
   await create('old')
   await create('new')
   await inTransaction((transaction) => giveUpSuperseded(transaction, app))

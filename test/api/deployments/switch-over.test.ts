@@ -16,10 +16,10 @@ const upstream: Upstream = { deploymentId: 'dep_new', endpoints: [{ host: '127.0
 const app = { id: 'app_1', name: 'web', number: 1, address: { port: 1 } }
 
 /**
- * Switches over in a transaction whose connection is lost at its commit. The database tells at the third question
- * afterwards whether it committed.
+ * Switches over in a transaction whose connection is lost at its commit. The third query afterwards tells whether the
+ * database committed.
  *
- * @param opening what the gateway says when it is to open the address of the app
+ * @param opening the gateway's reply to the call that opens the app's address
  */
 async function switchWithLostCommit(committed: boolean, opening: () => Promise<void> = async () => undefined) {
   await using cleanup = new AsyncDisposableStack()
@@ -81,11 +81,11 @@ async function switchWithLostCommit(committed: boolean, opening: () => Promise<v
   return { outcome, routed, retired }
 }
 
-// Minutes pass while the database is away; time itself does not matter.
+// Minutes pass while the database is unavailable. The test skips them.
 beforeAll(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterAll(() => void vi.useRealTimers())
 
-it('the new release keeps the address when the database committed and the answer was lost, however long', async () => {
+it('the new release keeps the address when the database committed and the response was lost, however long', async () => {
   expect(await switchWithLostCommit(true)).toEqual({ outcome: 'switched', routed: upstream, retired: ['dep_old'] })
 })
 
@@ -93,7 +93,7 @@ it('the old release gets its address back when the database did not commit', asy
   expect(await switchWithLostCommit(false)).toEqual({ outcome: 'connection lost', routed: old, retired: [] })
 })
 
-it('an address that another program holds is told with its port, and any other failure as it is', async () => {
+it('an address that another program holds is reported with its port, and any other failure unchanged', async () => {
   const failing = (code: string) => () => Promise.reject(Object.assign(new Error(`no: ${code}`), { code }))
   const taken = await switchWithLostCommit(true, failing('EADDRINUSE'))
   expect(taken).toEqual({
@@ -105,7 +105,7 @@ it('an address that another program holds is told with its port, and any other f
   expect(denied).toEqual({ outcome: 'no: EACCES', routed: old, retired: [] })
 })
 
-it('a gateway that does not answer is told as the reason', async () => {
+it('a gateway that does not answer is reported as the reason', async () => {
   const unreachable = () => Promise.reject(Object.assign(new Error('no'), { code: 'GATEWAY_UNREACHABLE' }))
   expect(await switchWithLostCommit(true, unreachable)).toEqual({
     outcome: expect.stringContaining('The gateway of this server does not answer'),

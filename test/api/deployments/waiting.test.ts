@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 
-/** Adds a deployment that builds, of the app with this number. */
+/** Adds a building deployment of the app with this number. */
 async function add(id: string, app: number, given: { begun: boolean; before?: number }): Promise<void> {
   await database.query(
     `insert into apps (id, project_id, name, port) values ($1::text, 'proj_1', $1::text, $2) on conflict do nothing`,
@@ -27,7 +27,7 @@ async function add(id: string, app: number, given: { begun: boolean; before?: nu
   )
 }
 
-it('a deployment for which the queue has no place yet comes after all that wait, as soon as one waits', async () => {
+it('a deployment without a slot in the queue follows all waiting deployments', async () => {
   const reads = createProjectReads({ database: handle.db })
   const expected = async (id: string) => (await reads.get(handle.db, 'proj_1', id))?.expected_builds_before
   await add('dep_1', 1, { begun: true })

@@ -3,7 +3,7 @@ import { ask, expectNotFound, succeed } from '../../harness/conformance.ts'
 import { serverWithApps } from '../../harness/domains.ts'
 
 describe('POST /projects/:project_id/apps/:app_id/domains/:id/check', () => {
-  it('looks at DNS and answers with what it found; it has an entry in the audit log', async () => {
+  it('checks DNS and answers with the result; the audit log has an entry', async () => {
     await using given = await serverWithApps()
     const { id } = await given.add('shop.example.com')
     const at = { ...given.app(), id }

@@ -4,7 +4,7 @@ import { servedDomains } from '../../../server/src/domains/rows.ts'
 import type { DomainRow } from '../../../server/src/domains/tables.ts'
 import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
-/** Everything that was looked at, and what the looks find by the names; by default that a name does not lead here. */
+/** Records every lookup. `finds` has the results by name; by default a name does not lead here. */
 const looked: string[] = []
 const found = new Map<string, () => Promise<Findings>>()
 const right: Findings = { isRight: true, isProven: false, leadsToApp: false, problems: [] }
@@ -43,7 +43,7 @@ const start = () => {
 const add = (name: string) => domains.add(owner, owner.apps[0] ?? '', { name, redirect: false })
 const due = (id: string) => domains.query('update domains set next_check_at = now() where id = $1', [id])
 
-it('a domain is checked soon after it was added, and again when its time has come', async () => {
+it('a domain is checked soon after its creation, and again at its time', async () => {
   const checks = start()
   const domain = await add('shop.test')
   checks.wake()
@@ -55,7 +55,7 @@ it('a domain is checked soon after it was added, and again when its time has com
   expect(looked).toEqual(['shop.test', 'shop.test'])
 })
 
-it('what is due at the start is checked, and nothing else', async () => {
+it('due domains are checked at the start, and no others', async () => {
   const [soon, later, resting] = [await add('soon.test'), await add('later.test'), await add('resting.test')]
   await domains.query("update domains set next_check_at = now() + interval '1 hour' where id = $1", [later.id])
   await domains.query('update domains set next_check_at = null where id = $1', [resting.id])
@@ -64,14 +64,14 @@ it('what is due at the start is checked, and nothing else', async () => {
   expect(looked).toEqual(['soon.test'])
 })
 
-it('a time that was stored while the clock was ahead has come', async () => {
+it('a time that was stored while the clock was ahead is due', async () => {
   const domain = await add('ahead.test')
   await domains.query("update domains set next_check_at = now() + interval '3 days' where id = $1", [domain.id])
   start()
   await expect.poll(async () => (await domains.get(owner, domain)).checked_at).not.toBeNull()
 })
 
-it('a check that could not be made is made later, and keeps no other from its own', async () => {
+it('a failed check is repeated later, and delays no other check', async () => {
   found.set('broken.test', () => Promise.reject(new Error('no descriptors are left')))
   const broken = await add('broken.test')
   const other = await add('other.test')
@@ -83,7 +83,7 @@ it('a check that could not be made is made later, and keeps no other from its ow
   expect((await domains.get(owner, broken)).checked_at).toBeNull()
 })
 
-it('a domain that is served goes on being served when it is wrong, and fails after three checks over an hour', async () => {
+it('a served domain stays served when its DNS is wrong, and fails after three checks over an hour', async () => {
   const domain = await add('shop.test')
   found.set('shop.test', async () => right)
   expect((await domains.check(owner, domain)).status).toBe('active')
@@ -103,7 +103,7 @@ it('a domain that is served goes on being served when it is wrong, and fails aft
   expect(await domains.check(owner, domain)).toMatchObject({ status: 'active', primary: true, problems: [] })
 })
 
-it('an account whose name servers do not answer keeps no other account waiting', async () => {
+it('an account whose name servers do not answer delays no other account', async () => {
   const answer = Promise.withResolvers<Findings>()
   const slow = Array.from({ length: 12 }, (_, n) => `slow-${n}.test`)
   for (const name of slow) {
@@ -119,7 +119,7 @@ it('an account whose name servers do not answer keeps no other account waiting',
   await expect.poll(() => looked.length).toBe(13)
 })
 
-it('stops while a check is under way', async () => {
+it('stops during a check', async () => {
   const begun = Promise.withResolvers<void>()
   await checker?.stop()
   await domains[Symbol.asyncDispose]()
@@ -137,7 +137,7 @@ it('stops while a check is under way', async () => {
 it.each([
   ['another check', false],
   ['the check of its owner', true],
-])('what a slow look has found does not replace what %s has found since', async (_, isAsked) => {
+])('the result of a slow check does not replace a result that %s has found since', async (_, isAsked) => {
   const domain = await add('shop.test')
   const [row] = await domains.query<DomainRow>('select * from domains where id = $1', [domain.id])
   const answer = Promise.withResolvers<Findings>()
@@ -155,7 +155,7 @@ it.each([
   expect(wrong_checks).toBe(0)
 })
 
-it('the last look counts, also when one that began before it ends while it looks', async () => {
+it('the latest check counts, even when an earlier check ends during it', async () => {
   const domain = await add('shop.test')
   const [row] = await domains.query<DomainRow>('select * from domains where id = $1', [domain.id])
   const answer = Promise.withResolvers<Findings>()

@@ -4,7 +4,7 @@ import { servedDomains } from '../../../server/src/domains/rows.ts'
 import type { DomainRow } from '../../../server/src/domains/tables.ts'
 import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
-/** The tokens that TXT records have. Every name leads here. */
+/** The tokens in TXT records. Every name leads here. */
 const proofs = new Set<string>()
 /** The apps to which the CNAME records lead. */
 const aliases = new Set<string>()
@@ -32,7 +32,7 @@ const add = (owner: Owner, name: string, app = 0) => domains.add(owner, appOf(ow
 const served = async (owner: Owner, name: string, app = 0) => domains.check(owner, await add(owner, name, app))
 const codes = ({ problems }: Domain) => problems.map(({ code }) => code)
 
-it('another account gets a name by the TXT record alone, and the one that had it loses it at once', async () => {
+it('another account gets a name only by the TXT record, and the previous account loses it at once', async () => {
   const had = await served(first, 'shop.test')
   expect(had).toMatchObject({ status: 'active', primary: true, records: [], problems: [] })
   const wanted = await served(second, 'shop.test')
@@ -48,7 +48,7 @@ it('another account gets a name by the TXT record alone, and the one that had it
   expect(await servedDomains(domains.database)).toMatchObject([{ appId: appOf(second), name: 'shop.test' }])
 })
 
-it('the account that lost a name needs a new record: the old one does not take it back', async () => {
+it('the account that lost a name needs a new record: the old record does not restore it', async () => {
   const had = await served(first, 'shop.test')
   const [{ token = '' } = {}] = await domains.query<{ token: string }>('select token from domains where id = $1', [
     had.id,
@@ -64,20 +64,20 @@ it('the account that lost a name needs a new record: the old one does not take i
   expect((await domains.check(first, had)).status).toBe('active')
 })
 
-it('no text tells who has a name', async () => {
+it('no text reveals who has a name', async () => {
   await served(first, 'shop.test')
   const wanted = JSON.stringify(await served(second, 'shop.test'))
   for (const id of [first.account, first.project, ...first.apps]) expect(wanted).not.toContain(id)
 })
 
-it('a name that was removed is free for its account at once, and for others by the TXT record', async () => {
+it('a removed name is free for its account at once, and for others by the TXT record', async () => {
   await domains.remove(first, await served(first, 'shop.test'))
   const wanted = await served(second, 'shop.test')
   expect([wanted.status, wanted.records.length]).toEqual(['pending', 1])
   expect((await served(first, 'shop.test', 1)).status).toBe('active')
 })
 
-it('names beside those of the server are had by the operator, and by others with the TXT record', async () => {
+it('names beside the server’s belong to the operator, and to others with the TXT record', async () => {
   await holdOwnNames(domains.database, first.account, ['apps.example.com', 'fairlead.example.net'])
   for (const name of ['example.com', 'www.example.com', '*.example.com', 'www.example.net']) {
     const wanted = await served(second, name)
@@ -101,17 +101,17 @@ it('an account moves a name between its apps by removing it first', async () => 
 it.each([
   ['a.shop.test', '*.shop.test'],
   ['*.shop.test', 'a.shop.test'],
-])('beside %s of one account, another one needs the TXT record for %s', async (theirs, ours) => {
+])('beside %s of one account, another account needs the TXT record for %s', async (theirs, ours) => {
   const had = await served(first, theirs)
   const wanted = await served(second, ours)
   expect([wanted.status, codes(wanted)]).toEqual(['pending', ['ownership_unproven']])
   proofs.add(wanted.records[0]?.value ?? '')
   expect((await domains.check(second, wanted)).status).toBe('active')
-  // Both are served: the exact name goes before the wildcard.
+  // Both are served: the exact name precedes the wildcard.
   expect((await domains.get(first, had)).status).toBe('active')
 })
 
-it('names of the same domain beside one of another account need the TXT record, those of other domains do not', async () => {
+it('names of a domain in which another account has a name need the TXT record; other domains do not', async () => {
   await served(first, 'www.shop.co.uk')
   expect((await served(second, 'evil.shop.co.uk')).status).toBe('pending')
   expect((await served(second, 'shop.co.uk')).status).toBe('pending')
@@ -133,7 +133,7 @@ it('a wildcard above a name that another account had last needs the TXT record, 
   expect((await served(second, 'notexample.test')).status).toBe('active')
 })
 
-it('an account that has added a name beforehand gets it neither before nor after its owner has set DNS', async () => {
+it('an account that added a name in advance gets it neither before nor after its owner has set DNS', async () => {
   const squatted = await add(first, 'shop.test')
   const wanted = await add(second, 'shop.test')
   expect((await domains.check(first, squatted)).status).toBe('pending')
@@ -147,18 +147,18 @@ it('an account that has added a name beforehand gets it neither before nor after
   expect((await domains.check(first, squatted)).status).toBe('pending')
 })
 
-it('an account that has a name of a domain gets others of it, although another one has added them', async () => {
+it('an account that has a name of a domain gets others of it, although another account has added them', async () => {
   await served(first, 'www.example.test')
   await add(second, 'shop.example.test')
   expect((await served(first, 'shop.example.test')).status).toBe('active')
 })
 
-it('an account has a wildcard and names below it without any record', async () => {
+it('an account gets a wildcard and names below it without any record', async () => {
   await served(first, '*.shop.test')
   expect((await served(first, 'a.shop.test', 1)).status).toBe('active')
 })
 
-it('of many checks at the same time, one account gets the name', async () => {
+it('of many concurrent checks, one account gets the name', async () => {
   const owners = await Promise.all(Array.from({ length: 6 }, () => domains.owner(1)))
   const wanted = await Promise.all(owners.map(async (owner) => ({ owner, domain: await add(owner, 'shop.test') })))
   for (const { owner } of wanted) aliases.add(appOf(owner))
@@ -178,7 +178,7 @@ it('a check that began before another account took the name changes nothing', as
   expect((await domains.get(first, had)).status).toBe('pending')
 })
 
-it('a check of a domain that was removed meanwhile changes nothing', async () => {
+it('a check of a removed domain changes nothing', async () => {
   const had = await add(first, 'shop.test')
   const [row] = await domains.query<DomainRow>('select * from domains where id = $1', [had.id])
   await domains.remove(first, had)
@@ -186,7 +186,7 @@ it('a check of a domain that was removed meanwhile changes nothing', async () =>
   expect(await servedDomains(domains.database)).toEqual([])
 })
 
-it('a domain is checked six times in a minute at most, also when it is added anew', async () => {
+it('a domain is checked at most six times in a minute, even when it is added again', async () => {
   const domain = await add(first, 'shop.test')
   for (let n = 0; n < 5; n++) await domains.check(first, domain)
   await domains.remove(first, domain)
@@ -198,14 +198,14 @@ it('a domain is checked six times in a minute at most, also when it is added ane
   })
 })
 
-it('the first verified domain is primary, and the next one as soon as that is removed', async () => {
+it('the first verified domain is primary, and the next one as soon as the first is removed', async () => {
   const [one, two] = [await served(first, 'one.test'), await served(first, 'two.test')]
   expect([one.primary, two.primary]).toEqual([true, false])
   await domains.remove(first, one)
   expect((await domains.get(first, two)).primary).toBe(true)
 })
 
-it('a domain that redirects gives the place of the primary one to the first that does not', async () => {
+it('a primary domain that becomes a redirect passes its role to the first domain without one', async () => {
   const www = await domains.add(first, appOf(first), { name: 'www.shop.test', redirect: true })
   expect((await domains.check(first, www)).primary).toBe(true)
   const shop = await served(first, 'shop.test')

@@ -37,7 +37,7 @@ describe('POST /projects/:project_id/apps/:app_id/domains', () => {
     })
   })
 
-  it('refuses what is no name, a name of the server itself, and a name that the account has', async () => {
+  it('refuses an invalid name, a name of the server, and a name that the account already has', async () => {
     for (const name of ['', 'a b', '10.0.0.1', 'localhost', 'co.uk', '*.co.uk', `${'a'.repeat(64)}.example.com`]) {
       expect([name, ...(await refused({ name }))].slice(0, 3)).toEqual([name, 400, 'name'])
     }
@@ -62,7 +62,7 @@ describe('POST /projects/:project_id/apps/:app_id/domains', () => {
     expect(details).toEqual([{ details: { app_id: given.app().app_id, name: 'audited.example.com' } }])
   })
 
-  it('refuses more domains of an app than its plan allows, and of an account than it may have', async () => {
+  it('refuses domains beyond the limit of the app’s plan, or of the account', async () => {
     const { server } = given
     const { id: accountId } = await server.accounts.create({ name: 'Small shop', plan: 'free' })
     const client = server.clientFor(await server.key({ accountId }))
@@ -87,7 +87,7 @@ describe('POST /projects/:project_id/apps/:app_id/domains', () => {
     })
   })
 
-  it('is refused where apps have ports, with the setting that is missing', async () => {
+  it('is refused where apps have ports, with the missing setting', async () => {
     await using ports = await serverWithProject()
     await ports.deploy('a')
     const params = { project_id: ports.projectId, app_id: (await ports.appNamed('a')).id }
@@ -98,7 +98,7 @@ describe('POST /projects/:project_id/apps/:app_id/domains', () => {
     expect(refusal).toContain('FAIRLEAD_DOMAIN')
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     await expectNotFound(given.server, 'domains.create', given.app())
   })
 })

@@ -19,7 +19,7 @@ describe('DELETE /projects/:project_id/apps/:app_id/domains/:id', () => {
     expect(await given.add('shop.example.com', { app: 1 })).toMatchObject({ status: 'pending' })
   })
 
-  it('another verified domain becomes primary in its place', async () => {
+  it('makes another verified domain primary', async () => {
     const [one, two] = [await given.add('one.example.com'), await given.add('two.example.com')]
     for (const { id } of [one, two]) await given.verify(id)
     await given.client.domains.update({ params: { ...given.app(), id: one.id }, body: { primary: true } })
@@ -27,7 +27,7 @@ describe('DELETE /projects/:project_id/apps/:app_id/domains/:id', () => {
     expect(await given.client.domains.get({ params: { ...given.app(), id: two.id } })).toMatchObject({ primary: true })
   })
 
-  it('a deletion of the app or the project frees its names at once', async () => {
+  it('deleting the app or the project frees its names at once', async () => {
     const { server, client, projectId } = given
     const kept = async () => server.database.query('select name from domains where name = $1', ['freed.example.com'])
     await given.add('freed.example.com')

@@ -20,8 +20,8 @@ export interface Owner {
 export type DomainsOnDatabase = Awaited<ReturnType<typeof domainsOnDatabase>>
 
 /**
- * Makes the feature on a database of its own, without a server: DNS is what `look` says, every name is taken as it is, and
- * limits are far away.
+ * Makes the feature on a separate database, without a server: `look` replaces DNS, every name is accepted, and limits
+ * are far away.
  */
 export async function domainsOnDatabase(look: LookAtDns) {
   await using cleanup = new AsyncDisposableStack()
@@ -83,7 +83,7 @@ export async function domainsOnDatabase(look: LookAtDns) {
   }
 }
 
-/** The operations as a request calls them: each change in a transaction of its own. */
+/** The operations as a request calls them: each change in a separate transaction. */
 function operationsOf(database: Database, dependencies: DomainHandlerDependencies) {
   const handlers = domainHandlers(dependencies)
   const request = { signal: new AbortController().signal }
@@ -107,7 +107,7 @@ function operationsOf(database: Database, dependencies: DomainHandlerDependencie
       change((more) => handlers['domains.delete'](callOf(owner, { app_id, id }, more))),
     get: (owner: Owner, { app_id, id }: Pick<Domain, 'app_id' | 'id'>): Promise<Domain> =>
       handlers['domains.get'](callOf(owner, { app_id, id }, {})),
-    /** As its owner asks for it. */
+    /** As a request of its owner. */
     check: (owner: Owner, { app_id, id }: Pick<Domain, 'app_id' | 'id'>): Promise<Domain> =>
       handlers['domains.check'](callOf(owner, { app_id, id }, {})),
   }

@@ -3,7 +3,7 @@ import { expectNotFound, succeed } from '../../harness/conformance.ts'
 import { serverWithApps } from '../../harness/domains.ts'
 
 describe('GET /projects/:project_id/apps/:app_id/domains/:id', () => {
-  it('reads one domain, and tells nothing of it through another app', async () => {
+  it('reads one domain, and hides it from other apps', async () => {
     await using given = await serverWithApps()
     const { id } = await given.add('shop.example.com')
     const at = { ...given.app(), id }
@@ -13,7 +13,7 @@ describe('GET /projects/:project_id/apps/:app_id/domains/:id', () => {
     await expect(elsewhere).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  it('another account that wants the name sees that it is contested, and not by whom', async () => {
+  it('shows another account that wants the name that it is contested, and not by whom', async () => {
     await using given = await serverWithApps()
     const { server } = given
     const had = await given.add('shop.example.com')

@@ -3,11 +3,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { servedDomains } from '../../../server/src/domains/rows.ts'
 import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
-/** Records in DNS, as the look at it sees them: the names that lead here, the apps to which CNAME records lead, and the values of TXT records by their names. */
+/**
+ * DNS records as a check sees them: the names that lead here, the apps to which CNAME records lead, and the values of
+ * TXT records by name.
+ */
 const dns = { reaching: new Set<string>(), aliases: new Map<string, string>(), proofs: new Map<string, Set<string>>() }
 const challengeOf = (name: string) => `_fairlead-challenge.${name.replace('*.', '')}`
 
-/** A name that is a CNAME of one app leads to no other. */
+/** A CNAME of one app leads to no other. */
 const isReaching = (name: string, appId: string) => dns.reaching.has(name) && (dns.aliases.get(name) ?? appId) === appId
 
 let domains: DomainsOnDatabase
@@ -26,13 +29,13 @@ const names = ['x.test', 'a.x.test', '*.x.test', 'y.test']
 const isWildcard = (name: string) => name.startsWith('*.')
 const registeredOf = (name: string) => name.split('.').slice(-2).join('.')
 
-/** A domain as the model has it. */
+/** A domain in the model. */
 interface Kept {
   readonly owner: number
   readonly app: number
   readonly name: string
   status: 'pending' | 'active'
-  /** The token of the domain; a claim by another account makes another one. */
+  /** The token of the domain; a claim by another account makes another token. */
   token: string
   redirect: boolean
 }
@@ -100,7 +103,7 @@ const single = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('unprove'), name }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('deleteApp'), owner, app }) },
 )
-/** One step, or the whole way of a domain to visitors, which single steps would seldom go. */
+/** One step, or a domain's whole way to visitors, which single steps would seldom take. */
 const steps = fc.oneof(
   { weight: 3, arbitrary: single.map((step) => [step]) },
   {
@@ -110,7 +113,7 @@ const steps = fc.oneof(
   { weight: 2, arbitrary: added.map((step) => [step, { ...step, kind: 'prove' }, { ...step, kind: 'check' }]) },
 ) as fc.Arbitrary<Step[]>
 
-/** Carries a step out, and lets the model follow. Returns whether the system refused it, and whether it should have. */
+/** Executes a step, and updates the model. Returns whether the system refused the step, and whether it should have. */
 async function carryOut(model: Model, step: Step, known: Map<Kept, Domain>): Promise<readonly [boolean, boolean]> {
   if (step.kind === 'point') {
     if (step.here) dns.reaching.add(step.name)
@@ -208,7 +211,7 @@ async function compare(model: Model, known: Map<Kept, Domain>): Promise<void> {
   for (const kept of model.domains) {
     const row = byId.get(known.get(kept)?.id ?? '')
     expect({ ...kept, status: row?.status, redirect: row?.redirect }).toEqual(kept)
-    // Its old record must not take the name back.
+    // Its old record must not restore the name.
     expect(kept.token).not.toBe(`not ${row?.token}`)
     kept.token = row?.token ?? ''
   }
@@ -224,7 +227,7 @@ async function compare(model: Model, known: Map<Kept, Domain>): Promise<void> {
     for (const { id, isPrimary, redirectTo } of ofApp) {
       const wants = byId.get(id)?.redirect === true
       expect(redirectTo).toBe(wants && !isPrimary ? main[0]?.name : null)
-      // Nobody is primary who should redirect while somebody else could answer.
+      // A redirect is not primary while another domain could answer.
       if (isPrimary && wants) expect(candidates.every((each) => byId.get(each.id)?.redirect)).toBe(true)
     }
   }

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => given?.[Symbol.asyncDispose]())
 
 describe('PATCH /projects/:project_id/apps/:app_id/domains/:id', () => {
-  it('makes a verified domain primary in place of another one', async () => {
+  it('makes a verified domain primary in place of the present one', async () => {
     const [one, two] = [await given.add('one.example.com'), await given.add('two.example.com')]
     const [first, second] = [one, two].map(({ id }) => ({ ...given.app(), id })) as [never, never]
     await given.verify(one.id)
@@ -20,7 +20,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/domains/:id', () => {
     expect(await succeed(given.caller, 'domains.update', first, { redirect: true })).toMatchObject({ redirect: true })
     const onPrimary = given.client.domains.update({ params: second, body: { redirect: true } })
     await expect(onPrimary).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'redirect' } })
-    // One that redirects answers when it is made primary.
+    // A redirecting domain answers when it becomes primary.
     const changed = await succeed(given.caller, 'domains.update', first, { primary: true })
     expect(changed).toMatchObject({ primary: true, redirect: false })
   })
@@ -37,7 +37,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/domains/:id', () => {
     await expect(update(wildcard, { primary: true })).rejects.toMatchObject({ details: { field: 'primary' } })
   })
 
-  it('answers 404 with the body of a domain that never existed', async () => {
+  it('answers the same 404 as for a domain that never existed', async () => {
     const { id } = await given.add('not-found.example.com')
     await expectNotFound(given.server, 'domains.update', { ...given.app(), id })
   })

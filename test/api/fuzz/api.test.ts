@@ -20,12 +20,12 @@ interface Fuzzed {
   readonly body: string | Uint8Array | FormData | undefined
   readonly contentType: string | undefined
   readonly idempotencyKey: string | undefined
-  /** True when the request was made invalid on purpose and must be refused. */
+  /** True when the request is deliberately invalid and must be refused. */
   readonly broken: boolean
 }
 
 let server: OwnServer
-/** Existing identifiers by kind. Those of resources that the fuzzer creates are added. */
+/** Existing identifiers by kind, including resources that the fuzzer creates. */
 const existing = new Map<string, string[]>()
 
 beforeAll(async () => {
@@ -87,7 +87,7 @@ function bodyOf(operation: Operation): fc.Arbitrary<Pick<Fuzzed, 'body' | 'conte
       JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
       return false
     } catch {
-      // No bytes are no body, which is read as an empty object.
+      // The API reads an empty body as an empty object.
       return bytes.length > 0
     }
   }
@@ -141,7 +141,7 @@ const anything = fc.constantFrom(...prepared).chain(({ operation, body, query })
     }))
 })
 
-/** Lets the client see which kept connections the server has closed: making a request may have taken seconds. */
+/** Lets the client notice which kept connections the server has closed: making a request may have taken seconds. */
 async function noticeClosedConnections(): Promise<void> {
   await setImmediate()
   await setImmediate()
@@ -180,7 +180,7 @@ async function check(fuzzed: Fuzzed): Promise<void> {
   const response = await send(fuzzed)
   const { status } = response
   expect(status).toBeLessThan(500)
-  // For signed-in users only: a key is refused before anything else is checked.
+  // Only for signed-in users: a key is refused before other checks.
   if (operation.access === 'user') expect(status).toBe(403)
   expect(statusesOf(operation)).toContain(status)
   if (operation.text && status === operation.status) return response.body?.cancel()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { type IdKind, idPrefixes } from '../../../server/src/contract/ids.ts'
 import type { Schema } from '../../../server/src/http/reference/json-schema.ts'
 
-/** Generates values that fit a JSON Schema. Supports the keywords that the contract uses. */
+/** Generates values that fit a JSON Schema, with the keywords that the contract uses. */
 export function fitting(schema: Schema): fc.Arbitrary<unknown> {
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (schema.enum !== undefined) return fc.constantFrom(...schema.enum)
@@ -65,7 +65,10 @@ function object(schema: Schema): fc.Arbitrary<unknown> {
   return fc.oneof(...(schema.oneOf ?? [{}]).map((form) => ofForm(schema, form)))
 }
 
-/** Generates an object of one of its forms (`oneOf`): with what that one requires, and without what the others require. */
+/**
+ * Generates an object of one form of `oneOf`: with the members that this form requires, without those that only other
+ * forms require.
+ */
 function ofForm(schema: Schema, form: Schema): fc.Arbitrary<unknown> {
   const others = (schema.oneOf ?? []).filter((other) => other !== form).flatMap(({ required = [] }) => required)
   const barred = new Set([...others, ...(form.not?.required ?? [])])
@@ -87,7 +90,7 @@ const noIdentifier = fc.oneof(awkwardText, fc.string({ unit: 'binary', minLength
   return !/^\.{0,2}$/.test(value) && value.isWellFormed()
 })
 
-/** Generates values for an identifier: an existing one, one that never existed, or any other string. */
+/** Generates values for an identifier: an existing id, a random id, or any other string. */
 export function identifier(kind: IdKind, existing: readonly string[]): fc.Arbitrary<string> {
   const made = suffix.map((end) => `${idPrefixes[kind]}_${end}`)
   if (existing.length === 0) return fc.oneof(made, noIdentifier)
@@ -98,7 +101,7 @@ export function identifier(kind: IdKind, existing: readonly string[]): fc.Arbitr
   )
 }
 
-/** Generates invalid bodies: with a member missing or of another type, or no object at all. */
+/** Generates invalid bodies: with a missing or mistyped member, or no object at all. */
 export function mutated(body: fc.Arbitrary<Record<string, unknown>>): fc.Arbitrary<unknown> {
   const strange = fc.oneof(fc.jsonValue({ maxDepth: 4 }), awkwardText, fc.constant('x'.repeat(100_000)))
   return fc.oneof(
@@ -116,7 +119,7 @@ export function mutated(body: fc.Arbitrary<Record<string, unknown>>): fc.Arbitra
   )
 }
 
-/** Generates JSON that was corrupted: bytes are cut out and others inserted. */
+/** Generates corrupted JSON: some bytes are removed and others inserted. */
 export function mangled(text: fc.Arbitrary<string>): fc.Arbitrary<Uint8Array> {
   return fc.tuple(text, fc.nat(), fc.nat(), fc.uint8Array({ maxLength: 8 })).map(([given, from, length, put]) => {
     const bytes = Buffer.from(given)

@@ -11,7 +11,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const caller = () => withKey(given.server, given.server.apiKey)
 
 describe('DELETE /projects/:project_id/apps/:app_id/git-credentials/known-hosts', () => {
-  it('forgets the hosts of the app alone', async () => {
+  it('forgets only the hosts of the app', async () => {
     const { params } = given
     const insert = "insert into git_hosts (app_id, host, key) values ($1, 'example.com:22', 'ssh-ed25519 AAAA')"
     await given.server.database.query(insert, [params.app_id])

@@ -11,7 +11,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const caller = () => withKey(given.server, given.server.apiKey)
 
 describe('GET /projects/:project_id/apps/:app_id/git-credentials', () => {
-  it('tells which credentials there are, without the secret', async () => {
+  it('shows the kinds of credentials, without the secret', async () => {
     const read = () => succeed(caller(), 'gitCredentials.get', given.params)
     expect(await read()).toEqual({ git_credentials: null, known_hosts: [] })
     await given.client.gitCredentials.set({ params: given.params, body: { kind: 'token', token: 'the-secret' } })

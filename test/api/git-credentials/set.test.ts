@@ -11,7 +11,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const caller = () => withKey(given.server, given.server.apiKey)
 
 describe('POST /projects/:project_id/apps/:app_id/git-credentials', () => {
-  it('makes a deploy key for the address of the repository by ssh, and another one each time', async () => {
+  it('makes a deploy key for the repository’s ssh address, and a new key each time', async () => {
     const body = { kind: 'deploy_key', git_url: 'git@example.com:team/shop.git' } as const
     const first = await succeed(caller(), 'gitCredentials.set', given.params, body)
     expect(first.git_credentials).toMatchObject({ kind: 'deploy_key', git_url: body.git_url })
@@ -21,7 +21,7 @@ describe('POST /projects/:project_id/apps/:app_id/git-credentials', () => {
     await expectNotFound(given.server, 'gitCredentials.set', given.params)
   })
 
-  it('names the address by ssh of the usual hosts by itself', async () => {
+  it('derives the ssh address for well-known hosts', async () => {
     const params = { project_id: given.params.project_id }
     const body = { name: 'hosted', git_url: 'https://git.example.com/team/hosted.git' }
     await given.client.deployments.create({ params, body })
@@ -31,7 +31,7 @@ describe('POST /projects/:project_id/apps/:app_id/git-credentials', () => {
     expect(made.git_credentials?.git_url).toBe('git@git.example.com:team/hosted.git')
   })
 
-  it('says in the audit log what is stored for which repository, and nothing of the secret', async () => {
+  it('records in the audit log what is stored for which repository, without the secret', async () => {
     const secret = 'token-that-nobody-reads'
     const git_url = 'https://git.example.com/team/audited.git'
     const { client } = await given.server.signIn()
@@ -43,8 +43,8 @@ describe('POST /projects/:project_id/apps/:app_id/git-credentials', () => {
   })
 
   it.each([
-    ['a token without one', { kind: 'token' }, 'token'],
-    ['a deploy key that is given', { kind: 'deploy_key', token: 'x' }, 'token'],
+    ['a kind token without a token', { kind: 'token' }, 'token'],
+    ['a deploy key with a given key', { kind: 'deploy_key', token: 'x' }, 'token'],
     ['a deploy key for https', { kind: 'deploy_key', git_url: 'https://example.com/a.git' }, 'git_url'],
     ['a token for ssh', { kind: 'token', token: 'x', git_url: 'git@example.com:a.git' }, 'git_url'],
     ['a folder of the server', { kind: 'token', token: 'x', git_url: 'file:///etc' }, 'git_url'],

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('is served to everybody, with its length, its type and a tag', async () => {
+it('everybody can download the package, with its length, type and tag', async () => {
   const response = await fetch(`${server.url}/cli.tgz`)
   const content = Buffer.from(await response.arrayBuffer())
   expect(response.status).toBe(200)
@@ -31,10 +31,10 @@ it('is served to everybody, with its length, its type and a tag', async () => {
   expect((await fetch(`${server.url}/cli.tgz`, { method: 'POST' })).status).toBe(404)
 })
 
-it('is the command of exactly this version, which npm installs with nothing else and Node 20 runs', async () => {
+it('the package is the command of exactly this version; npm installs it alone, and Node 20 runs it', async () => {
   await using folder = await temporaryDirectory()
   const { version } = JSON.parse(await readFile('server/package.json', 'utf8')) as { version: string }
-  // No registry is there: everything is in the package.
+  // Without a registry: everything is in the package.
   const options = ['--prefix', folder.path, '--no-audit', '--no-fund', '--cache', `${folder.path}/cache`]
   await run('npm', ['install', ...options, '--registry', 'http://127.0.0.1:9', `${server.url}/cli.tgz`])
   const { stdout: installed } = await run('npm', ['ls', '--prefix', folder.path, '--all', '--parseable'])

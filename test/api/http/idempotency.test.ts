@@ -48,7 +48,7 @@ const fieldOf = ({ text }: Answer) => JSON.parse(text).error.details.field
 const projectsNamed = (name: string) => server.database.query('select id from projects where name = $1', [name])
 
 describe('a request with an Idempotency-Key', () => {
-  it('that is repeated changes nothing and gets the first answer', async () => {
+  it('that is repeated changes nothing and gets the first response', async () => {
     const key = randomUUID()
     const first = await post('/projects', key, { name: 'again' })
     expect(first).toMatchObject({ status: 201, replayed: null })
@@ -58,7 +58,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(await projectsNamed('again')).toHaveLength(1)
   })
 
-  it('that is sent 50 times at once creates one resource, and all get the same answer', async () => {
+  it('that is sent 50 times at once creates one resource, and all get the same response', async () => {
     const key = randomUUID()
     const twins = await Promise.all(Array.from({ length: 50 }, () => post('/projects', key, { name: 'twin' })))
     expect(await projectsNamed('twin')).toHaveLength(1)
@@ -84,7 +84,7 @@ describe('a request with an Idempotency-Key', () => {
         return row?.waiting
       })
       .toBe(10)
-    // Ten changes hold a connection each; the rest of the pool is left for reads.
+    // Ten changes hold a connection each; the rest of the pool remains for reads.
     const reads = await Promise.all(Array.from({ length: 50 }, () => server.client.projects.list()))
     expect(reads).toHaveLength(50)
     await blocker.query('commit')
@@ -119,7 +119,7 @@ describe('a request with an Idempotency-Key', () => {
     )
   })
 
-  it('never gets an answer that was given to an API key with more access', async () => {
+  it('never gets a response to an API key with more access', async () => {
     const project = await server.client.projects.create({ body: { name: 'p' } })
     const body = { url: 'http://127.0.0.1:1/', project_id: project.id }
     const key = randomUUID()
@@ -154,7 +154,7 @@ describe('a request with an Idempotency-Key', () => {
     expect(await post('/projects', key, { name: 'new' })).toMatchObject({ status: 201, replayed: null })
   })
 
-  it('has its answer stored encrypted', async () => {
+  it('has its response stored encrypted', async () => {
     const key = randomUUID()
     const { text } = await post('/webhooks', key, { url: 'http://127.0.0.1:1/' })
     const [row] = await server.database.query<{ answer: Buffer }>(
@@ -173,21 +173,21 @@ describe('a request with an Idempotency-Key', () => {
     await server.database.query("update idempotency_keys set created_at = now() - interval '26 hours' where key = $1", [
       old,
     ])
-    // Expired rows are removed at every start, and every hour from then on.
+    // Expired rows are removed at every start, and then every hour.
     await server.restart()
     const kept = () => server.database.query('select key from idempotency_keys where key = any($1)', [[old, young]])
     await expect.poll(kept).toEqual([{ key: young }])
   })
 })
 
-it('every POST but uploads and those that wait for others accepts one, and nothing else does', () => {
+it('every POST accepts an Idempotency-Key, except uploads and requests that wait for others', () => {
   for (const operation of operations) {
     const repeats = operation.method === 'POST' && !operation.upload && !operation.waits && !operation.text
     expect(takesIdempotencyKey(operation)).toBe(repeats)
   }
 })
 
-it('a kill -9 leaves nothing behind during a change, and after it the repetition gets the answer', async () => {
+it('a kill -9 during a change leaves nothing behind, and the repetition gets the response', async () => {
   await using database = await testDatabase()
   await using directory = await temporaryDirectory()
   const data = join(directory.path, 'data')

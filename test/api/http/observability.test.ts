@@ -12,7 +12,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const get = (path: string, headers: Record<string, string> = {}) => fetch(server.url + path, { headers })
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-describe('every answer', () => {
+describe('every response', () => {
   it.each(['/healthz', '/readyz', '/v1/projects', '/v1/nothing', '/nothing', '/metrics', '/openapi.json', '/docs'])(
     'of %s carries a request id and the security headers',
     async (path) => {
@@ -31,12 +31,12 @@ describe('every answer', () => {
     expect((await get('/v1/projects', bearer(server.apiKey))).headers.get('cache-control')).toBe('no-store')
   })
 
-  it('to a request over HTTPS through a trusted proxy demands HTTPS from then on', async () => {
+  it('to a request over HTTPS through a trusted proxy requires HTTPS from then on', async () => {
     const { headers } = await get('/healthz', { 'x-forwarded-proto': 'https' })
     expect(headers.get('strict-transport-security')).toBe('max-age=31536000')
   })
 
-  it('carries the request id of the client when it is well-formed, and a new one otherwise', async () => {
+  it('carries the client’s request id when it is well-formed, and a new id otherwise', async () => {
     const send = async (id: string) => (await get('/healthz', { 'x-request-id': id })).headers.get('x-request-id')
     expect(await send('abc-123=_')).toBe('abc-123=_')
     expect(await send('not well formed')).toMatch(/^[0-9a-f-]{36}$/)
@@ -71,7 +71,7 @@ describe('the log', () => {
     expect(JSON.stringify(server.log)).not.toContain('secret-')
   })
 
-  it('names the request in the lines of the job that it made', async () => {
+  it('names the request in the lines of its job', async () => {
     const project = await server.client.projects.create({ body: { name: 'p' } })
     await fetch(`${server.baseUrl}/projects/${project.id}/deployments`, {
       method: 'POST',

@@ -16,7 +16,7 @@ const ask = (method: string, path: string, body?: object, headers: Record<string
 
 describe('a path', () => {
   it.each(['/v1/projects/', '/v1/Projects', '/V1/projects', '/v1//projects', '/v1/projects//'])(
-    'that is almost one of the API is none: %s',
+    'that almost matches the API is not part of it: %s',
     async (path) => {
       for (const [method, body] of [['GET'], ['POST', { name: 'Shop' }]] as const) {
         const answer = await ask(method, path, body)

@@ -2,8 +2,8 @@ import { createDashboardClient } from '@fairlead/server/dashboard-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type SignedInBrowser, type TestServer, testServer } from '../../harness/server.ts'
 
-// A page of an app on another port of this host cannot read the dashboard's cookie, but it can set one of the same name
-// under a longer path (`document.cookie`), which browsers send first.
+// A page of an app on another port of this host cannot read the dashboard's cookie. But it can set a cookie with the
+// same name under a longer path (`document.cookie`), which browsers send first.
 let server: TestServer
 let user: SignedInBrowser
 beforeAll(async () => {
@@ -38,7 +38,7 @@ describe('a cookie that an app has set', () => {
     expect(session.user.email).toBe(user.email)
   })
 
-  it('does not keep a session alive that the user has ended', async () => {
+  it('does not prolong a session that the user has ended', async () => {
     const leaving = await server.signIn()
     await withCookies(leaving, 'fairlead_session=planted', leaving.cookie()).session.delete()
     await expect(leaving.dashboard.session.get()).rejects.toMatchObject({ status: 401 })

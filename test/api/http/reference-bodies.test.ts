@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('/openapi.json calls a body required exactly where a request without one is refused', async () => {
+it('/openapi.json requires a body exactly where the API refuses a request without one', async () => {
   const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
     paths: Record<string, Record<string, { requestBody?: { required: boolean } }>>
   }

@@ -47,7 +47,7 @@ describe('/openapi.json', () => {
     const manifest = createRequire(import.meta.url).resolve('@redocly/cli/package.json')
     const command = join(dirname(manifest), 'bin/cli.js')
     const args = [command, 'lint', file, '--extends', 'recommended', '--format', 'json', '--max-problems', '1000']
-    // A registry that does not answer: the linter must not look for updates.
+    // Prevents the linter's update check: no registry answers here.
     const nowhere = 'http://127.0.0.1:9'
     const env = {
       PATH: process.env['PATH'],
@@ -101,7 +101,7 @@ describe('/docs', () => {
     expect(text.match(/class="copy"/g)?.length).toBeGreaterThan(operations.length)
   })
 
-  it('loads its own two files and nothing from other hosts, and its policy allows no more', async () => {
+  it('loads its two files and nothing from other hosts, and its policy allows no more', async () => {
     const response = await fetch(`${server.url}/docs`)
     const policy = response.headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'; style-src 'self'; script-src 'self'")
@@ -120,7 +120,7 @@ describe('/docs', () => {
     }
   })
 
-  it('is well-formed: every tag that is opened is closed, every id is there once, every link leads somewhere', async () => {
+  it('is well-formed: every tag is closed, every id is unique, every link has a target', async () => {
     const text = await page()
     const open: string[] = []
     for (const [, slash, name = ''] of text.matchAll(/<(\/?)([a-z][a-z0-9]*)[^>]*>/g)) {

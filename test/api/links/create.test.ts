@@ -13,7 +13,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const caller = () => withKey(given.server, given.server.apiKey)
 const inProject = () => ({ project_id: given.projectId })
 
-/** Returns the variables of what serves. */
+/** Returns the variables of the serving release. */
 const seenBy = async ({ url }: { readonly url: string }) => (await (await fetch(url)).json()) as Record<string, string>
 
 describe('POST /projects/:project_id/links', () => {
@@ -43,7 +43,7 @@ describe('POST /projects/:project_id/links', () => {
     await expectNotFound(given.server, 'links.create', inProject())
   })
 
-  it('is made with the database in one step, under a name of choice', async () => {
+  it('creates a link and its database in one step, under a chosen name', async () => {
     const app = await given.app('one-step')
     const create = (variable: string, named = app.id) =>
       given.client.databases.create({ params: inProject(), body: { name: 'd', link: { app: named, variable } } })
@@ -61,7 +61,7 @@ describe('POST /projects/:project_id/links', () => {
     expect((await given.client.databases.list({ params: inProject() })).databases).toHaveLength(before)
   })
 
-  it('is made with the first deployment of an app, whose release has the variable', async () => {
+  it('creates a link with the first deployment of an app, whose release has the variable', async () => {
     const { client } = given
     const database = await client.databases.create({ params: inProject(), body: { name: 'first' } })
     await untilDatabase(client, given.projectId, database.id)
@@ -70,7 +70,7 @@ describe('POST /projects/:project_id/links', () => {
     expect((await seenBy(made))['OWN_DATABASE']).toBe(database.connection_string)
     const { links } = await client.links.list({ params: inProject() })
     expect(links[0]).toMatchObject({ app_name: 'first', database_id: database.id, variable: 'OWN_DATABASE' })
-    // The same again changes nothing; another database under the name is refused.
+    // A repetition changes nothing; another database under the name is refused.
     expect(await given.deploy('first', { databases: { OWN_DATABASE: database.id } })).toMatchObject({
       status: 'running',
       env_var_names: ['OWN_DATABASE'],
@@ -88,7 +88,7 @@ describe('POST /projects/:project_id/links', () => {
     await expect(reserved).rejects.toMatchObject({ details: { field: 'databases.PORT' } })
   })
 
-  it('gives a deployment that is built while the password is rotated the new one', async () => {
+  it('gives a deployment that is built during a rotation the new password', async () => {
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
       'build.js': 'setTimeout(() => undefined, 3000)',
@@ -116,7 +116,7 @@ require('node:http')
     expect(lines.at(-1)).toContain('the password is ***')
   })
 
-  it('takes the name of a link whose database was deleted', async () => {
+  it('reuses the name of a link whose database was deleted', async () => {
     const app = await given.app('moves')
     const created = async () => (await given.client.databases.create({ params: inProject(), body: { name: 'd' } })).id
     const link = (database: string) =>

@@ -12,7 +12,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 const inProject = () => ({ project_id: given.projectId })
 
 describe('DELETE /projects/:project_id/links/:id', () => {
-  it('takes the variable from further releases', async () => {
+  it('removes the variable from further releases', async () => {
     const app = await given.linkedApp('web')
     const [link] = (await given.client.links.list({ params: inProject() })).links
     const params = { ...inProject(), id: link?.id ?? '' }

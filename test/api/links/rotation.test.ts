@@ -15,8 +15,8 @@ const patience = { timeout: 60_000 }
 const driver = createRequire(import.meta.url).resolve('pg')
 
 /**
- * An app with a worker and two instances, which tell their number and their connection string when they have connected to the database
- * anew.
+ * An app with a worker and two instances. Each returns its number and its connection string after a new connection to
+ * the database.
  */
 const app = (listens: string) => ({
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
@@ -62,7 +62,7 @@ async function linked(name: string, listens: string) {
   }
 }
 
-/** Asks the app again and again, and notes each answer that is not the app's. */
+/** Requests the app repeatedly, and records each response that is not the app's. */
 function visitors(url: string) {
   const over = new AbortController()
   const recent: { instance: number; database: string }[] = []
@@ -81,7 +81,7 @@ function visitors(url: string) {
   }
   const visiting = Promise.all([visit(), visit(), visit()])
   return {
-    /** The connection strings of the instances that gave the latest answers. */
+    /** The connection strings of the instances that gave the latest responses. */
     seen: () => [...new Map(recent.map(({ instance, database }) => [instance, database])).values()],
     failed,
     async [Symbol.asyncDispose]() {
@@ -91,14 +91,14 @@ function visitors(url: string) {
   }
 }
 
-/** Resolves to `open` for a connection string that works, otherwise to the error's code. */
+/** Resolves to `open` for a working connection string, otherwise to the error's code. */
 const tried = (address: string) =>
   query(address, 'select 1').then(
     () => 'open',
     (error: { code: string }) => error.code,
   )
 
-it('an app that connects for each request answers them all while rotations replace its instances', async () => {
+it('an app that connects for each request answers all requests while rotations replace its instances', async () => {
   const app = await linked('rotates', 'setTimeout(listen, 1000)')
   await using visiting = visitors(app.url)
   await expect.poll(() => visiting.seen(), patience).toHaveLength(2)
@@ -109,7 +109,7 @@ it('an app that connects for each request answers them all while rotations repla
   await expect.poll(() => visiting.seen(), patience).toEqual([second, second])
   await expect.poll(async () => (await app.log()).match(/works at 43/g), patience).toHaveLength(2)
 
-  // The first password has not ended yet: this rotation ends it.
+  // The first password is still valid: this rotation ends it.
   const { connection_string: third } = await app.rotate()
   expect(await Promise.all([app.connection_string, second, third].map(tried))).toEqual(['28P01', 'open', 'open'])
   await expect.poll(() => visiting.seen(), patience).toEqual([third, third])

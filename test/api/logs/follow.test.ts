@@ -55,7 +55,7 @@ const has = (index: number, text: string) => (data: Data) =>
   data.index === index && data.events?.includes(`"text":"${text}"`) === true
 
 describe('GET /logs', () => {
-  it('streams the logs of several deployments, each from where it was left', async () => {
+  it('streams the logs of several deployments, each from its last position', async () => {
     const [one, two] = await Promise.all(
       ['one', 'two'].map((name) => deployAndSettle(server.client, projectId, { name, git_url: source.url })),
     )
@@ -80,7 +80,7 @@ describe('GET /logs', () => {
     await expect(again.until(() => true)).rejects.toThrow('the stream has ended')
   })
 
-  it('has an error in place of a log that is not there or belongs to another account, and goes on with the others', async () => {
+  it('has an error in place of a missing or foreign log, and continues with the others', async () => {
     const { id, url } = await deployAndSettle(server.client, projectId, { name: 'three', git_url: source.url })
     const account = await server.accounts.create({ name: 'other', plan: 'pro' })
     const stranger = await server.signIn({ accountId: account.id })

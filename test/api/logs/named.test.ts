@@ -4,7 +4,7 @@ import { commandHere } from '../../harness/command-here.ts'
 import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
 
-/** Each instance of `web` prints the requests that it gets, and ends on `/exit`. */
+/** Each instance of `web` prints its requests, and ends on `/exit`. */
 const files = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   Procfile: 'web: node server.js\nworker: node worker.js\nclock: node worker.js',
@@ -51,7 +51,7 @@ type Query = NonNullable<Parameters<ServerWithProject['client']['deployments']['
 const read = async (query: Query) =>
   (await (await given.client.deployments.logs({ params, query })).text()).split('\n').slice(0, -1)
 
-/** Asks until an instance of this name has answered. */
+/** Sends requests until an instance of this name has answered. */
 async function askFor(path: string, name: string): Promise<void> {
   const asked = async () => {
     await (await fetch(url + path)).arrayBuffer()
@@ -60,7 +60,7 @@ async function askFor(path: string, name: string): Promise<void> {
   await expect.poll(asked, waits).toContain(`asked for ${path}`)
 }
 
-it('names the instance before each line, and reads those of a process type or of one instance', async () => {
+it('names the instance before each line, and reads the lines of a process type or of one instance', async () => {
   const all = await read({ processes: 'true', stream: 'runtime' })
   expect(all.filter((line) => / (serves|works)$/.test(line)).sort()).toEqual([
     'clock.1 works',
@@ -88,7 +88,7 @@ it('reads the last lines of all instances together, in the order of their times'
   expect(times).toEqual([...times].sort())
 })
 
-it('follows all instances, and goes on after the last line that was received', async () => {
+it('follows all instances, and resumes after the last received line', async () => {
   const first = await followUntil('/one', undefined)
   const { id, data } = first.at(-1) ?? { id: '', data: {} }
   expect(data).toMatchObject({ stream: 'runtime', process: expect.stringMatching(/^web\.[12]$/) })
@@ -98,7 +98,7 @@ it('follows all instances, and goes on after the last line that was received', a
   expect((await followUntil('/two', id)).map((each) => each.data.text)).toEqual(['asked for /two'])
 })
 
-it('is printed by the command, with the names of all but web.1', async () => {
+it('the command prints the names of all instances except web.1', async () => {
   const environment = { FAIRLEAD_URL: given.server.url, FAIRLEAD_API_KEY: given.server.apiKey }
   const workers = await commandHere(['logs', 'several', '--process', 'worker'], environment)
   expect(workers).toMatchObject({ code: 0 })
@@ -111,13 +111,13 @@ it('is printed by the command, with the names of all but web.1', async () => {
   })
 })
 
-it('keeps the names of instances when each of them ends in turn, and another one takes the place of the first', async () => {
+it('keeps the names of instances when each of them ends in turn, and another replaces the first', async () => {
   const startsOf = async (name: string) => (await read({ process: name })).filter((line) => line === 'serves').length
   const starts = async () => (await startsOf('web.1')) + (await startsOf('web.2'))
   for (const name of ['web.1', 'web.2']) {
     await askFor('/before', name)
     const before = await starts()
-    // A GET without an answer would be sent to the other instance, too.
+    // The gateway would also send a GET without a response to the other instance.
     await fetch(`${url}/exit`, { method: 'POST' })
     await expect.poll(starts, waits).toBe(before + 1)
     await expect.poll(running, waits).toEqual(names)
@@ -131,7 +131,7 @@ interface Event {
   readonly data: { readonly stream?: string; readonly process?: string | null; readonly text?: string }
 }
 
-/** Follows the log, sends one request, and returns the lines until that of the request. */
+/** Follows the log, sends one request, and returns the lines up to the request's line. */
 async function followUntil(path: string, lastEventId: string | undefined): Promise<readonly Event[]> {
   const gone = new AbortController()
   const response = await given.client.deployments.logs({

@@ -79,7 +79,7 @@ describe('GET /projects/:project_id/apps/:app_id/logs', () => {
     expect((await read({ tail: '1' })).filter((line) => line.startsWith('--- '))).toHaveLength(1)
   })
 
-  it('follows the releases one after the other, and new ones as they come, and goes on where it was left', async () => {
+  it('follows the releases one after another, and new releases, and resumes at its last position', async () => {
     const first = await deploy('followed')
     const { id } = await given.appNamed('followed')
     const stream = await follow(id)
@@ -99,7 +99,7 @@ describe('GET /projects/:project_id/apps/:app_id/logs', () => {
     const rest = await follow(id, last?.id)
     expect((await rest.until('asked for /later')).map(({ text }) => text)).toEqual(['asked for /later'])
 
-    // A release that is rolled back to is the newest one then.
+    // After a rollback, the target release is the newest.
     await given.client.deployments.rollback({ params: { project_id: given.projectId, id: first.id } })
     await given.end(first.id)
     await fetch(`${first.url}/back`)
@@ -111,7 +111,7 @@ describe('GET /projects/:project_id/apps/:app_id/logs', () => {
     await whole.until('deleted')
   })
 
-  it('has the lines of the release that runs, however many have failed since', async () => {
+  it('has the lines of the running release, however many releases have failed since', async () => {
     const serving = await deploy('old')
     for (let count = 0; count < 10; count += 1) await deploy('old', { branch: 'nowhere' })
     const { id } = await given.appNamed('old')
@@ -123,7 +123,7 @@ describe('GET /projects/:project_id/apps/:app_id/logs', () => {
     stream.close()
   })
 
-  it('has an error for an app that does not exist, and ignores an id of another log', async () => {
+  it('has an error for an app that does not exist, and ignores another log’s id', async () => {
     const { id } = await deploy('other')
     const app = await given.appNamed('other')
     await expectNotFound(given.server, 'logs.read', { project_id: given.projectId, app_id: app.id })

@@ -32,7 +32,7 @@ const requestAndFollow = async (log: Log, path: string) => {
   await log.until(({ data }) => data['text'] === `asked for ${path}`)
 }
 
-/** Checks that the stream ends by itself, although the app runs on. */
+/** Checks that the stream ends by itself, although the app keeps running. */
 const expectEnd = (log: Log) => expect(log.until(() => false)).rejects.toThrow('the stream has ended')
 
 it('a followed log ends when its key is revoked', async () => {
@@ -52,7 +52,7 @@ it('a followed log ends when the user signs out', async () => {
   await expectEnd(log)
 })
 
-it('a followed log goes on when its key is rotated with an overlap', async () => {
+it('a followed log continues when its key is rotated with an overlap', async () => {
   const user = await server.signIn()
   const { id, key } = await user.client.apiKeys.create({ body: { name: 'reader', preset: 'read' } })
   const log = await followLog(server.clientFor(key), app.projectId, app.id)

@@ -22,7 +22,7 @@ const app = {
 }
 
 describe('GET /projects/:project_id/apps/:app_id/metrics', () => {
-  it('has requests, times, memory, CPU and releases of an app, also after a restart of the server', async () => {
+  it('has requests, times, memory, CPU and releases of an app, even after a restart of the server', async () => {
     await using source = await repository(app)
     const { id, url } = await given.deploy('busy', source.url)
     const params = { project_id: given.projectId, app_id: (await given.appNamed('busy')).id }

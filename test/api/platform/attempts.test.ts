@@ -33,7 +33,7 @@ const limitersFor = (name: string, most: number) =>
 const endWindows = (name: string) => database.query('update attempts set ends_at = now() where name = $1', [name])
 
 describe('a limit of attempts', () => {
-  it('holds over all servers, and counts each key by itself', async () => {
+  it('applies across all servers, and counts each key separately', async () => {
     const [one, two] = limitersFor('keys', 2)
     expect([await one.take('a'), await two.take('a'), await two.take('b')]).toEqual([undefined, undefined, undefined])
     for (const limiter of [one, two]) {
@@ -43,7 +43,7 @@ describe('a limit of attempts', () => {
     }
   })
 
-  it('allows exactly that many of a burst on three servers', async () => {
+  it('allows exactly that many attempts of a burst on three servers', async () => {
     const limiters = limitersFor('burst', 60)
     const keys = ['a', 'b', 'c', 'd']
     const answers = await Promise.all(
@@ -57,7 +57,7 @@ describe('a limit of attempts', () => {
     }
   })
 
-  it('does not count refused attempts: one that is given back makes room for one', async () => {
+  it('does not count refused attempts: a returned attempt allows another', async () => {
     const [one, two] = limitersFor('back', 2)
     for (let i = 0; i < 5; i++) await one.take('a')
     await two.giveBack('a')
@@ -65,7 +65,7 @@ describe('a limit of attempts', () => {
     expect(await two.take('a')).toBeGreaterThan(0)
   })
 
-  it('ignores what is given back when nothing was counted', async () => {
+  it('ignores a returned attempt when nothing was counted', async () => {
     const [one] = limitersFor('nothing', 1)
     await one.giveBack('a')
     await one.take('a')
@@ -75,7 +75,7 @@ describe('a limit of attempts', () => {
     expect(await one.take('a')).toBeGreaterThan(0)
   })
 
-  it('begins again when the window has ended, and ended windows are removed', async () => {
+  it('starts over when the window has ended, and ended windows are removed', async () => {
     const [one, two] = limitersFor('window', 1)
     await one.take('a')
     expect(await two.take('a')).toBeGreaterThan(0)
@@ -87,7 +87,7 @@ describe('a limit of attempts', () => {
     expect(await database.query(`select key from attempts where name = 'window'`)).toEqual([{ key: 'b' }])
   })
 
-  it('keeps two limits apart', async () => {
+  it('separates two limits', async () => {
     const [one] = limitersFor('one', 1)
     const [other] = limitersFor('other', 1)
     expect([await one.take('a'), await other.take('a')]).toEqual([undefined, undefined])
@@ -120,13 +120,13 @@ describe('a limit of an account', () => {
   })
   const begin = () => Promise.all(servers.map(({ db }) => db.startTransaction().execute()))
 
-  it('lets creations go on side by side while the account is far from it', async () => {
+  it('allows concurrent creations while the account is far from the limit', async () => {
     const open = await begin()
     for (const each of open) expect(await totals.hasRoom(each, 'far', 'projects', async () => 5)).toBe(true)
     for (const each of open) await each.rollback().execute()
   })
 
-  it('gives the last place once', async () => {
+  it('allows the last resource once', async () => {
     const [far, ...near] = await begin()
     if (far === undefined) throw new Error('there is no server')
     let existing = 1

@@ -12,7 +12,7 @@ import { ownServer } from '../../harness/server.ts'
 
 const hourMs = 3_600_000
 
-/* The clock of this process, and of the servers that run in it. That of PostgreSQL stays as it is. */
+/* The clock of this process, and of the servers that run in it. PostgreSQL's clock does not change. */
 const RealDate = Date
 let shiftMs = 0
 class ShiftedDate extends RealDate {
@@ -47,7 +47,7 @@ describe('a clock that is set back by an hour', () => {
     expect(server.log.filter(({ msg }) => /^the clock was set back/.test(String(msg)))).toHaveLength(1)
   })
 
-  it('makes no window of a limit longer', async () => {
+  it('lengthens no window of a limit', async () => {
     await using database = await testDatabase()
     const { db, close } = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))
     await using _ = { [Symbol.asyncDispose]: close }
@@ -86,7 +86,7 @@ describe('the watch of the clock', () => {
     return { backs, pass, stop: watch.stop }
   }
 
-  it('tells how far the clock was set back, once, also when that cannot be handled at first', async () => {
+  it('reports once how far the clock was set back, even when the report fails at first', async () => {
     const { backs, pass, stop } = watched(2)
     await pass(1_000)
     await pass(1_000, 1_000 - hourMs)
@@ -95,7 +95,7 @@ describe('the watch of the clock', () => {
     await stop()
   })
 
-  it('says nothing of a clock that is set forward, is slow, or stands still while the machine sleeps', async () => {
+  it('ignores a clock that is set forward, is slow, or stands still while the machine sleeps', async () => {
     const { backs, pass, stop } = watched()
     await pass(1_000, 1_000 + hourMs)
     for (let second = 0; second < 5; second++) await pass(1_000, 999)

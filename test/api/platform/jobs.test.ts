@@ -42,7 +42,7 @@ it('a job is found although every lane polls at once, without waiting for the ne
   }
 })
 
-it('jobs of one queue follow each other in order, without waiting for the next regular poll', async () => {
+it('jobs of one queue run in order, without waiting for the next regular poll', async () => {
   const done: string[] = []
   const all = Promise.withResolvers<void>()
   await using jobs = await lanes((name) => {
@@ -72,7 +72,7 @@ it('jobs that become due later are found, and a lane polls once for all of its w
   expect(Date.now()).toBeGreaterThanOrEqual(runAt.getTime())
   expect(done.sort()).toEqual(names)
 
-  // A moment later nothing is left to do, and a slow machine polls less often.
+  // A moment later the queue is empty. A slow machine polls less often.
   await sleep(1_000)
   let queries = 0
   jobs.pool.on('acquire', () => (queries += 1))

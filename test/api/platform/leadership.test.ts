@@ -53,7 +53,7 @@ async function given() {
 const write = ({ state, epoch }: Awaited<ReturnType<Candidate['leading']>>) =>
   state.pool.query('insert into written values ($1)', [epoch])
 
-it('a server that is alone leads, and gives the leadership up when it stops', async () => {
+it('a single server leads, and gives up the leadership when it stops', async () => {
   await using test = await given()
   await using one = candidate({ id: 'one', ...test.common })
   await one.ready
@@ -70,7 +70,7 @@ it('a server that is alone leads, and gives the leadership up when it stops', as
   await expect.poll(test.connections).toEqual([])
 })
 
-it('of three servers one leads; when it stops another does, until none is left', async () => {
+it('one of three servers leads; when it stops another leads, until none is left', async () => {
   await using test = await given()
   await using one = candidate({ id: 'one', ...test.common })
   await using two = candidate({ id: 'two', ...test.common })
@@ -87,7 +87,7 @@ it('of three servers one leads; when it stops another does, until none is left',
   }
 })
 
-it('the epoch and the work go on when the lock is lost and nobody else takes it', async () => {
+it('the epoch and the work continue when the lock is lost and no other server takes it', async () => {
   await using test = await given()
   await using one = candidate({ id: 'one', ...test.common })
   const leadership = await one.leading()
@@ -104,14 +104,14 @@ it('the epoch and the work go on when the lock is lost and nobody else takes it'
   expect([one.terms.length, one.stopped(), leadership.signal.aborted]).toEqual([1, 0, false])
 })
 
-it('the epoch and the work go on when the database was away, however long', async () => {
+it('the epoch and the work continue when the database was unavailable, however long', async () => {
   await using test = await given()
   await using proxy = await databaseProxy(test.database.url, test.directory)
   await using one = candidate({ ...test.common, id: 'one', connection: { connectionString: proxy.url } })
   const leadership = await one.leading()
   await proxy.cut()
   await expect(write(leadership)).rejects.toThrow()
-  // Longer than the leadership is trusted without a renewal.
+  // Longer than a leadership is valid without a renewal.
   await expect
     .poll(() => test.database.query("select from leadership where renewed_at < now() - interval '4 s'"))
     .toHaveLength(1)
@@ -128,7 +128,7 @@ it('the epoch and the work go on when the database was away, however long', asyn
   expect([one.terms.length, one.stopped(), leadership.epoch]).toEqual([1, 0, 1])
 })
 
-it('a leader that cannot reach the database loses to one that can, and leads again after that one', async () => {
+it('a leader that cannot reach the database loses to a server that can, and leads again later', async () => {
   await using test = await given()
   await using proxy = await databaseProxy(test.database.url, test.directory)
   await using one = candidate({ ...test.common, id: 'one', connection: { connectionString: proxy.url } })
@@ -148,7 +148,7 @@ it('a leader that cannot reach the database loses to one that can, and leads aga
   expect((await one.leading()).epoch).toBe(3)
 })
 
-it('connections of an older epoch are ended and refused by name, also when DATABASE_URL names the application', async () => {
+it('connections of an older epoch are ended and refused by name, even when DATABASE_URL names the application', async () => {
   await using test = await given()
   const connection = { connectionString: `${test.database.url}&application_name=operator`, max: 2 }
   const logger = pino({ level: 'silent' })
@@ -164,7 +164,7 @@ it('connections of an older epoch are ended and refused by name, also when DATAB
   expect(await test.database.query('select from written')).toHaveLength(1)
   await expect(inTransaction.query('commit')).rejects.toThrow()
   inTransaction.release(true)
-  // An idle connection may not have heard yet that it was ended.
+  // An idle connection may not have noticed its end yet.
   const refusal = () => older.pool.query('insert into written values (1)').catch((error: unknown) => error)
   await expect.poll(refusal).toMatchObject({ name: 'NotLeading', code: 'not_leading', epoch: 1 })
   await newer.pool.query('insert into written values (2)')
@@ -173,7 +173,7 @@ it('connections of an older epoch are ended and refused by name, also when DATAB
   await newer.close()
 })
 
-it('a new leader waits for the commits of requests in progress, also when DATABASE_URL names the application', async () => {
+it('a new leader waits for the commits of requests in progress, even when DATABASE_URL names the application', async () => {
   await using test = await given()
   const options = { connectionString: `${test.database.url}&application_name=operator`, max: 2 }
   const { pool, close } = openDatabase(options, pino({ level: 'silent' }))
@@ -199,7 +199,7 @@ it('a new leader waits for the commits of requests in progress, also when DATABA
   await close()
 })
 
-it('a session of another database on the same server keeps nobody from leading, whatever its user calls it', async () => {
+it('a session of another database on the same server prevents no leadership, whatever its user calls it', async () => {
   await using test = await given()
   await using other = await testDatabase()
   await using hostile = await connect(other.url)
@@ -229,7 +229,7 @@ it('a leader begins when the transactions of a killed server have ended', async 
   await one.leading()
 })
 
-it('a server whose work cannot start says why, lets others lead, and tries again', async () => {
+it('a server whose work cannot start says why, lets others lead, and retries', async () => {
   await using test = await given()
   let attempts = 0
   const lead = async () => {
@@ -264,7 +264,7 @@ it('a stop interrupts the start of the work', async () => {
   expect(await test.row()).toEqual({ epoch: 1, holder: null })
 })
 
-it('a stop while the database is away ends without one', async () => {
+it('a stop while the database is unavailable ends without the database', async () => {
   await using test = await given()
   await using proxy = await databaseProxy(test.database.url, test.directory)
   await using one = candidate({ ...test.common, id: 'one', connection: { connectionString: proxy.url } })
@@ -273,14 +273,14 @@ it('a stop while the database is away ends without one', async () => {
   await one.stop()
 })
 
-it('a database that was restored from a backup does not bring an epoch back', async () => {
+it('a database that was restored from a backup does not restore an old epoch', async () => {
   await using test = await given()
   await recordEpoch(test.epochDirectory, 41)
   await using one = candidate({ id: 'one', ...test.common })
   expect((await one.leading()).epoch).toBe(42)
 })
 
-it('a fence refuses an older epoch, also when the older leader records its own after the newer one', async () => {
+it('a fence refuses an older epoch, even when the older leader records its epoch after the newer one', async () => {
   await using test = await given()
   const directory = test.epochDirectory
   expect(await recordedEpoch(directory)).toBe(0)

@@ -4,7 +4,7 @@ import { openDatabase } from '../../../server/src/platform/database.ts'
 import { testDatabase } from '../../harness/database.ts'
 import '../../harness/one-connection.ts'
 
-it('a transaction that asks the pool for another connection is refused in tests, also when it has free ones', async () => {
+it('tests refuse a transaction that asks the pool for another connection, even when the pool has free ones', async () => {
   await using database = await testDatabase()
   const { db, pool, close } = openDatabase({ connectionString: database.url, max: 4 }, pino({ level: 'silent' }))
   const read = () => pool.query('select 1')

@@ -29,7 +29,7 @@ describe('a sealed secret', () => {
 })
 
 describe('the key', () => {
-  it('is made at the first start, readable for the server alone, and opens the secrets later', async () => {
+  it('is created at the first start, readable only for the server, and opens the secrets later', async () => {
     await using database = await testDatabase()
     await using directory = await temporaryDirectory()
     const handle = openDatabase({ connectionString: database.url, max: 2 }, pino({ level: 'silent' }))

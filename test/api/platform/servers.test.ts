@@ -45,7 +45,7 @@ async function given() {
   }
 }
 
-it('live servers are listed with what they are, until they stop', async () => {
+it('live servers are listed with their properties, until they stop', async () => {
   await using test = await given()
   const one = await test.register(identity('one'))
   await test.register(identity('two'))
@@ -57,7 +57,7 @@ it('live servers are listed with what they are, until they stop', async () => {
   expect(await test.ids()).toEqual(['two'])
 })
 
-it('a server says again and again that it lives, and forgets those that do not', async () => {
+it('a server renews its entry regularly, and removes expired ones', async () => {
   await using test = await given()
   await test.register(identity('one'))
   await test.database.query(
@@ -70,7 +70,7 @@ it('a server says again and again that it lives, and forgets those that do not',
   await expect.poll(() => test.database.query('select id from servers')).toEqual([{ id: 'one' }])
 })
 
-it('a server with another data directory is refused with what to do, beside a live one', async () => {
+it('a server with another data directory is refused with advice, beside a live server', async () => {
   await using test = await given()
   await test.register(identity('one'))
   await expect(test.register(identity('two', 'elsewhere'))).rejects.toThrow(
@@ -80,7 +80,7 @@ it('a server with another data directory is refused with what to do, beside a li
   expect(await test.ids()).toEqual(['one'])
 })
 
-it('a server with another data directory takes the place of one that was killed', async () => {
+it('a server with another data directory replaces a killed server', async () => {
   await using test = await given()
   await test.database.query(
     `insert into servers (id, version, schema, host, pid, address, data_directory, seen_at)
@@ -90,7 +90,7 @@ it('a server with another data directory takes the place of one that was killed'
   expect(await test.ids()).toEqual(['two'])
 })
 
-it('a server that was away so long that one with another data directory began is told', async () => {
+it('a server whose long absence let one with another data directory begin is notified', async () => {
   await using test = await given()
   await test.register(identity('one'))
   await test.database.query(`update servers set id = 'two', data_directory = 'elsewhere' where id = 'one'`)
@@ -98,7 +98,7 @@ it('a server that was away so long that one with another data directory began is
   expect(test.conflicts[0]?.message).toContain('cannot share the work')
 })
 
-it('a server does not lead beside a live one with another data directory', async () => {
+it('a server does not lead beside a live server with another data directory', async () => {
   await using test = await given()
   await using directory = await temporaryDirectory()
   await test.register(identity('one'))

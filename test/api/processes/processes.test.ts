@@ -14,7 +14,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 const scaled = (processes: Record<string, { instances: number | null }>) => ({ processes })
 
 describe('GET /projects/:project_id/apps/:app_id/processes', () => {
-  it('lists web with the limits of the plan, also while nothing runs', async () => {
+  it('lists web with the limits of the plan, even while nothing runs', async () => {
     const { id } = await given.deploy('plain')
     const app_id = (await given.appNamed('plain')).id
     const read = () => succeed(caller(), 'processes.list', { project_id: given.projectId, app_id })
@@ -25,7 +25,7 @@ describe('GET /projects/:project_id/apps/:app_id/processes', () => {
     expect(await read()).toEqual({ release_id: null, max_instances: 50, processes: [{ ...web, running: [] }] })
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'processes.list', { project_id: given.projectId, app_id: id })
   })
@@ -38,7 +38,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
     return (await given.appNamed('other')).id
   }
 
-  it('keeps a number until it is left to the repository again, which changes no other app', async () => {
+  it('keeps a number until the repository decides again, and changes no other app', async () => {
     const { id } = await given.deploy('kept')
     await given.client.deployments.stop(given.paramsOf(id))
     const params = { project_id: given.projectId, app_id: (await given.appNamed('kept')).id }
@@ -51,7 +51,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
     expect((await given.client.processes.list({ params: other })).processes).toMatchObject([{ asked: 2 }])
   })
 
-  it('refuses unknown types, no web at all, and more than the plan allows, and changes nothing then', async () => {
+  it('refuses unknown types, zero web instances, and numbers beyond the plan, and then changes nothing', async () => {
     await given.deploy('within')
     const params = { project_id: given.projectId, app_id: (await given.appNamed('within')).id }
     const refused = async (processes: Record<string, { instances: number }>) => {
@@ -65,7 +65,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
     expect((await given.client.processes.list({ params })).processes).toMatchObject([{ instances: 1, asked: null }])
   })
 
-  it('is held by deployments whose fairlead.json asks for more than the plan allows', async () => {
+  it('applies to deployments whose fairlead.json asks for more than the plan allows', async () => {
     await using source = await repository({
       ...nodeApp('here'),
       'fairlead.json': JSON.stringify({ processes: { web: { instances: 2 } } }),
@@ -75,7 +75,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
     expect([status, failure]).toEqual(['failed', expect.objectContaining({ code: 'too_many_instances' })])
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'processes.update', { project_id: given.projectId, app_id: id })
   })

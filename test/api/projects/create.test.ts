@@ -39,8 +39,8 @@ describe('POST /projects', () => {
     ['a lone surrogate', { name: 'a\ud800' }, 'name'],
     ['more than 100 characters', { name: 'x'.repeat(101) }, 'name'],
     ['a number', { name: 7 }, 'name'],
-    ['a region that is no slug', { name: 'a', region: 'EU West' }, 'region'],
-    ['a plan that there is not', { name: 'a', plan: 'gold' }, 'plan'],
+    ['a region that is not a slug', { name: 'a', region: 'EU West' }, 'region'],
+    ['an unknown plan', { name: 'a', plan: 'gold' }, 'plan'],
   ])('refuses %s', async (_, body, field) => {
     const response = await post(body)
     expect(response.status).toBe(400)

@@ -70,7 +70,7 @@ describe('DELETE /projects/:project_id', () => {
     await gone(id)
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'mine' } })
     await expectNotFound(server, 'projects.delete', { project_id: id })
     expect(await server.client.projects.get({ params: { project_id: id } })).toMatchObject({ name: 'mine' })

@@ -17,7 +17,7 @@ describe('GET /projects/:project_id', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'mine' } })
     await expectNotFound(server, 'projects.get', { project_id: id })
   })

@@ -44,7 +44,7 @@ describe('GET /projects', () => {
     expect(listed.total).toBe(1)
   })
 
-  it('pages through all of them by the Link header, neither skipping nor repeating while others are created', async () => {
+  it('pages through all projects by the Link header, neither skipping nor repeating during creations', async () => {
     const account = await server.accounts.create({ name: 'pager', plan: 'enterprise' })
     const client = server.clientFor(await server.key({ accountId: account.id }))
     const before: string[] = []
@@ -59,7 +59,7 @@ describe('GET /projects', () => {
     expect(seen).toEqual(before)
   })
 
-  it('names the next page in the Link header, and none after the last', async () => {
+  it('names the next page in the Link header, and no page after the last', async () => {
     const account = await server.accounts.create({ name: 'linker', plan: 'enterprise' })
     const key = await server.key({ accountId: account.id })
     for (const name of ['a', 'b', 'c']) await server.clientFor(key).projects.create({ body: { name } })

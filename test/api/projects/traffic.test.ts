@@ -17,7 +17,9 @@ const totalOf = async (id: string) =>
     { requests: 0, errors: 0 },
   )
 
-/** An app that answers at /count how many requests the gateway sent to it, including the server's own at the switch. */
+/**
+ * An app that returns at /count the number of requests from the gateway, including the server's request at the switch.
+ */
 const countingApp = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': `let count = 0
@@ -60,7 +62,7 @@ describe('GET /projects/:project_id/traffic', () => {
     expect((await ask('/missing')).status).toBe(404)
     expect((await ask('/error')).status).toBe(500)
     expect((await ask('/error')).status).toBe(500)
-    // The gateway does not repeat it, because the app may have processed it.
+    // The gateway does not retry it, because the app may have processed it.
     expect((await ask('/broken', 'POST')).status).toBe(502)
     const seen = Number((await ask('/count')).text)
     expect(seen).toBeGreaterThanOrEqual(5)

@@ -42,7 +42,7 @@ describe('PATCH /projects/:project_id', () => {
     await expect(changing).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'plan' } })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'mine' } })
     await expectNotFound(server, 'projects.update', { project_id: id })
     expect(await server.client.projects.get({ params: { project_id: id } })).toMatchObject({ name: 'mine' })

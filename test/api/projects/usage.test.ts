@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 describe('GET /usage', () => {
-  it('answers with the resources of each project that the key may see, as the projects themselves do', async () => {
+  it('answers with the resources of each project that the key may see, like the projects themselves', async () => {
     const made: string[] = []
     for (const name of ['one', 'two', 'three'])
       made.unshift((await server.client.projects.create({ body: { name } })).id)

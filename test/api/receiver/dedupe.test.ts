@@ -17,7 +17,7 @@ let tables = 0
 beforeAll(async () => {
   database = await testDatabase()
   pool = new Pool({ connectionString: database.url })
-  // The end of the pool does not wait for its connections, and dropping the database breaks those that are just being closed.
+  // The end of the pool does not wait for its connections, and dropping the database breaks closing connections.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
 })
@@ -100,7 +100,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
         return finished
       })
       const busy = Array.from({ length: 100 }, () => receiver.receive(signedHeaders(body), body))
-      // All but the one that is being handled are answered meanwhile.
+      // All copies except the handled one get an early response.
       let answered = 0
       await new Promise<void>((resolve) => {
         for (const answer of busy) void answer.then(() => ++answered === 99 && resolve())
@@ -169,7 +169,7 @@ describe.each<[string, () => DedupeStore | Promise<DedupeStore>]>([
   })
 })
 
-describe('a store that fails', () => {
+describe('a failing store', () => {
   const body = json(deployed)
   const lost = new Error('no database')
   const stores: Record<string, [DedupeStore, number]> = {
@@ -185,7 +185,7 @@ describe('a store that fails', () => {
       2,
     ],
   }
-  it.each(Object.entries(stores))('%s is told as such, with its error', async (_, [dedupe, ran]) => {
+  it.each(Object.entries(stores))('%s is reported as a store error, with its cause', async (_, [dedupe, ran]) => {
     const errors: ReceiverError[] = []
     let runs = 0
     const receiver = createReceiver({ secrets: [SECRET], clock, dedupe, onError: (error) => void errors.push(error) })
@@ -210,7 +210,7 @@ describe('memoryStore', () => {
     ])
   })
 
-  it('holds a lease for as long as its clock says', async () => {
+  it('holds a lease according to its clock', async () => {
     let now = 0
     const store = memoryStore({ clock: () => now })
     await take(store, 'a', 1000)

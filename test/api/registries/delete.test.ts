@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => server?.[Symbol.asyncDispose]())
 
 describe('DELETE /projects/:project_id/registries/:id', () => {
-  it('deletes the credentials of the project, and those of no other one', async () => {
+  it('deletes only this project’s credentials', async () => {
     const body = { registry: 'registry.example', username: 'deploy', password: 'secret' }
     const make = async (name: string) => {
       const { id: project_id } = await server.client.projects.create({ body: { name } })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => server?.[Symbol.asyncDispose]())
 
 describe('GET /projects/:project_id/registries', () => {
-  it('lists the registries of the project alone, newest first, page by page, and no password', async () => {
+  it('lists only the registries of the project, newest first, page by page, without passwords', async () => {
     const project = async (name: string) => (await server.client.projects.create({ body: { name } })).id
     const [project_id, other] = [await project('p'), await project('other')]
     const registries = ['registry.example', 'docker.io', 'localhost:5000']

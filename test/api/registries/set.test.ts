@@ -18,7 +18,7 @@ const set = (body: object) =>
   })
 
 describe('POST /projects/:project_id/registries', () => {
-  it('stores a password encrypted, and replaces the one that the project has for the registry', async () => {
+  it('stores a password encrypted, and replaces the project’s password for the registry', async () => {
     const caller = withKey(server, server.apiKey)
     const body = { registry: 'registry.example:5000', username: 'one', password: secret }
     const first = await succeed(caller, 'registries.set', { project_id }, body)
@@ -35,11 +35,11 @@ describe('POST /projects/:project_id/registries', () => {
     await expectNotFound(server, 'registries.set', { project_id })
   })
 
-  it('takes the several hosts of Docker Hub as one', async () => {
+  it('treats the several hosts of Docker Hub as one', async () => {
     expect(await set({ registry: 'index.docker.io' })).toMatchObject({ registry: 'docker.io' })
   })
 
-  it('says in the audit log for which registry and whom, and nothing of the password', async () => {
+  it('records the registry and the user in the audit log, and not the password', async () => {
     const { client } = await server.signIn()
     await set({ registry: 'audited.example' })
     const [entry] = (await client.auditLog.list({ query: { limit: 1 } })).entries
@@ -51,9 +51,9 @@ describe('POST /projects/:project_id/registries', () => {
   it.each([
     ['an address', { registry: 'https://registry.example' }, 'registry'],
     ['the name of an image', { registry: 'registry.example/shop' }, 'registry'],
-    ['a word that no reference begins with as a registry', { registry: 'registry' }, 'registry'],
+    ['a word that is no registry', { registry: 'registry' }, 'registry'],
     ['an option', { registry: '-registry.example' }, 'registry'],
-    ['a port that there is none of', { registry: 'registry.example:70000' }, 'registry'],
+    ['an invalid port', { registry: 'registry.example:70000' }, 'registry'],
     ['a user name that ends at its colon', { username: 'a:b' }, 'username'],
     ['a password with the end of a header', { password: 'a\r\nX-Other: b' }, 'password'],
     ['no password', { password: '' }, 'password'],
@@ -61,7 +61,7 @@ describe('POST /projects/:project_id/registries', () => {
     await expect(set(body)).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
   })
 
-  it('refuses the fifty-first registry of a project, and changes those that it has', async () => {
+  it('refuses the fifty-first registry of a project, and changes existing ones', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'many' } })
     const store = (registry: string) =>
       server.client.registries.set({ params: { project_id: id }, body: { registry, username: 'u', password: 'p' } })

@@ -45,7 +45,7 @@ describe('GET /projects/:project_id/apps/:app_id/releases', () => {
     await expectNotFound(given.server, 'releases.list', params)
   })
 
-  it('tells the commit of each, and what began it as it is now: its creation, a rollback or a restart', async () => {
+  it('shows the commit of each release, and its latest cause: its creation, a rollback or a restart', async () => {
     await using source = await repository(nodeApp('told'))
     const author = ['-c', 'user.name=Ada Lovelace', '-c', 'user.email=ada@example.com']
     await source.git(...author, 'commit', '-q', '--allow-empty', '-m', 'Tells more\n\nIn full.')

@@ -16,7 +16,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 const paramsOf = (id: string) => ({ project_id: given.projectId, app_id: app, id })
 
 describe('POST /projects/:project_id/apps/:app_id/runs/:id/cancel', () => {
-  it('ends a command that is under way, whoever is connected to it', async () => {
+  it('ends a running command with a connected client', async () => {
     const run = await startRun(given, app, ['node', '-e', 'console.log("up"); setInterval(() => 0, 1000)'])
     await expect.poll(() => run.printed.output).toBe('up\n')
     await expectNotFound(given.server, 'runs.cancel', paramsOf(run.id))
@@ -24,11 +24,11 @@ describe('POST /projects/:project_id/apps/:app_id/runs/:id/cancel', () => {
     expect(await run.ended).toMatchObject({ problem: 'It was canceled.' })
     const ended = await run.read()
     expect(ended).toMatchObject({ status: 'canceled', problem: 'It was canceled.' })
-    // One that has ended stays as it is.
+    // A command that has ended stays unchanged.
     expect(await succeed(caller(), 'runs.cancel', paramsOf(run.id))).toEqual({ ...ended, output: undefined })
   })
 
-  it('cancels one that waits for its client', async () => {
+  it('cancels a command that waits for its client', async () => {
     const params = { project_id: given.projectId, app_id: app }
     const { id } = await given.client.runs.create({ params, body: { command: ['true'] } })
     expect(await succeed(caller(), 'runs.cancel', paramsOf(id))).toMatchObject({ status: 'canceled' })

@@ -33,7 +33,7 @@ describe('POST /projects/:project_id/apps/:app_id/runs', () => {
     })
   })
 
-  it('says who ran which command of which app in the audit log', async () => {
+  it('records who ran which command of which app in the audit log', async () => {
     const { id } = await create(['ls', '-l'])
     const browser = await given.server.signIn()
     const { entries } = await browser.client.auditLog.list()
@@ -67,7 +67,7 @@ describe('POST /projects/:project_id/apps/:app_id/runs', () => {
     expect(await first.ended).toMatchObject({ code: 0 })
   })
 
-  it('tells that a command is not there with the status of a shell', async () => {
+  it('reports a missing command with the status of a shell', async () => {
     const run = await startRun(given, app, ['nothing-of-this-name'])
     expect(await run.ended).toMatchObject({ code: 127, problem: null })
     expect(run.printed.errors).toContain('nothing-of-this-name: command not found')
@@ -86,7 +86,7 @@ describe('POST /projects/:project_id/apps/:app_id/runs', () => {
     await expect(refused).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     await expectNotFound(given.server, 'runs.create', params())
   })
 })

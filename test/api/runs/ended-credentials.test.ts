@@ -31,7 +31,7 @@ const statusOf = async (id: string) =>
   (await given.client.runs.get({ params: { project_id: given.projectId, app_id: app, id } })).status
 
 describe('a command', () => {
-  it('ends when the key that began it is revoked', async () => {
+  it('ends when its key is revoked', async () => {
     const { id, client } = await makeKey()
     const run = await begin(client)
     await user.client.apiKeys.delete({ params: { id } })
@@ -46,14 +46,14 @@ describe('a command', () => {
     expect(await run.ended).toMatchObject({ problem: reason })
   })
 
-  it('ends when the user who began it signs out', async () => {
+  it('ends when its user signs out', async () => {
     const other = await given.server.signIn()
     const run = await begin(other.client)
     await other.dashboard.session.delete()
     expect(await run.ended).toMatchObject({ problem: reason })
   })
 
-  it('does not begin by the ticket of a key that was revoked', async () => {
+  it('does not begin with the ticket of a revoked key', async () => {
     const { id, client } = await makeKey()
     const params = { project_id: given.projectId, app_id: app }
     const made = await client.runs.create({ params, body: { command: endless } })
@@ -63,14 +63,14 @@ describe('a command', () => {
     expect(run.printed).toEqual({ output: '', errors: '' })
   })
 
-  it('goes on when another key or session ends', async () => {
+  it('continues when another key or session ends', async () => {
     const run = await begin((await makeKey()).client)
     const key = await makeKey()
     const [ofKey, other] = [await begin(key.client), await given.server.signIn()]
     const ofSession = await begin(other.client)
     await user.client.apiKeys.delete({ params: { id: key.id } })
     await other.dashboard.session.delete()
-    // These end by a look at all that run.
+    // These end by a check of all running commands.
     await Promise.all([ofKey.ended, ofSession.ended])
     expect(await statusOf(run.id)).toBe('running')
     run.socket.terminate()

@@ -5,7 +5,7 @@ import { newId } from '../../../server/src/platform/ids.ts'
 import { forgetRuns } from '../../../server/src/runs/runs.ts'
 import { testDatabase } from '../../harness/database.ts'
 
-it('the newest 200 runs of a schedule are kept, and of all that are deleted 200 together', async () => {
+it('the newest 200 runs of a schedule are kept, and 200 runs of all deleted schedules together', async () => {
   await using test = await testDatabase()
   const { db, close } = openDatabase({ connectionString: test.url, max: 2 }, pino({ level: 'silent' }))
   const [account, project, app] = [newId('account'), newId('project'), newId('app')]

@@ -14,7 +14,7 @@ describe('GET /projects/:project_id/apps/:app_id/runs/:id', () => {
     await expectNotFound(given.server, 'runs.get', { ...params, id })
   })
 
-  it('has the last of what a one-off command printed, masked, for keys that may run commands', async () => {
+  it('has the end of a one-off command’s output, masked, for keys that may run commands', async () => {
     await using given = await serverWithProject()
     const secret = 'correct-horse-battery-staple'
     const body = { name: 'a', git_url: given.source.url, env_vars: { SECRET: secret } }

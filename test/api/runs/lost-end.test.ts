@@ -7,7 +7,7 @@ import { createExecutor, createRunWatch } from '../../../server/src/runs/executo
 import type { Handle, Release } from '../../../server/src/runtimes/runtime.ts'
 import { testDatabase } from '../../harness/database.ts'
 
-it('the end of a command is stored when the database is back, and a mark of an end that is lost is swept', async () => {
+it('the end of a command is stored when the database is back, and the mark of a lost end is swept', async () => {
   await using test = await testDatabase()
   const { db, close } = openDatabase({ connectionString: test.url, max: 4 }, pino({ level: 'silent' }))
   const [account, project, app] = [newId('account'), newId('project'), newId('app')]
@@ -63,7 +63,7 @@ it('the end of a command is stored when the database is back, and a mark of an e
   const first = await begin()
   await test.query(away)
   first.end()
-  // Not the first attempt alone: sequences count in transactions that are rolled back, too.
+  // Not only the first attempt: sequences also count in rolled-back transactions.
   await expect.poll(async () => (await test.query<{ n: string }>('select last_value n from refused'))[0]?.n).toBe('2')
   await executor.endLost()
   expect(await statuses()).toEqual(['running'])

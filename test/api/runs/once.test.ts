@@ -17,7 +17,7 @@ const waiting = `select from pg_locks join pg_database on pg_database.oid = data
   where not granted and locktype = 'relation' and datname = current_database()`
 const done: Outcome = { status: 'succeeded', exit_code: 0, signal: null, problem: null }
 
-/** A leader with a clock of the test. A killed one finishes nothing that it has begun. */
+/** A leader with the test's clock. A killed leader leaves its work unfinished. */
 function leader(
   database: Database,
   clock: { now: number },
@@ -67,7 +67,7 @@ async function everyMinute(test: TestDatabase): Promise<void> {
   )
 }
 
-it('every time of a schedule begins one run, with several schedulers at once and while they are replaced', async () => {
+it('every time of a schedule begins one run, with several schedulers at once and during their replacement', async () => {
   await using test = await testDatabase()
   const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
   await everyMinute(test)
@@ -81,7 +81,7 @@ it('every time of a schedule begins one run, with several schedulers at once and
       await leaders[0]?.kill()
       leaders = [...leaders.slice(1), leader(db, clock, begun)]
     }
-    // Another one looks at once; the others find what is left.
+    // Another scheduler checks at once; the others find what remains.
     const looker = leader(db, clock, begun)
     await expect.poll(() => new Set(begun).size, { timeout: 10_000 }).toBe(round + 1)
     await looker.kill()
@@ -93,7 +93,7 @@ it('every time of a schedule begins one run, with several schedulers at once and
   await close()
 })
 
-it('a time is begun that came while a new scheduler waited for the database', async () => {
+it('a time that passed while a new scheduler waited for the database begins a run', async () => {
   await using test = await testDatabase()
   const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
   await everyMinute(test)
@@ -103,7 +103,7 @@ it('a time is begun that came while a new scheduler waited for the database', as
   await test.query('lock table schedules')
   const late = leader(db, clock, begun)
   await expect.poll(() => test.query(waiting)).toHaveLength(1)
-  // Another scheduler has begun 12:01 meanwhile.
+  // Another scheduler has begun 12:01 in between.
   await test.query(`update schedules set next_at = '2026-03-01T12:02:00Z'`)
   clock.now += 2 * minuteMs
   await test.query('commit')
@@ -112,7 +112,7 @@ it('a time is begun that came while a new scheduler waited for the database', as
   await close()
 })
 
-it('a command that is being made counts when a time of a schedule comes', async () => {
+it('a command that is being created counts at a time of a schedule', async () => {
   await using test = await testDatabase()
   const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
   await everyMinute(test)
@@ -143,7 +143,7 @@ it('a command that is being made counts when a time of a schedule comes', async 
   await close()
 })
 
-it('an app is deleted when a time of its schedule comes, and neither waits for the other', async () => {
+it('deleting an app and a time of its schedule do not wait for each other', async () => {
   await using test = await testDatabase()
   const { db, close } = openDatabase({ connectionString: test.url, max: 8 }, logger)
   await everyMinute(test)

@@ -19,8 +19,8 @@ async function stopped(name: string) {
   return { id, app: (await given.appNamed(name)).id }
 }
 
-describe('a command of an app that is stopped', () => {
-  it('runs in the release that was stopped, with its files and variables, and leaves it stopped', async () => {
+describe('a command of a stopped app', () => {
+  it('runs in the stopped release, with its files and variables, and leaves it stopped', async () => {
     const { id, app } = await stopped('plain')
     const code = 'console.log(process.env.GREETING, require("node:fs").existsSync("server.js")); process.exit(4)'
     const runs = await Promise.all([startRun(given, app, ['node', '-e', code]), startRun(given, app, ['true'])])
@@ -30,7 +30,7 @@ describe('a command of an app that is stopped', () => {
     expect(await given.client.deployments.get(given.paramsOf(id))).toMatchObject({ status: 'stopped' })
   })
 
-  it('ends when its release is started again, which then serves', async () => {
+  it('ends when its release starts again, which then serves', async () => {
     const { id, app } = await stopped('restarted')
     const run = await startRun(given, app, waiting)
     await expect.poll(() => run.printed.output).toBe('up\n')
@@ -50,7 +50,7 @@ describe('a command of an app that is stopped', () => {
     await expect.poll(async () => (await run.read()).status).toBe('canceled')
   })
 
-  it('is refused where no release is kept, and for a static site', async () => {
+  it('is refused without a release, and for a static site', async () => {
     const nowhere = { name: 'never', git_url: given.source.url, branch: 'nowhere' }
     const { id: never } = await given.client.deployments.create({
       params: { project_id: given.projectId },
@@ -66,7 +66,7 @@ describe('a command of an app that is stopped', () => {
     expect((await none.ended)?.problem).toContain('A static site runs no process')
   })
 
-  it('is not begun by a schedule: an app that its owner has stopped does nothing by itself', async () => {
+  it('is not begun by a schedule: a stopped app does nothing by itself', async () => {
     await using source = await repository(nodeApp('here'))
     const { id } = await given.deploy('quiet', source.url)
     const params = { project_id: given.projectId, app_id: (await given.appNamed('quiet')).id }
@@ -80,7 +80,7 @@ describe('a command of an app that is stopped', () => {
     const statuses = async () =>
       (await given.client.runs.list({ params, query: { schedule_id: schedule.id } })).runs.map(({ status }) => status)
     await expect.poll(statuses, { timeout: 15_000 }).toEqual(['running'])
-    // It waits for its app, which may be starting, until the app is gone.
+    // It waits for its app, which may be starting, until the app is deleted.
     await given.client.apps.delete({ params: { project_id: given.projectId, id: params.app_id } })
   })
 })

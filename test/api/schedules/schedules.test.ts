@@ -36,7 +36,7 @@ describe('POST /projects/:project_id/apps/:app_id/schedules', () => {
     expect([again.status, again.text]).toEqual([400, expect.stringContaining('another schedule of this app')])
   })
 
-  it('refuses what is no time', async () => {
+  it('refuses invalid times', async () => {
     const params = await inNewApp()
     const body = { name: 'x', schedule: '* * * * *', command: ['true'] }
     const wrong = [
@@ -56,7 +56,7 @@ describe('POST /projects/:project_id/apps/:app_id/schedules', () => {
     }
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     await expectNotFound(given.server, 'schedules.create', await inNewApp())
   })
 })
@@ -80,7 +80,7 @@ describe('GET /projects/:project_id/apps/:app_id/schedules/:id', () => {
 })
 
 describe('PATCH /projects/:project_id/apps/:app_id/schedules/:id', () => {
-  it('changes what is given, and the next time with it', async () => {
+  it('changes the given fields, and the next time with them', async () => {
     const { params, first, second } = await twoSchedules()
     const at = { ...params, id: first.id }
     const changed = await succeed(caller(), 'schedules.update', at, { schedule: '0 12 1 1 *', command: ['false'] })
@@ -91,7 +91,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/schedules/:id', () => {
     await expectNotFound(given.server, 'schedules.update', at)
   })
 
-  it('leaves the next time alone when the times stay: one that has come still comes', async () => {
+  it('keeps the next time when the times stay: a due time still runs', async () => {
     const { params, first } = await twoSchedules()
     const stored = '2099-01-01T00:00:00.000Z'
     await given.server.database.query('update schedules set next_at = $2 where id = $1', [first.id, stored])

@@ -16,7 +16,7 @@ type Overlap = 'forbid' | 'allow' | 'replace'
 
 const create = (name: string, command: string[], overlap: Overlap = 'forbid') =>
   given.client.schedules.create({ params, body: { name, schedule: '5 4 1 1 *', command, overlap } })
-/** Makes a time of the schedule come now. */
+/** Makes a time of the schedule due now. */
 const come = (id: string) =>
   given.server.database.query(
     `update schedules set next_at = date_trunc('milliseconds', clock_timestamp()) where id = $1`,
@@ -27,7 +27,7 @@ const statuses = async (id: string) => (await runsOf(id)).map(({ status }) => st
 const within = { timeout: 15_000 }
 
 describe('a schedule', () => {
-  it('runs its command once at each time, and keeps what it printed', async () => {
+  it('runs its command once at each time, and keeps its output', async () => {
     const { id, next_at } = await create('report', [
       'node',
       '-e',
@@ -40,7 +40,7 @@ describe('a schedule', () => {
     expect(run).toMatchObject({ schedule_id: id, exit_code: 0, terminal: false })
     const { output } = await given.client.runs.get({ params: { ...params, id: run?.id ?? '' } })
     expect(output?.split('\n').sort()).toEqual(['', 'said this', 'too'])
-    // The next time is the one after now, whatever was missed.
+    // The next time is after now, however many were missed.
     expect((await given.client.schedules.get({ params: { ...params, id } })).next_at).toBe(next_at)
   })
 
@@ -68,7 +68,7 @@ describe('a schedule', () => {
     ['forbid', ['skipped', 'running']],
     ['allow', ['running', 'running']],
     ['replace', ['running', 'canceled']],
-  ] as const)('does with a command that still runs what it says: %s', async (overlap, expected) => {
+  ] as const)('follows its setting for a command that still runs: %s', async (overlap, expected) => {
     const { id } = await create(`long-${overlap}`, ['node', '-e', 'setInterval(() => 0, 1000)'], overlap)
     await come(id)
     await expect.poll(() => statuses(id), within).toEqual(['running'])
@@ -76,7 +76,7 @@ describe('a schedule', () => {
     await expect.poll(() => statuses(id), within).toEqual(expected)
   })
 
-  it('keeps its runs when it is deleted', async () => {
+  it('keeps its runs after its deletion', async () => {
     const { id } = await create('gone', ['true'])
     await come(id)
     await expect.poll(() => statuses(id), within).toEqual(['succeeded'])
@@ -84,7 +84,7 @@ describe('a schedule', () => {
     expect(await statuses(id)).toEqual(['succeeded'])
   })
 
-  it('of fairlead.json comes, changes and goes with the release that serves the app', async () => {
+  it('of fairlead.json appears, changes and disappears with the serving release', async () => {
     const entry = { name: 'from-file', schedule: '1 2 3 4 *', timezone: 'Europe/Berlin', command: ['true'] }
     const deploy = async (cron: object[]) => {
       await using source = await repository({ ...nodeApp('here'), 'fairlead.json': JSON.stringify({ cron }) })

@@ -38,7 +38,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
     expect(await query(connection_string, 'select 1')).toEqual([[1]])
   })
 
-  it('removes the oldest when there are more than five', async () => {
+  it('removes the oldest beyond five', async () => {
     const { params } = await newDatabase(server.client)
     const taken: string[] = []
     for (let n = 0; n < 6; n++) taken.push(await takenSnapshot(server.client, params.project_id, params.database_id))
@@ -46,7 +46,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
     expect(snapshots.map((each) => each.id)).toEqual(taken.slice(1).reverse())
   })
 
-  it('refuses a second one at the same time, and one of a deleted database', async () => {
+  it('refuses a second concurrent snapshot, and a snapshot of a deleted database', async () => {
     const { params } = await newDatabase(server.client)
     const take = () => server.client.snapshots.create({ params })
     const taken = await Promise.allSettled([take(), take()])
@@ -57,7 +57,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
     await expect(take()).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  it('answers 404 with the body of a database that never existed', async () => {
+  it('answers the same 404 as for a database that never existed', async () => {
     const { params } = await newDatabase(server.client)
     await expectNotFound(server, 'snapshots.create', params)
     expect((await server.client.snapshots.list({ params })).snapshots).toEqual([])

@@ -24,7 +24,7 @@ describe('DELETE /projects/:project_id/databases/:database_id/snapshots/:id', ()
     }
   })
 
-  it('answers 404 with the body of an id that never existed, and the snapshot stays', async () => {
+  it('answers the same 404 as for an id that never existed, and the snapshot stays', async () => {
     const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await expectNotFound(server, 'snapshots.delete', { ...params, id })

@@ -29,7 +29,7 @@ describe('GET /projects/:project_id/databases/:database_id/snapshots/:id', () =>
     expect(snapshot.size_bytes).toBeGreaterThan(1e6)
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await expectNotFound(server, 'snapshots.get', { ...params, id })

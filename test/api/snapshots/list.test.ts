@@ -51,7 +51,7 @@ describe('GET /projects/:project_id/databases/:database_id/snapshots', () => {
     })
   })
 
-  it('answers 404 with the body of a database that never existed', async () => {
+  it('answers the same 404 as for a database that never existed', async () => {
     const { params } = database
     await expectNotFound(server, 'snapshots.list', params)
   })

@@ -32,7 +32,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
     expect(await query(connection_string, 'select n from notes')).toEqual([[1]])
   })
 
-  it('refuses a database that is deleted', async () => {
+  it('refuses a deleted database', async () => {
     const { params } = await newDatabase(server.client)
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await server.client.databases.delete({ params: { project_id: params.project_id, id: params.database_id } })
@@ -41,7 +41,7 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots/:id/restor
     })
   })
 
-  it('answers 404 with the body of an id that never existed, and the content stays', async () => {
+  it('answers the same 404 as for an id that never existed, and the content stays', async () => {
     const { connection_string, params } = database
     const id = await takenSnapshot(server.client, params.project_id, params.database_id)
     await query(connection_string, 'create table later as select 1 as n')

@@ -37,7 +37,7 @@ const deploy = (name: string, source_id: string, more = {}) =>
 
 describe('POST /projects/:project_id/sources', () => {
   describe('an uploaded source', () => {
-    it('is answered with its commit, and deployed as it is', async () => {
+    it('is answered with its commit, and deployed unchanged', async () => {
       const commit = await app.git('rev-parse', 'HEAD')
       const bundle = await bundleOf(app, 'main')
       const response = await upload(bundle)
@@ -55,7 +55,7 @@ describe('POST /projects/:project_id/sources', () => {
       expect(await (await fetch(made.url)).text()).toBe('uploaded')
     })
 
-    it('is deployed again with other variables, and rolled back to without a build', async () => {
+    it('is redeployed with other variables, and rolled back to without a build', async () => {
       const { id: source_id } = await uploadBundle(server.client, projectId, await bundleOf(app, 'HEAD'))
       const first = await deploy('twice', source_id, { env_vars: { A: '1', B: '2' } })
       const second = await deploy('twice', source_id, { keep_env_vars: ['A'] })
@@ -65,7 +65,7 @@ describe('POST /projects/:project_id/sources', () => {
       await expect.poll(async () => (await server.client.deployments.get({ params })).status).toBe('running')
     })
 
-    it('gets no variables of a repository, and gives none to one', async () => {
+    it('gets no variables of a repository, and gives it none', async () => {
       const { id: source_id } = await uploadBundle(server.client, projectId, await bundleOf(app, 'main'))
       await deployAndSettle(server.client, projectId, { name: 'mixed', git_url: app.url, env_vars: { SECRET: 'x' } })
       const refused = { code: 'invalid_request', details: { field: 'keep_env_vars' } }
@@ -96,7 +96,7 @@ describe('POST /projects/:project_id/sources', () => {
     it('whose objects are missing fails with advice', async () => {
       const whole = await bundleOf(app, 'main')
       const other = Buffer.from(whole)
-      // Another commit than those in the pack.
+      // A commit that the pack does not contain.
       const at = whole.indexOf('\n') + 1
       other.write(String.fromCharCode(whole[at] ?? 0) === '0' ? '1' : '0', at)
       const { id } = await uploadBundle(server.client, projectId, other)
@@ -108,9 +108,9 @@ describe('POST /projects/:project_id/sources', () => {
     it.each<[string, () => Promise<Response>, string]>([
       ['of another media type', () => upload(Buffer.from('x'), { 'content-type': 'application/json' }), 'content-type'],
       ['that is compressed', () => upload(Buffer.from('x'), { 'content-encoding': 'gzip' }), 'content-encoding'],
-      ['that is no bundle', () => upload(Buffer.from('no bundle')), 'body'],
+      ['that is not a bundle', () => upload(Buffer.from('no bundle')), 'body'],
       ['without a body', () => upload(Buffer.alloc(0)), 'body'],
-      ['that is cut', async () => upload((await bundleOf(app, 'main')).subarray(0, -30)), 'body'],
+      ['that is truncated', async () => upload((await bundleOf(app, 'main')).subarray(0, -30)), 'body'],
     ])('%s', async (_, send, field) => {
       const before = await stored()
       const response = await send()
@@ -159,7 +159,7 @@ describe('POST /projects/:project_id/sources', () => {
       await expect(create).rejects.toMatchObject({ code: 'invalid_request', details: { field } })
     })
 
-    it("of another project's or account's source is refused like one that never existed", async () => {
+    it("of another project's or account's source is refused like a random id", async () => {
       const { id: source_id } = await uploadBundle(server.client, projectId, await bundleOf(app, 'main'))
       const account = await server.accounts.create({ name: 'other', plan: 'free' })
       const foreign = server.clientFor(await server.key({ accountId: account.id }))

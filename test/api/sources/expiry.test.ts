@@ -45,7 +45,7 @@ const uploaded = async (projectId: string) => (await uploadBundle(server.client,
 const unusedSince = (ids: readonly string[], interval: string) =>
   server.database.query(`update sources set used_at = now() - interval '${interval}' where id = any($1)`, [ids])
 
-it('keeps what a deployment may need, and removes what was unused for long, broken off, or forgotten', async () => {
+it('keeps what a deployment may need, and removes long unused, aborted and forgotten sources', async () => {
   const { id: projectId } = await server.client.projects.create({ body: { name: 'p' } })
   const deploy = (source_id: string) => deployAndSettle(server.client, projectId, { name: 'site', source_id })
   const [old, replaced] = [await uploaded(projectId), await uploaded(projectId)]
@@ -82,9 +82,9 @@ it('keeps what a deployment may need, and removes what was unused for long, brok
   expect((await deploy(running)).status).toBe('running')
 })
 
-it('an upload beyond the total removes the one that was unused for the longest time, and no new one', async () => {
+it('an upload beyond the total removes the longest unused source, and no new one', async () => {
   const { id: projectId } = await server.client.projects.create({ body: { name: 'many' } })
-  // The first test has left one, which is in use.
+  // The first test has left one source, which is in use.
   const [first, second] = [await uploaded(projectId), await uploaded(projectId)]
   await expect(uploaded(projectId)).rejects.toMatchObject({
     code: 'invalid_request',

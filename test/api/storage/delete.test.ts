@@ -25,7 +25,7 @@ describe('DELETE /projects/:project_id/storage/files/:id', () => {
     await expect.poll(() => server.database.query('select file_id from pending_files')).toEqual([])
   })
 
-  it('answers 404 with the body of an id that never existed, and the file stays', async () => {
+  it('answers the same 404 as for an id that never existed, and the file stays', async () => {
     const { id, url } = await upload(server.client, project_id, 'mine.txt', 'mine')
     await expectNotFound(server, 'storage.delete', { project_id, id })
     expect(await (await fetch(url)).text()).toBe('mine')

@@ -22,7 +22,7 @@ describe('GET /projects/:project_id/storage/files/:id', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { id } = await upload(server.client, project_id, 'mine.txt', 'x')
     await expectNotFound(server, 'storage.get', { project_id, id })
   })

@@ -50,7 +50,7 @@ describe('GET /projects/:project_id/storage/files', () => {
     })
   })
 
-  it('answers 404 with the body of a project that never existed', async () => {
+  it('answers the same 404 as for a project that never existed', async () => {
     const { project_id } = await projectWith(['mine'])
     await expectNotFound(server, 'storage.list', { project_id })
   })

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => cleanup.disposeAsync())
 
-/** Begins an upload: all of its body but the last byte has been sent. */
+/** Begins an upload, and sends its body up to the last byte. */
 async function begun(projectId: string, kind: Kind): Promise<Socket> {
   const { host, hostname, port } = new URL(server.url)
   const socket = connect(Number(port), hostname)
@@ -30,14 +30,14 @@ async function begun(projectId: string, kind: Kind): Promise<Socket> {
   return socket
 }
 
-/** Sends the last byte, and resolves with the status of the answer. */
+/** Sends the last byte, and resolves with the status of the response. */
 async function end(socket: Socket, { body }: Kind): Promise<string> {
   socket.write(body.slice(-1), 'latin1')
   socket.setEncoding('utf8')
   return (await socket.toArray()).join('').slice(9, 12)
 }
 
-/** Returns the longest that a request takes, in milliseconds: of twenty, and until it is over. */
+/** Returns the longest response time in milliseconds, of at least twenty requests, until the signal. */
 async function longest(request: () => Promise<unknown>, isOver = () => true): Promise<number> {
   let found = 0
   for (let sent = 0; sent < 20 || !isOver(); sent++) {
@@ -110,7 +110,7 @@ it.each(cases)(
     ])
     await ended
     const all = performance.now() - began
-    // One that waits behind all of them takes most of their time.
+    // A request behind all of them would take most of their time.
     expect(read).toBeLessThan(idle.read + all / 2)
     expect(change).toBeLessThan(idle.change + all / 2)
   },

@@ -21,7 +21,7 @@ const put = (name: string, content: string | Uint8Array<ArrayBuffer>, type?: str
 const get = (id: string) => server.client.storage.get({ params: { project_id: projectId, id } })
 
 describe('POST /projects/:project_id/storage/upload', () => {
-  it('answers 201 with exactly the specified fields, and where the file can be read', async () => {
+  it('answers 201 with exactly the specified fields, and the file’s address', async () => {
     const response = await fetch(`${server.baseUrl}/projects/${projectId}/storage/upload`, {
       method: 'POST',
       headers: { authorization: `Bearer ${server.apiKey}` },
@@ -48,7 +48,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
     }
   })
 
-  it('takes a file under any part name and ignores other text parts', async () => {
+  it('accepts a file under any part name and ignores other text parts', async () => {
     const body = new FormData()
     body.append('note', 'ignored')
     body.append('whatever[]', new Blob(['x']), 'a.txt')
@@ -68,14 +68,14 @@ describe('POST /projects/:project_id/storage/upload', () => {
     expect(made.name).toBe('Übersicht 漢.pdf')
   })
 
-  it('keeps two files with the same bytes apart', async () => {
+  it('separates two files with the same bytes', async () => {
     const [one, two] = [await put('one.txt', 'same'), await put('two.txt', 'same')]
     await server.client.storage.delete({ params: { project_id: projectId, id: one.id } })
     expect((await fetch(one.url)).status).toBe(404)
     expect(await (await fetch(two.url)).text()).toBe('same')
   })
 
-  it('keeps the declared type, and detects one when none is declared', async () => {
+  it('keeps the declared type, and detects the type of an undeclared one', async () => {
     const png = new Uint8Array(Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'))
     expect(await get((await put('a.html', png, 'text/html')).id)).toMatchObject({ content_type: 'text/html' })
     expect(await get((await put('a.png', png, 'nonsense')).id)).toMatchObject({ content_type: 'image/png' })
@@ -96,7 +96,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
     ['say "hi".txt', 'say "hi".txt'],
     ['.hidden', '.hidden'],
     ['100%.txt', '100%.txt'],
-  ])('strips folders of the name %j', async (given, name) => {
+  ])('strips folders from the name %j', async (given, name) => {
     expect((await put(given, 'x')).name).toBe(name)
   })
 
@@ -122,7 +122,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
   it.each([
     ['a control character', 'a\u0007b'],
     ['a line break', 'a\nb.txt'],
-    ['nothing but a folder', 'folder/'],
+    ['only a folder', 'folder/'],
     ['..', '..'],
     ['more than 255 bytes', '漢'.repeat(86)],
   ])('refuses a name with %s', async (_, name) => {
@@ -159,7 +159,7 @@ describe('POST /projects/:project_id/storage/upload', () => {
     ])
   })
 
-  it('keeps the store from other users of the machine', async () => {
+  it('hides the store from other users of the machine', async () => {
     const { id } = await put('private.txt', 'x')
     const path = join(server.dataDirectory, 'files', id.slice(-2), id)
     expect((await stat(path)).mode & 0o777).toBe(0o600)
@@ -167,6 +167,6 @@ describe('POST /projects/:project_id/storage/upload', () => {
     expect((await stat(join(path, '..'))).mode & 0o777).toBe(0o700)
   })
 
-  it('answers 404 with the body of a project that never existed', () =>
+  it('answers the same 404 as for a project that never existed', () =>
     expectNotFound(server, 'storage.upload', { project_id: projectId }))
 })

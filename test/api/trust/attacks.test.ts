@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => scene[Symbol.asyncDispose]())
 
-describe('somebody with an issuer of their own', () => {
+describe('an attacker with an issuer', () => {
   it('gets no more keys than the account has requests', async () => {
     const limit = (most: number | null) =>
       scene.server.database.query('update accounts set requests_per_hour = $1', [most])
@@ -34,8 +34,8 @@ describe('somebody with an issuer of their own', () => {
   it.each([
     ['a modulus of a million bits', { n: Buffer.alloc(130_000, 0xab).toString('base64url') }],
     ['a huge exponent', { e: Buffer.alloc(256, 0xff).toString('base64url') }],
-    ['a modulus that is even', { n: Buffer.alloc(512, 0xaa).toString('base64url') }],
-    ['a curve that it does not have', { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }],
+    ['an even modulus', { n: Buffer.alloc(512, 0xaa).toString('base64url') }],
+    ['an unsupported curve', { kty: 'EC', crv: 'P-256', x: 'AA', y: 'AA' }],
   ])('cannot stop the server by a key with %s', async (_, key) => {
     await using issuer = await oidcIssuer()
     issuer.jwks[0] = { ...issuer.key.publicJwk, ...key }
@@ -64,7 +64,7 @@ describe('the address of an issuer', () => {
     'https://localhost:8443',
     'https://idp.localhost.:8443',
     'https://10.0.0.1:22',
-  ])('is not asked where it is %s', async (issuer) => {
+  ])('is not contacted where it is %s', async (issuer) => {
     await expect(createIssuerKeys(outbound()).of(issuer)).rejects.toMatchObject({ reason: 'issuer_unreachable' })
   })
 
@@ -83,7 +83,7 @@ describe('the address of an issuer', () => {
     expect(scene.issuer.requests.length).toBe(before)
   })
 
-  it('may be public while that of its keys is not: those are not asked for', async () => {
+  it('may be public with private key addresses: those are not contacted', async () => {
     await using issuer = await oidcIssuer()
     const inside = issuer.url.replace('localhost', '127.0.0.2')
     issuer.answer('/.well-known/openid-configuration', (_, response) =>
@@ -105,7 +105,7 @@ describe('the key of a run', () => {
     await expect(rotated).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  it('writes no trust, and reads no keys and no audit log, not even with a session beside it', async () => {
+  it('writes no trust, and reads no keys and no audit log, not even beside a session', async () => {
     const { body } = await scene.exchange(await scene.token())
     const client = scene.server.clientFor(body.api_key)
     const params = { project_id: scene.projectId }
@@ -119,7 +119,7 @@ describe('the key of a run', () => {
     await expect(client.projects.delete({ params })).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  it('is worth nothing when the project is deleted while it is made', async () => {
+  it('is worthless when the project is deleted during its creation', async () => {
     const project = await scene.trustingProject()
     const tokens = await Promise.all(Array.from({ length: 6 }, () => scene.token()))
     const [deleted, ...answers] = await Promise.all([
@@ -137,7 +137,7 @@ describe('the key of a run', () => {
     expect((await scene.exchange(await scene.token(), project)).body.error.details.reason).toBe('issuer_not_trusted')
   })
 
-  it('of one account opens nothing of another, and no rule of another can be removed', async () => {
+  it('of one account gives no access to another, and cannot remove its rules', async () => {
     const { id } = await scene.server.accounts.create({ name: 'Other', plan: 'free' })
     const others = scene.server.clientFor(await scene.server.key({ accountId: id }))
     const theirs = await others.projects.create({ body: { name: 'theirs' } })

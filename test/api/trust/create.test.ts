@@ -16,7 +16,7 @@ const shop = { repository: 'acme/shop', repository_id: '700100200' }
 const create = (body: object) => user.client.trust.create({ params: { project_id }, body: body as typeof shop })
 
 describe('POST /projects/:project_id/trust', () => {
-  it('makes a rule for a repository of GitHub, and says so in the audit log', async () => {
+  it('makes a rule for a GitHub repository, and records it in the audit log', async () => {
     const made = await succeed(signedIn(server, user), 'trust.create', { project_id }, { ...shop, branch: 'main' })
     expect(made).toEqual({
       id: expect.stringMatching(/^trust_/),
@@ -41,13 +41,13 @@ describe('POST /projects/:project_id/trust', () => {
   it.each([
     ['GitLab', { issuer: 'https://gitlab.example.com', ...shop, tag: 'v*', event: 'push' }],
     [
-      'a name at Buildkite, whose id is in tokens only when asked for',
+      'a Buildkite name, whose id is optional in tokens',
       { issuer: 'https://agent.buildkite.com', repository: 'acme/shop' },
     ],
     ['a name at an older Forgejo', { issuer: 'https://git.example.com/api/actions', repository: 'acme/shop' }],
     ["a service account of Google's", { issuer: 'https://accounts.google.com', claims: { sub: '1234' } }],
     ['an issuer without repositories', { issuer: 'https://id.example.com/a', claims: { sub: 'robot-*', team: 'a' } }],
-    ['pull requests that are named', { ...shop, event: 'pull_request' }],
+    ['named pull requests', { ...shop, event: 'pull_request' }],
   ])('accepts %s', async (_, body) => {
     expect(await create(body)).toMatchObject(body)
   })
@@ -67,7 +67,7 @@ describe('POST /projects/:project_id/trust', () => {
     ['pull requests of forks', { ...shop, event: 'pull_request_target' }, 'event'],
     ['a control character', { ...shop, branch: 'a\nb' }, 'branch'],
     ['an empty branch', { ...shop, branch: '' }, 'branch'],
-    ['claims that are no texts', { ...shop, claims: { a: 1 } }, 'claims.a'],
+    ['claims that are not texts', { ...shop, claims: { a: 1 } }, 'claims.a'],
     ['a stranger without subject', { issuer: 'https://id.example.com', claims: { team: 'a' } }, 'claims.sub'],
     ['any subject', { issuer: 'https://id.example.com', claims: { sub: '*' } }, 'claims.sub'],
     [
@@ -88,7 +88,7 @@ describe('POST /projects/:project_id/trust', () => {
        where id = $1`,
       [other],
     )
-    // Of several at the same time, one gets the last place: none is written before all have begun.
+    // Of several concurrent requests, one gets the last slot: all begin before the first is written.
     await server.database.query('begin')
     await server.database.query('lock table trust_rules in share row exclusive mode')
     const adding = Promise.allSettled(Array.from({ length: 4 }, add))

@@ -28,7 +28,7 @@ describe('DELETE /projects/:project_id/trust/:id', () => {
     expect(trust.map(({ id }) => id)).toEqual([kept])
   })
 
-  it('answers 404 for rules of others, and for those that never existed', async () => {
+  it('answers 404 for other projects’ rules, and for random ids', async () => {
     await expectNotFound(server, 'trust.delete', { project_id, id: await add() }, signedIn(server, user))
   })
 })

@@ -15,7 +15,7 @@ const keyOf = async (claims = {}) => (await scene.exchange(await scene.token(cla
 const entries = async () => (await scene.user.client.auditLog.list({ query: { limit: 50 } })).entries
 
 describe('POST /oidc/token', () => {
-  it('exchanges the token of a trusted run for a key that may deploy to that project alone, for 15 minutes', async () => {
+  it('exchanges the token of a trusted run for a key that may only deploy to that project, for 15 minutes', async () => {
     const { status, body } = await scene.exchange(await scene.token())
     expect(status).toBe(201)
     expect(Object.keys(body)).toEqual(['api_key', 'expires_at'])
@@ -33,7 +33,7 @@ describe('POST /oidc/token', () => {
     })
   })
 
-  it('shows the key in the list as made by the run, with a link to it', async () => {
+  it('shows the key in the list as the run’s key, with a link to the run', async () => {
     const key = await keyOf({ run_id: '424242' })
     const listed = (await scene.user.client.apiKeys.list()).api_keys.find(({ hint }) => hint === key.slice(0, 7))
     expect(listed).toMatchObject({
@@ -52,7 +52,7 @@ describe('POST /oidc/token', () => {
     })
   })
 
-  it('writes the exchange into the audit log, with its claims and the rule that decided', async () => {
+  it('writes the exchange into the audit log, with its claims and the deciding rule', async () => {
     const key = await keyOf({ run_id: '515151' })
     const [entry] = await entries()
     const [rule] = (await scene.user.client.trust.list({ params: { project_id: scene.projectId } })).trust
@@ -70,7 +70,7 @@ describe('POST /oidc/token', () => {
     expect(rule?.last_used_at).not.toBeNull()
   })
 
-  it('writes a refusal into the audit log when the trusted issuer has signed the token, and else does not', async () => {
+  it('writes a refusal into the audit log only when the trusted issuer has signed the token', async () => {
     await scene.exchange(await scene.token({ ref: 'refs/heads/other' }))
     const [entry] = await entries()
     expect(entry).toMatchObject({
@@ -82,8 +82,8 @@ describe('POST /oidc/token', () => {
     expect((await entries())[0]).toEqual(entry)
   })
 
-  it('tells of a deployment which run made it, and what its commit says', async () => {
-    // Nothing that could be built: the commit is read when it is fetched.
+  it('shows which run created a deployment, and its commit’s message', async () => {
+    // An unbuildable commit: the server reads it during the fetch.
     await using source = await repository({ 'README.txt': 'hello' })
     const message = `Ship it\n\nwith \u001b[31mcolours\u0007, a\ttab and the password a-long-password\n${'x'.repeat(3_000)}`
     const author = `Mona\u001b[1m Lisa <mona@example.com>`
@@ -119,14 +119,14 @@ describe('DELETE /oidc/token', () => {
     expect(await scene.end(key)).toBe(401)
   })
 
-  it('refuses a key that was not exchanged', async () => {
+  it('refuses a key without an exchange', async () => {
     expect(await scene.end(scene.server.apiKey)).toBe(403)
     expect((await scene.server.client.projects.list()).total).toBeGreaterThan(0)
   })
 })
 
 describe('a rule', () => {
-  it('that is removed allows nothing any more, and the keys that it allowed stop working', async () => {
+  it('that is removed allows nothing any more, and its keys stop working', async () => {
     const project = await scene.trustingProject()
     const { body } = await scene.exchange(await scene.token(), project)
     const client = scene.server.clientFor(body.api_key)

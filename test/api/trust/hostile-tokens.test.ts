@@ -6,7 +6,7 @@ import { type Claims, type IssuerKey, issuerKey, oidcIssuer, type SigningKey } f
 import { type TrustScene, trustScene } from './support.ts'
 
 let scene: TrustScene
-/** The issuer's second key, for ES256, and keys that it does not have. */
+/** The issuer's second key, for ES256, and foreign keys. */
 let elliptic: IssuerKey
 let stranger: IssuerKey
 beforeAll(async () => {
@@ -20,7 +20,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 
 const now = () => Math.floor(Date.now() / 1000)
 const production = { environment: 'production' }
-/** A token that is exchanged, with changes. */
+/** A valid token, with changes. */
 const token = (claims: Claims = {}, header?: Claims, key?: SigningKey) =>
   scene.token({ ...production, ...claims }, header, key)
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -33,7 +33,7 @@ async function signedWithPublicKey(): Promise<string> {
   return `${text}.${createHmac('sha256', spki).update(text).digest('base64url')}`
 }
 
-it('exchanges the tokens that the following ones differ from', async () => {
+it('exchanges the valid tokens behind the following ones', async () => {
   expect((await scene.exchange(await token())).status).toBe(201)
   expect((await scene.exchange(await token({}, {}, elliptic))).status).toBe(201)
 })
@@ -41,15 +41,15 @@ it('exchanges the tokens that the following ones differ from', async () => {
 const strangersKeyUnder = async (kid: unknown, more: Claims = {}) => token({}, { ...more, kid }, stranger)
 const otherAddress = (address: string) => token({ iss: address })
 
-/** Tokens by the reason for which each is refused. */
+/** Tokens by the reason of their refusal. */
 const hostile: readonly (readonly [string, string, () => Promise<unknown>])[] = [
   // The form.
   ['an empty text', 'malformed', async () => ''],
-  ['a text that is no token', 'malformed', async () => 'not.a-token'],
+  ['a text that is not a token', 'malformed', async () => 'not.a-token'],
   ['an encrypted token, of five parts', 'malformed', async () => 'a.b.c.d.e'],
-  ['a header that is no JSON', 'malformed', async () => `bm9wZQ.${(await token()).split('.').slice(1).join('.')}`],
+  ['a header that is not JSON', 'malformed', async () => `bm9wZQ.${(await token()).split('.').slice(1).join('.')}`],
   ['claims that are a list', 'malformed', () => scene.issuer.sign('[1,2,3]')],
-  ['claims that are no JSON', 'malformed', () => scene.issuer.sign('hello')],
+  ['claims that are not JSON', 'malformed', () => scene.issuer.sign('hello')],
   ['a token with a line break at its end', 'malformed', async () => `${await token()}\n`],
   // The algorithm.
   ['alg: none', 'algorithm', async () => token({}, { alg: 'none' })],
@@ -68,13 +68,13 @@ const hostile: readonly (readonly [string, string, () => Promise<unknown>])[] = 
   ['an extension that must be understood', 'header', async () => withHeader({ alg: 'RS256', kid: 'a', crit: ['exp'] })],
   ['no kid', 'header', () => strangersKeyUnder(undefined)],
   ['a kid that is a number', 'header', () => strangersKeyUnder(1)],
-  ['a kid that is huge', 'header', () => strangersKeyUnder('k'.repeat(5_000))],
+  ['a huge kid', 'header', () => strangersKeyUnder('k'.repeat(5_000))],
   ['another type of token', 'header', () => token({}, { typ: 'logout+jwt' })],
   // The key.
-  ['a kid that the issuer does not have', 'unknown_key', () => token({}, {}, stranger)],
+  ['a kid that the issuer lacks', 'unknown_key', () => token({}, {}, stranger)],
   ['a kid that is a path', 'unknown_key', () => strangersKeyUnder('../../../../dev/null')],
   ['a kid that is SQL', 'unknown_key', () => strangersKeyUnder("' or 1=1 --")],
-  ['a kid that is a name of every object', 'unknown_key', () => strangersKeyUnder('__proto__')],
+  ['a kid that is a property of every object', 'unknown_key', () => strangersKeyUnder('__proto__')],
   ["the issuer's kid over another key", 'signature', () => strangersKeyUnder(scene.issuer.key.header['kid'])],
   [
     'the kid of the key for ES256 over RS256',
@@ -124,11 +124,11 @@ const hostile: readonly (readonly [string, string, () => Promise<unknown>])[] = 
   ['an audience that is a number', 'audience', () => token({ aud: 1 })],
   // The times.
   ['a token that has expired', 'expired', () => token({ exp: now() - 61 })],
-  ['one that was issued the day before yesterday', 'expired', () => token({ iat: now() - 2 * 86_400 })],
-  ['one that is not valid yet', 'not_yet_valid', () => token({ nbf: now() + 120 })],
-  ['one that was issued in the future', 'not_yet_valid', () => token({ iat: now() + 120, nbf: now() })],
-  ['one that lives for a year', 'lifetime', () => token({ exp: now() + 365 * 86_400 })],
-  ['one without an end', 'claim', () => token({ exp: undefined })],
+  ['a token that was issued the day before yesterday', 'expired', () => token({ iat: now() - 2 * 86_400 })],
+  ['a token that is not valid yet', 'not_yet_valid', () => token({ nbf: now() + 120 })],
+  ['a token that was issued in the future', 'not_yet_valid', () => token({ iat: now() + 120, nbf: now() })],
+  ['a token with a lifetime of a year', 'lifetime', () => token({ exp: now() + 365 * 86_400 })],
+  ['a token without an end', 'claim', () => token({ exp: undefined })],
   ['an end that is a text', 'claim', () => token({ exp: String(now() + 300) })],
   ['an end that is a list', 'claim', () => token({ exp: [now() + 300] })],
   ['no time of issue', 'claim', () => token({ iat: undefined })],
@@ -137,8 +137,8 @@ const hostile: readonly (readonly [string, string, () => Promise<unknown>])[] = 
   ['a jti that is a number', 'claim', () => token({ jti: 7 })],
   // The run.
   ['another repository', 'repository', () => token({ repository: 'mallory/shop', repository_id: '666' })],
-  ['another repository of the same name, made anew', 'repository_id', () => token({ repository_id: '700100201' })],
-  ['the repository after it was renamed', 'repository', () => token({ repository: 'acme/store' })],
+  ['a new repository with the same name', 'repository_id', () => token({ repository_id: '700100201' })],
+  ['a renamed repository', 'repository', () => token({ repository: 'acme/store' })],
   ['a fork', 'repository', () => token({ repository: 'mallory/shop', repository_id: '700100999' })],
   ['a name in another case', 'repository', () => token({ repository: 'Acme/Shop' })],
   ['no repository', 'repository', () => token({ repository: undefined })],
@@ -147,8 +147,8 @@ const hostile: readonly (readonly [string, string, () => Promise<unknown>])[] = 
   ['an id that is a number', 'claim', () => token({ repository_id: 700100200 })],
   ['an id that is an object', 'claim', () => token({ repository_id: { toString: '700100200' } })],
   ['another branch', 'branch', () => token({ ref: 'refs/heads/main2' })],
-  ['a tag of the name of the branch', 'branch', () => token({ ref: 'refs/tags/main', ref_type: 'tag' })],
-  ['a branch whose name looks like the whole', 'branch', () => token({ ref: 'refs/heads/refs/heads/main' })],
+  ['a tag with the name of the branch', 'branch', () => token({ ref: 'refs/tags/main', ref_type: 'tag' })],
+  ['a branch whose name looks like a full reference', 'branch', () => token({ ref: 'refs/heads/refs/heads/main' })],
   ['no environment', 'environment', () => token({ environment: undefined })],
   ['an empty environment', 'environment', () => token({ environment: '' })],
   ['another environment', 'environment', () => token({ environment: 'Production' })],
@@ -186,7 +186,7 @@ describe('POST /oidc/token', () => {
   })
 
   it.each([
-    ['a token that is huge', { token: 'a'.repeat(20_000) }, 'token'],
+    ['a huge token', { token: 'a'.repeat(20_000) }, 'token'],
     ['a token that is a number', { token: 1 }, 'token'],
     ['a token that is a list', { token: ['a.b.c'] }, 'token'],
     ['no token', {}, 'token'],
@@ -199,13 +199,13 @@ describe('POST /oidc/token', () => {
     },
   )
 
-  it('refuses a token that was exchanged before, also with another signature of the same text', async () => {
+  it('refuses a token that was exchanged before, even with another signature of the same text', async () => {
     const once = await token()
     expect((await scene.exchange(once)).status).toBe(201)
     expect((await scene.exchange(once)).body.error.details.reason).toBe('reused')
     const sameId = await token({ jti: JSON.parse(atob(once.split('.')[1] ?? '')).jti, run_id: '1' })
     expect((await scene.exchange(sameId)).body.error.details.reason).toBe('reused')
-    // Signatures by ES256 differ each time.
+    // ES256 signatures differ each time.
     const claims = { jti: undefined, run_id: '5', iat: now() }
     const [one, other] = [await token(claims, {}, elliptic), await token(claims, {}, elliptic)]
     expect(one).not.toBe(other)
@@ -213,7 +213,7 @@ describe('POST /oidc/token', () => {
     expect((await scene.exchange(other)).body.error.details.reason).toBe('reused')
   })
 
-  it('lets one of many that send the same token at once have a key', async () => {
+  it('gives a key to one of many concurrent requests with the same token', async () => {
     const one = await token()
     const answers = await Promise.all(Array.from({ length: 8 }, () => scene.exchange(one)))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array<number>(7).fill(401)])
@@ -224,7 +224,7 @@ describe('POST /oidc/token', () => {
     expect((await scene.exchange(await token({ iat: now() + 30, nbf: now() + 30 }))).status).toBe(201)
   })
 
-  it('answers for a project that does not exist as for one that does not trust the issuer', async () => {
+  it('answers alike for a missing project and for a project that does not trust the issuer', async () => {
     const other = await scene.user.client.projects.create({ body: { name: 'other' } })
     const answers = []
     for (const id of [other.id, 'proj_01h455vb4pex5vsknk084sn02q', 'nonsense']) {
@@ -244,7 +244,7 @@ describe('POST /oidc/token', () => {
   })
 })
 
-/** Trusts an issuer that answers as given, and returns the reason for which its tokens are refused. */
+/** Trusts an issuer that answers as given, and returns why its tokens are refused. */
 async function refusalOf(
   prepare: (issuer: Awaited<ReturnType<typeof oidcIssuer>>) => void | Promise<void>,
 ): Promise<string | undefined> {
@@ -279,51 +279,56 @@ describe('an issuer', () => {
     ['that answers with an error', 'issuer_answer', configuration, json({}, 500)],
     ['that answers with a page', 'issuer_answer', configuration, (_: unknown, r) => void r.end('<html>')],
     [
-      'that says it is another one',
+      'that claims to be another issuer',
       'issuer_answer',
       configuration,
       json({ issuer: 'https://other.example', jwks_uri: 'https://other.example/jwks' }),
     ],
-    ['whose list of keys is none', 'issuer_answer', '/jwks', json({ keys: 'all' })],
+    ['whose list of keys is invalid', 'issuer_answer', '/jwks', json({ keys: 'all' })],
     ['whose answer is too large', 'issuer_answer', '/jwks', json({ keys: [], more: 'x'.repeat(300_000) })],
     ['with 10,000 keys', 'too_many_keys', '/jwks', json({ keys: Array.from({ length: 10_000 }, () => ({})) })],
     ['that hangs up', 'issuer_unreachable', configuration, (request: { destroy(): void }) => void request.destroy()],
     ['that does not answer in time', 'issuer_slow', configuration, () => undefined],
-    ['that never ends its answer', 'issuer_slow', '/jwks', (_: unknown, r) => void r.writeHead(200).write('{"keys":[')],
+    [
+      'that sends an endless response',
+      'issuer_slow',
+      '/jwks',
+      (_: unknown, r) => void r.writeHead(200).write('{"keys":['),
+    ],
     ['with a secret key for all', 'unknown_key', '/jwks', json({ keys: [{ kty: 'oct', k: 'c2VjcmV0', kid: 'a' }] })],
-  ] as [string, string, string, Answer][])('%s is not believed (%s)', async (_, reason, path, answer) => {
+  ] as [string, string, string, Answer][])('%s is not trusted (%s)', async (_, reason, path, answer) => {
     expect(await refusalOf((issuer) => issuer.answer(path, answer))).toBe(reason)
   })
 
-  it('that names its keys at an address without TLS is not believed', async () => {
+  it('that names its keys at an address without TLS is not trusted', async () => {
     const reason = await refusalOf((issuer) =>
       issuer.answer(configuration, json({ issuer: issuer.url, jwks_uri: issuer.url.replace('https', 'http') })),
     )
     expect(reason).toBe('issuer_answer')
   })
 
-  it('with two keys of one kid is not believed', async () => {
+  it('with two keys of one kid is not trusted', async () => {
     const reason = await refusalOf(async (issuer) => {
       issuer.jwks.push({ ...(await issuerKey('RS256')).publicJwk, kid: issuer.key.publicJwk.kid } as JWK)
     })
     expect(reason).toBe('ambiguous_key')
   })
 
-  it('with a key that cannot be read is not believed', async () => {
+  it('with an unreadable key is not trusted', async () => {
     const reason = await refusalOf((issuer) => {
       issuer.jwks[0] = { ...issuer.key.publicJwk, n: 'AQAB' }
     })
     expect(reason).toBe('unusable_key')
   })
 
-  it('whose certificate is not trusted is not believed', async () => {
+  it('with an untrusted certificate is not trusted', async () => {
     const trusted = getCACertificates('default')
     const reason = await refusalOf(() => setDefaultCACertificates(getCACertificates('bundled')))
     setDefaultCACertificates(trusted)
     expect(reason).toBe('issuer_unreachable')
   })
 
-  it('may change its keys: an unknown one is looked up once, and made-up ones do not make the server ask again', async () => {
+  it('may change its keys: the server looks up an unknown key once, and ignores made-up keys', async () => {
     await using issuer = await oidcIssuer()
     const project = await scene.trustingProject({ issuer: issuer.url })
     const sign = async (key: IssuerKey) =>

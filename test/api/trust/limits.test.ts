@@ -24,11 +24,11 @@ const post = (token: string, from: string) =>
   })
 
 describe('an exchanged key', () => {
-  it('stops working when its life is over, and a fresh token gets the next one', async () => {
+  it('stops working at the end of its life, and a fresh token gets the next one', async () => {
     const { body } = await scene.exchange(await scene.token())
     const left = Date.parse(body.expires_at) - Date.now()
     expect(left).toBeLessThanOrEqual(2_000)
-    // A second more than that, because the clocks of the machine and of the database are read at different times.
+    // One more second, because the clocks of the machine and of the database are read at different times.
     await sleep(Math.max(0, left) + 1_000)
     await expect(scene.server.clientFor(body.api_key).projects.list()).rejects.toMatchObject({ code: 'unauthorized' })
     expect(await scene.end(body.api_key)).toBe(401)
@@ -49,7 +49,7 @@ describe('POST /oidc/token', () => {
     expect(await metric('fairlead_tokens_exchanged_total')).toBe(exchanged + 1)
   })
 
-  it('keeps a stranger with tokens of a trusted issuer from filling the audit log', async () => {
+  it('prevents a stranger with tokens of a trusted issuer from filling the audit log', async () => {
     const project = await scene.trustingProject({ branch: 'main' })
     const token = await scene.token({ repository: 'mallory/shop' })
     for (let i = 0; i < 63; i++) await scene.exchange(token, project)

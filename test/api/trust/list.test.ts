@@ -29,7 +29,7 @@ describe('GET /projects/:project_id/trust', () => {
     expect(pages).toEqual([['c', 'b'], ['a']])
   })
 
-  it('answers 404 for projects of others', async () => {
+  it('answers 404 for projects of other accounts', async () => {
     const { id: project_id } = await user.client.projects.create({ body: { name: 'p' } })
     await expectNotFound(server, 'trust.list', { project_id }, signedIn(server, user))
   })

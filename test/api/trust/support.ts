@@ -14,7 +14,7 @@ export interface ExchangeAnswer {
   }
 }
 
-/** A server, an issuer whose certificate it trusts, and a project that trusts acme/shop of that issuer. */
+/** A server, an issuer whose certificate the server trusts, and a project that trusts acme/shop of the issuer. */
 export interface TrustScene extends AsyncDisposable {
   readonly server: TestServer
   readonly issuer: OidcIssuer
@@ -31,7 +31,10 @@ export interface TrustScene extends AsyncDisposable {
   end(key: string): Promise<number>
 }
 
-/** Each request comes from its own address, unless the test is about addresses, so that their limit is not reached. */
+/**
+ * Each request comes from a different address unless the test is about addresses, so that limits by address do not
+ * apply.
+ */
 export async function trustScene(settings: Readonly<Record<string, string>> = {}): Promise<TrustScene> {
   await using cleanup = new AsyncDisposableStack()
   const issuer = cleanup.use(await oidcIssuer())

@@ -12,7 +12,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 const none = { added: [], changed: [], removed: [] }
 
 describe('POST /projects/:project_id/apps/:app_id/variables/adopt', () => {
-  it('gives the app the variables of its deployment, and changes nothing of what runs', async () => {
+  it('gives the app the variables of its deployment, and changes nothing that runs', async () => {
     const app = await given.app('web', { env_vars: { OWN_A: 'given', OWN_B: 'given' } })
     const body = { set: { OWN_A: 'of the app', OWN_C: 'of the app' }, kind: 'plain' as const }
     const before = await given.client.variables.update({ params: app.params, body })
@@ -27,7 +27,7 @@ describe('POST /projects/:project_id/apps/:app_id/variables/adopt', () => {
         { name: 'OWN_C', kind: 'plain' },
       ],
     })
-    // A second one finds nothing to do.
+    // A second call finds nothing to do.
     expect(await given.client.variables.adopt({ params: app.params })).toEqual(after)
     await given.client.variables.update({ params: app.params, body: { set: { OWN_A: 'changed' }, unset: ['OWN_B'] } })
     await given.apply(app)

@@ -11,7 +11,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const caller = () => withKey(given.server, given.server.apiKey)
 
 describe('POST /projects/:project_id/apps/:app_id/variables/copy', () => {
-  it('copies variables with their kinds and values, all or by name, also from another project', async () => {
+  it('copies variables with their kinds and values, all or by name, even from another project', async () => {
     const from = await given.app('from')
     await given.client.variables.update({ params: from.params, body: { set: { OWN_A: 'plain' }, kind: 'plain' } })
     await given.client.variables.update({ params: from.params, body: { set: { OWN_B: 'secret of from' } } })
@@ -35,7 +35,7 @@ describe('POST /projects/:project_id/apps/:app_id/variables/copy', () => {
     await expect(unknown).rejects.toMatchObject({ details: { field: 'names.1' } })
     await expectNotFound(given.server, 'variables.copy', to.params)
 
-    // A key that is bound to this project reads nothing of the other one.
+    // A key that is bound to this project reads nothing of the other project.
     const bound = await given.server.key({ projectIds: [project_id] })
     const refused = (request: Promise<unknown>) => expect(request).rejects.toMatchObject({ details: { field: 'from' } })
     await refused(given.server.clientFor(bound).variables.copy({ params, body }))
@@ -44,7 +44,7 @@ describe('POST /projects/:project_id/apps/:app_id/variables/copy', () => {
     }
   })
 
-  it('copies nothing of an app of another account', async () => {
+  it('copies nothing from another account’s app', async () => {
     const from = await given.app('mine')
     await given.client.variables.update({ params: from.params, body: { set: { OWN_A: 'mine alone' } } })
     const { id: accountId } = await given.server.accounts.create({ name: 'stranger', plan: 'free' })

@@ -12,7 +12,7 @@ const caller = () => withKey(given.server, given.server.apiKey)
 const none = { added: [], changed: [], removed: [] }
 
 describe('GET /projects/:project_id/apps/:app_id/variables', () => {
-  it('shows plain values to who may write alone, secret ones to nobody, and what an application would change', async () => {
+  it('shows plain values only to users who may write, hides secret values from all, and shows what applying would change', async () => {
     const deployed = await given.deploy('listed', { env_vars: { OWN_GIVEN: 'of the deployment' } })
     const { params } = await given.appNamed('listed')
     expect(await succeed(caller(), 'variables.list', params)).toEqual({

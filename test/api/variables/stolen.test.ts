@@ -6,8 +6,8 @@ import type { SignedInBrowser } from '../../harness/server.ts'
 import { type ServerWithVariables, seenBy, serverWithVariables } from '../../harness/variables.ts'
 
 /*
- * A thief has a key with the permission to deploy, and a repository of his own that prints its variables. The owner deploys
- * another one, and has given its app secret variables.
+ * A thief has a key with the permission to deploy, and a repository that prints its variables. The owner deploys
+ * another repository, and has given its app secret variables.
  */
 
 let given: ServerWithVariables
@@ -51,7 +51,7 @@ const change = (verb: 'cancel' | 'rollback', id: string) => thief.deployments[ve
 const idOf = async (app: App) => (await thief.apps.get({ params: { ...inProject(), id: app.id } })).latest.id
 
 describe('secret variables and a key that may deploy', () => {
-  it('go to no other repository, whatever the deployment is called and given', async () => {
+  it('reach no other repository, whatever the deployment’s name and variables', async () => {
     await withSecret('web')
     const stays = staysWith(given.source.url)
     await expect(steal('web')).rejects.toMatchObject(stays)
@@ -62,7 +62,7 @@ describe('secret variables and a key that may deploy', () => {
     await expect(thief.deployments.create({ params: inProject(), body })).rejects.toMatchObject(
       staysWith(given.source.url),
     )
-    // The owner's repository is deployed by it as before.
+    // The key deploys the owner's repository as before.
     const mine = await thief.deployments.create({
       params: inProject(),
       body: { name: 'web', git_url: given.source.url },
@@ -71,7 +71,7 @@ describe('secret variables and a key that may deploy', () => {
     expect(await seenBy(await given.appNamed('web'))).toMatchObject({ OWN_SECRET: 'of web' })
   })
 
-  it('are not copied to an app of another repository while it builds the owner’s', async () => {
+  it('are not copied to an app of another repository during a build of the owner’s', async () => {
     const from = await withSecret('from')
     const trap = await settled(thief, given.projectId, (await steal('trap')).id)
     const app = await given.appNamed('trap')
@@ -80,7 +80,7 @@ describe('secret variables and a key that may deploy', () => {
     const building = await deploySource({ branch: 'hangs' })
     const copy = thief.variables.copy({ params: app.params, body: { from: from.id } })
     await expect(copy).rejects.toMatchObject({ details: { field: 'from' } })
-    // Nor do they leave an app that was given them in the meantime, and is rolled back.
+    // Nor do they leave an app that received them in between and is rolled back.
     await change('cancel', building.id)
     await given.end((await deploySource()).id)
     await thief.variables.copy({ params: app.params, body: { from: from.id } })
@@ -93,7 +93,7 @@ describe('secret variables and a key that may deploy', () => {
     expect(await seenBy(app)).toEqual({})
   })
 
-  it('that a deployment was given belong to its repository, also when another one has been tried since', async () => {
+  it('of a deployment belong to its repository, even after an attempt with another', async () => {
     const first = await given.deploy('given', { env_vars: { OWN_GIVEN: 'secret' } })
     const app = await given.appNamed('given')
     await own.commit(hangingBuild)
@@ -109,7 +109,7 @@ describe('secret variables and a key that may deploy', () => {
     })
   })
 
-  it('that are set while a key deploys another repository belong to what serves', async () => {
+  it('that are set while a key deploys another repository belong to the serving repository', async () => {
     const app = await given.app('meanwhile')
     await own.commit(hangingBuild)
     const tried = await steal('meanwhile')
@@ -124,14 +124,14 @@ describe('secret variables and a key that may deploy', () => {
     await expect(steal('linked')).rejects.toMatchObject(staysWith(given.source.url))
   })
 
-  it('are gone with their app', async () => {
+  it('disappear with their app', async () => {
     const app = await withSecret('anew')
     await thief.apps.delete({ params: { ...inProject(), id: app.id } })
     await settled(thief, given.projectId, (await steal('anew')).id)
     expect(await seenBy(await given.appNamed('anew'))).toEqual({})
   })
 
-  it('are taken along by a signed-in user, and stay there', async () => {
+  it('move with a signed-in user’s deployment, and stay there', async () => {
     const app = await withSecret('moved')
     const body = { name: 'moved', git_url: own.url }
     const moved = await owner.client.deployments.create({ params: inProject(), body })
@@ -150,7 +150,7 @@ describe('secret variables and a key that may deploy', () => {
     await expect(steal('older')).rejects.toMatchObject(staysWith(given.source.url))
   })
 
-  it('are read by no command: that takes a permission of its own', async () => {
+  it('are read by no command: that needs a separate permission', async () => {
     const { params } = await given.appNamed('web')
     const lacks = { code: 'forbidden', details: { scope: 'runs:write' } }
     const command = ['env']

@@ -16,7 +16,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/variables', () => {
   const update = (params: { project_id: string; app_id: string }, body: object) =>
     given.client.variables.update({ params, body })
 
-  it('sets, changes and removes variables, which further releases have and the current one has not', async () => {
+  it('sets, changes and removes variables, which further releases have and the current release lacks', async () => {
     const app = await given.app('web')
     await succeed(caller(), 'variables.update', app.params, { set: { OWN_A: '1', OWN_B: '2' } })
     expect(await seenBy(app)).toEqual({ version: 'first' })
@@ -30,7 +30,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/variables', () => {
     await expectNotFound(given.server, 'variables.update', app.params)
   })
 
-  it('reads a dotenv file, and names the line that is wrong', async () => {
+  it('reads a dotenv file, and names the wrong line', async () => {
     const { params } = await given.app('imported')
     const dotenv = '# settings\nexport OWN_A="one\\ntwo"\nOWN_B=2 # two\n'
     await update(params, { dotenv, set: { OWN_B: 'of set' }, kind: 'plain' })
@@ -46,7 +46,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/variables', () => {
     await expect(update(params, { dotenv: 'PORT=80' })).rejects.toMatchObject({ details: { field: 'dotenv.PORT' } })
   })
 
-  it('keeps the kind of a variable unless it is told another', async () => {
+  it('keeps the kind of a variable by default', async () => {
     const { params } = await given.app('kinds')
     const kinds = async () =>
       (await given.client.variables.list({ params })).variables.map(({ kind, value }) => [kind, value])
@@ -78,7 +78,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/variables', () => {
     await expect(deployed).rejects.toMatchObject({ details: { field: 'env_vars' } })
   })
 
-  it('keeps secret ones from the code of another source that a key deploys, or copies them to', async () => {
+  it('hides secret values from another source that a key deploys, or copies them to', async () => {
     await using other = await repository(nodeApp('I read everything'))
     const app = await given.app('guarded')
     await update(app.params, { set: { OWN_A: 'for everybody' }, kind: 'plain' })
@@ -100,7 +100,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/variables', () => {
     expect((await given.end(moved.id)).env_var_names).toEqual(['OWN_A', 'OWN_B'])
   })
 
-  it('is in the audit log with the app and without values, and secrets alone are masked in logs', async () => {
+  it('records the app without values in the audit log, and logs mask only secrets', async () => {
     const app = await given.app('logged')
     await update(app.params, { set: { OWN_SECRET: 'hidden from all logs' } })
     await update(app.params, { set: { OWN_PLAIN: 'may be seen by readers' }, kind: 'plain' })

@@ -13,7 +13,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 const caller = () => withKey(given.server, given.server.apiKey)
 
 describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
-  it('tells the most that the app may have by the plan of its project, or by FAIRLEAD_APP_MB if that is less', async () => {
+  it('shows the app’s limit by its project’s plan, or FAIRLEAD_APP_MB if that is less', async () => {
     await using limited = await ownServerWithProject({ FAIRLEAD_APP_MB: '12000' })
     const app_id = await limited.appRow()
     const params = { project_id: limited.projectId, app_id }
@@ -24,13 +24,13 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
     expect([await most('free'), await most('starter'), await most('pro')]).toEqual([8e9, 10e9, 12e9])
   })
 
-  it('lists none of an app without volumes', async () => {
+  it('is empty for an app without volumes', async () => {
     const app_id = await given.appRow()
     const { volumes } = await succeed(caller(), 'volumes.list', { project_id: given.projectId, app_id })
     expect(volumes).toEqual([])
   })
 
-  it('fairlead.json names no volume of the system, and a repository’s are not given by the request', async () => {
+  it('fairlead.json names no volume of the system, and a request cannot set a repository’s volumes', async () => {
     await using hostile = await repository(keepingApp({ data: '/etc/ssl' }))
     const { failure } = await given.deploy('hostile', hostile.url)
     expect(failure).toMatchObject({
@@ -53,20 +53,20 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
     }
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'volumes.list', { project_id: given.projectId, app_id: id })
   })
 })
 
 describe('PATCH /projects/:project_id/apps/:app_id/volumes', () => {
-  it('refuses what is no volume of the app', async () => {
+  it('refuses values that are no volume of the app', async () => {
     const params = { project_id: given.projectId, app_id: await given.appRow() }
     const { status, text } = await ask(caller(), 'volumes.update', params, { delete: ['data'] })
     expect([status, text]).toEqual([400, expect.stringContaining('is no volume of this app')])
   })
 
-  it('answers 404 with the body of an app that never existed', async () => {
+  it('answers the same 404 as for an app that never existed', async () => {
     const id = await given.appRow()
     await expectNotFound(given.server, 'volumes.update', { project_id: given.projectId, app_id: id })
   })

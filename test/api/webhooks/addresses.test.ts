@@ -80,7 +80,7 @@ const signal = new AbortController().signal
 describe('a public server', () => {
   const outbound = createOutbound(publicRule)
 
-  it.each(literals)('refuses %s, and does not send to it either', async (url) => {
+  it.each(literals)('refuses %s, and does not send to it, either', async (url) => {
     expect(urlProblem(url, outbound)).toMatch(/public address/)
     const sender = createSender({ outbound })
     expect(await sender.send(message(url), signal)).toMatchObject({ ok: false, answer: null })
@@ -116,7 +116,7 @@ describe('a public server', () => {
 })
 
 describe('a name', () => {
-  /** Sends to an endpoint on loopback under a name that a DNS server of the test resolves as `answer` says. */
+  /** Sends to an endpoint on loopback under a name that the test's DNS server resolves as `answer` says. */
   const sendTo = async (name: string, endpoint: Endpoint, answer: NameAnswer, times = 1, allow: string[] = []) => {
     await using names = await nameServer(answer)
     const outbound = createOutbound({ ...publicRule, allow, resolveName: createDnsResolver([names.address]) })
@@ -166,7 +166,7 @@ describe('a name', () => {
       allow: ['127.0.0.2'],
       resolveName: createDnsResolver([names.address]),
     })
-    // An earlier check gets the allowed address, the lookup of the connection the other one.
+    // An earlier check gets the allowed address, the lookup of the connection the other address.
     expect(await outbound.resolve('rebound.test')).toEqual([{ address: '127.0.0.2', family: 4 }])
     const sender = createSender({ outbound })
     const result = await sender.send(message(`http://rebound.test:${new URL(endpoint.url).port}/`), signal)
@@ -181,11 +181,11 @@ describe('a name', () => {
     const { results, questions } = await sendTo('endpoint.test', endpoint, answer, 3, ['127.0.0.1'])
     expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
     const connections = Math.max(...endpoint.requests.map(({ connection }) => connection))
-    // One query for A and one for AAAA.
+    // One query for A and one query for AAAA.
     expect(questions).toHaveLength(2 * connections)
   })
 
-  it('whose DNS server never answers fails within the time of an attempt and delays no other one', async () => {
+  it('whose DNS server never answers fails within the time of an attempt and delays no other delivery', async () => {
     await using endpoint = await testEndpoint(takes)
     await using names = await nameServer((name, family) => {
       if (name.startsWith('silent')) return undefined

@@ -60,7 +60,7 @@ describe('POST /webhooks', () => {
   })
 
   it.each(['deployment', 'deployment.', '*.succeeded', 'deployment.*.x', 'app.*', 'DEPLOYMENT.*', ''])(
-    'refuses the event "%s" with a list of those that there are',
+    'refuses the event "%s" with a list of the valid events',
     async (pattern) => {
       await expect(create({ events: [pattern] })).rejects.toMatchObject({
         details: { field: 'events.0' },
@@ -89,7 +89,7 @@ describe('POST /webhooks', () => {
     expect(made.project_id).toBe(here)
   })
 
-  it('refuses webhooks beyond the limit of the account, also when they are created at the same time', async () => {
+  it('refuses webhooks beyond the limit of the account, even when they are created at the same time', async () => {
     const account = await server.accounts.create({ name: 'collector', plan: 'pro' })
     const client = server.clientFor(await server.key({ accountId: account.id }))
     const one = () => client.webhooks.create({ body: { url: 'https://example.com' } })
@@ -107,7 +107,7 @@ describe('POST /webhooks', () => {
     const [{ id } = { id: '' }] = (await client.webhooks.list()).webhooks
     await client.webhooks.delete({ params: { id } })
     await one()
-    // Another account has a limit of its own.
+    // Another account has a separate limit.
     await create()
   })
 })

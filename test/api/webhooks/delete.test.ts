@@ -14,7 +14,7 @@ const create = (body: { url?: string } = {}) =>
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } })
 
 describe('DELETE /webhooks/:id', () => {
-  it('removes the deliveries too, and nothing is sent any more', async () => {
+  it('also removes the deliveries, and sends nothing any more', async () => {
     await using endpoint = await testEndpoint(answers(500))
     const { id } = await create({ url: endpoint.url })
     await ping(server.client, id)
@@ -32,7 +32,7 @@ describe('DELETE /webhooks/:id', () => {
     expect((await server.client.webhooks.list()).webhooks.map((each) => each.id)).not.toContain(id)
   })
 
-  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
+  it('answers the same 404 as for an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.delete', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

@@ -13,7 +13,7 @@ const hook = async (url: string, rate?: number) =>
 const sendMany = (id: string, count: number) =>
   Promise.all(Array.from({ length: count }, () => server.client.webhooks.test({ params: { id } })))
 
-it('an endpoint that hangs delays no other one, however much waits for it', async () => {
+it('an endpoint that hangs delays no other endpoint, whatever its backlog', async () => {
   await using hanging = await testEndpoint(() => undefined)
   await using healthy = await testEndpoint(takes)
   const [slow, good] = [await hook(hanging.url), await hook(healthy.url)]
@@ -26,14 +26,14 @@ it('an endpoint that hangs delays no other one, however much waits for it', asyn
   await server.client.webhooks.delete({ params: { id: slow } })
 })
 
-it('an endpoint with a low rate delays no other one', async () => {
+it('an endpoint with a low rate delays no other endpoint', async () => {
   await using one = await testEndpoint(takes)
   await using other = await testEndpoint(takes)
   const [limited, free] = [await hook(one.url, 1), await hook(other.url)]
   await sendMany(limited, 60)
   await sendMany(free, 50)
   await other.waitFor(50)
-  // It gets one a second, so the others arrived in far less time than its backlog takes.
+  // The endpoint gets one request per second, so the others arrived in far less time than its backlog takes.
   expect(one.requests.length).toBeLessThan(60)
   await server.client.webhooks.delete({ params: { id: limited } })
 })

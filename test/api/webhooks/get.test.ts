@@ -29,7 +29,7 @@ describe('GET /webhooks/:id', () => {
     await expect(reader.webhooks.test({ params: { id } })).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.get', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

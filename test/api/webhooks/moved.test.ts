@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('sends to the new address a delivery that the old one answers with 410 after the change', async () => {
+it('sends to the new address a delivery that the old address answers with 410 after the change', async () => {
   await using fresh = await testEndpoint(takes)
   let answerOld: (() => void) | undefined
   await using old = await testEndpoint((response) => {
@@ -28,7 +28,7 @@ it('sends to the new address a delivery that the old one answers with 410 after 
   expect(await server.client.webhooks.get({ params: { id } })).toMatchObject({ status: 'enabled' })
 })
 
-it('describes a malformed answer in terms of HTTP', async () => {
+it('describes a malformed response in terms of HTTP', async () => {
   const broken = createTcpServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 000 None\r\n\r\n')))
   broken.listen(0, '127.0.0.1')
   await once(broken, 'listening')

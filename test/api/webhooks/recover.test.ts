@@ -13,7 +13,7 @@ const caller = () => withKey(server, server.apiKey)
 const hook = async (url: string) => (await server.client.webhooks.create({ body: { url } })).id
 
 describe('POST /webhooks/:id/recover', () => {
-  it('sends again the deliveries that failed since then, and no others', async () => {
+  it('resends the deliveries that have failed since then, and no others', async () => {
     let broken = true
     await using endpoint = await testEndpoint((...given) => (broken ? failsForAnHour : takes)(...given))
     const id = await hook(endpoint.url)
@@ -55,14 +55,14 @@ describe('POST /webhooks/:id/recover', () => {
     },
   )
 
-  it('refuses a webhook that is disabled', async () => {
+  it('refuses a disabled webhook', async () => {
     const id = await hook('https://example.com')
     await server.client.webhooks.update({ params: { id }, body: { status: 'disabled' } })
     const recovering = server.client.webhooks.recover({ params: { id }, body: { since: '2026-01-01T00:00:00Z' } })
     await expect(recovering).rejects.toMatchObject({ code: 'invalid_request', details: { field: 'status' } })
   })
 
-  it('answers 404 with the body of an id that never existed', async () => {
+  it('answers the same 404 as for an id that never existed', async () => {
     await expectNotFound(server, 'webhooks.recover', { id: await hook('https://example.com') })
   })
 })

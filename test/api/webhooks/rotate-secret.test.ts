@@ -14,7 +14,7 @@ const create = (body: { url?: string } = {}) =>
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } })
 
 describe('POST /webhooks/:id/rotate-secret', () => {
-  it('lets both secrets sign for the overlap, and the new one alone afterwards', async () => {
+  it('signs with both secrets during the overlap, and only with the new one afterwards', async () => {
     await using endpoint = await testEndpoint(takes)
     const { id, secret: old } = await create({ url: endpoint.url })
     const { secret, ...shown } = await succeed(caller(), 'webhooks.rotateSecret', { id }, {})
@@ -57,7 +57,7 @@ describe('POST /webhooks/:id/rotate-secret', () => {
     await expect(rotating).rejects.toMatchObject({ details: { field: 'overlap_hours' } })
   })
 
-  it('keeps both secrets encrypted', async () => {
+  it('stores both secrets encrypted', async () => {
     const { id, secret: old } = await create()
     const { secret } = await server.client.webhooks.rotateSecret({ params: { id }, body: {} })
     const [row] = await server.database.query<{ secret: Buffer; previous_secret: Buffer }>(
@@ -70,7 +70,7 @@ describe('POST /webhooks/:id/rotate-secret', () => {
     }
   })
 
-  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
+  it('answers the same 404 as for an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.rotateSecret', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

@@ -22,7 +22,7 @@ const hook = (url: string) => server.client.webhooks.create({ body: { url } })
 const read = (id: string) => server.client.webhooks.get({ params: { id } })
 
 describe('an attempt', () => {
-  it('is a success with any 2xx and goes on record with its request and answer', async () => {
+  it('is a success with any 2xx and is recorded with its request and response', async () => {
     await using endpoint = await testEndpoint((response) => response.writeHead(202, { 'x-seen': 'yes' }).end('taken'))
     const { id, secret } = await hook(endpoint.url)
     const delivery = await ping(server.client, id)
@@ -54,8 +54,8 @@ describe('an attempt', () => {
   it.each([
     ['a redirect', answers(302, { location: 'http://127.0.0.1:1/' }), 302],
     ['not modified', answers(304), 304],
-    ['an error of the client', answers(404), 404],
-    ['an error of the server', answers(500), 500],
+    ['a client error', answers(404), 404],
+    ['a server error', answers(500), 500],
   ])('is a failure with %s', async (_, answer, status) => {
     await using endpoint = await testEndpoint(answer)
     const delivery = await ping(server.client, (await hook(endpoint.url)).id)
@@ -70,21 +70,21 @@ describe('an attempt', () => {
     setTimeout(() => response.destroy(), 10)
   }
   it.each<[string, EndpointAnswer]>([
-    ['a connection that is dropped', (response) => void response.destroy()],
-    ['an answer that breaks off', breaksOff],
+    ['a dropped connection', (response) => void response.destroy()],
+    ['a truncated response', breaksOff],
   ])('is a failure with %s', async (_, answer) => {
     await using endpoint = await testEndpoint(answer)
     const delivery = await ping(server.client, (await hook(endpoint.url)).id)
     expect(delivery).toMatchObject({ status: 'pending', last_status: null, last_error: expect.any(String) })
   })
 
-  it('is a failure when nobody listens', async () => {
+  it('is a failure without a listener', async () => {
     const closed = `http://127.0.0.1:${await freePort()}`
     const delivery = await ping(server.client, (await hook(closed)).id)
     expect(delivery).toMatchObject({ status: 'pending', last_error: expect.stringContaining('ECONNREFUSED') })
   })
 
-  it('has 15 s for everything, also when the answer never ends', async () => {
+  it('has 15 s for everything, even when the response never ends', async () => {
     await using endpoint = await testEndpoint((response) => {
       response.writeHead(200)
       const drip = setInterval(() => response.write('.'), 200)
@@ -95,7 +95,7 @@ describe('an attempt', () => {
     expect(delivery.latest_attempts[0]?.duration_ms).toBeGreaterThanOrEqual(14_900)
   })
 
-  it('keeps 16 KiB of an answer, also of one that is not text', async () => {
+  it('keeps 16 KiB of a response, even when it is not text', async () => {
     const bytes = Buffer.alloc(40_000, Buffer.of(0, 255, 0x61, 0xe6, 0xbc, 0xa2))
     await using endpoint = await testEndpoint((response) => response.writeHead(200).end(bytes))
     const delivery = await ping(server.client, (await hook(endpoint.url)).id)
@@ -106,7 +106,7 @@ describe('an attempt', () => {
     expect(Buffer.byteLength(body)).toBeGreaterThan(16 * 1024 - 4)
   })
 
-  it('reuses the connection of the previous one', async () => {
+  it('reuses the connection of the previous attempt', async () => {
     await using endpoint = await testEndpoint((response) => response.writeHead(200).end('ok'))
     const { id } = await hook(endpoint.url)
     for (let round = 0; round < 3; round++) await ping(server.client, id)
@@ -115,7 +115,7 @@ describe('an attempt', () => {
 })
 
 describe('a delivery', () => {
-  it('is tried again with the same id and body, a new timestamp and a valid signature', async () => {
+  it('is retried with the same id and body, a new timestamp and a valid signature', async () => {
     await using endpoint = await testEndpoint((response, _, count) => response.writeHead(count === 1 ? 500 : 204).end())
     const { id, secret } = await hook(endpoint.url)
     const delivery = await ping(server.client, id, 2)
@@ -129,7 +129,7 @@ describe('a delivery', () => {
     expect(endpoint.requests.every((request) => isSignedBy(secret, request))).toBe(true)
   })
 
-  it('waits for as long as the endpoint demands', async () => {
+  it('waits as long as the endpoint demands', async () => {
     await using endpoint = await testEndpoint(answers(429, { 'retry-after': '3600' }))
     const delivery = await ping(server.client, (await hook(endpoint.url)).id)
     const wait = Date.parse(String(delivery.next_attempt_at)) - Date.parse(String(delivery.latest_attempts[0]?.at))
@@ -144,7 +144,7 @@ describe('a delivery', () => {
     await server.database.query(`update deliveries set failures = 9, next_attempt_at = now() where id = $1`, [
       deliveryId,
     ])
-    // That change sent no notification; another delivery makes the server read what is due for the endpoint.
+    // This change sent no notification; another delivery makes the server read the endpoint's due deliveries.
     await ping(server.client, id)
     const delivery = await deliveryThat(server.client, { webhook_id: id, id: deliveryId }, (d) => d.status === 'failed')
     expect(delivery).toMatchObject({ next_attempt_at: null, finished_at: expect.any(String) })
@@ -152,7 +152,7 @@ describe('a delivery', () => {
 })
 
 describe('an endpoint', () => {
-  it('that answers 410 is disabled, and nothing more is sent to it', async () => {
+  it('that answers 410 is disabled, and gets nothing more', async () => {
     await using endpoint = await testEndpoint(answers(410))
     const { id } = await hook(endpoint.url)
     expect(await ping(server.client, id)).toMatchObject({ status: 'failed', last_status: 410 })
@@ -160,7 +160,7 @@ describe('an endpoint', () => {
     await expect(server.client.webhooks.test({ params: { id } })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  it('that has failed for five days and twenty times is disabled, and is healthy again when it is enabled', async () => {
+  it('with twenty failures over five days is disabled, and is healthy again when it is enabled', async () => {
     await using endpoint = await testEndpoint(failsForAnHour)
     const { id } = await hook(endpoint.url)
     await server.database.query(
@@ -176,7 +176,7 @@ describe('an endpoint', () => {
     expect(await read(id)).toMatchObject({ status: 'enabled', disabled_reason: null })
   })
 
-  it('that succeeds now and then is not disabled', async () => {
+  it('that sometimes succeeds is not disabled', async () => {
     await using endpoint = await testEndpoint(takes)
     const { id } = await hook(endpoint.url)
     await server.database.query(
@@ -188,7 +188,7 @@ describe('an endpoint', () => {
     expect(rows).toEqual([{ failing_since: null, failed_attempts: 0 }])
   })
 
-  it('with a rate gets no more requests a second', async () => {
+  it('with a rate gets no more requests per second', async () => {
     await using endpoint = await testEndpoint(takes)
     const { id } = await server.client.webhooks.create({ body: { url: endpoint.url, rate: 10 } })
     const startedAt = performance.now()
@@ -206,13 +206,13 @@ it('deliveries continue when the connections to the database are cut', async () 
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and application_name in ('fairlead-listener', 'fairlead')`,
     )
-    // The first request may use a connection that is gone; the client retries.
+    // The first request may use a broken connection; the client retries.
     await server.client.webhooks.test({ params: { id } })
     await endpoint.waitFor(round)
   }
 })
 
-it('a server that stops waits for an attempt under way and records it', async () => {
+it('a stopping server waits for a running attempt and records it', async () => {
   const other = await ownServer()
   await using endpoint = await testEndpoint((response) => setTimeout(() => response.writeHead(204).end(), 500))
   const { id } = await other.client.webhooks.create({ body: { url: endpoint.url } })

@@ -14,7 +14,7 @@ const create = (body: { url?: string; events?: string[] } = {}) =>
   server.client.webhooks.create({ body: { url: 'https://example.com', ...body } as { url: string } })
 
 describe('POST /webhooks/:id/test', () => {
-  it('sends a ping to this webhook alone, also when its events do not include it', async () => {
+  it('sends a ping only to this webhook, even when its events do not include it', async () => {
     await using endpoint = await testEndpoint(takes)
     await using other = await testEndpoint(takes)
     const { id } = await create({ url: endpoint.url, events: ['deployment.failed'] })
@@ -41,7 +41,7 @@ describe('POST /webhooks/:id/test', () => {
     expect(other.requests).toEqual([])
   })
 
-  it('refuses a webhook that is disabled', async () => {
+  it('refuses a disabled webhook', async () => {
     const { id } = await create()
     await server.client.webhooks.update({ params: { id }, body: { status: 'disabled' } })
     await expect(server.client.webhooks.test({ params: { id } })).rejects.toMatchObject({
@@ -50,7 +50,7 @@ describe('POST /webhooks/:id/test', () => {
     })
   })
 
-  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
+  it('answers the same 404 as for an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.test', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

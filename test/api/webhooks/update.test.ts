@@ -39,7 +39,7 @@ describe('PATCH /webhooks/:id', () => {
     ['an unknown project', { project_id: 'proj_01h455vb4pex5vsknk084sn02q' }, 'project_id'],
     ['an unknown status', { status: 'paused' }, 'status'],
     ['a rate of zero', { rate: 0 }, 'rate'],
-    ['a rate that is not whole', { rate: 1.5 }, 'rate'],
+    ['a fractional rate', { rate: 1.5 }, 'rate'],
   ])('refuses %s', async (_, body, field) => {
     const { id } = await create()
     const updating = server.client.webhooks.update({ params: { id }, body: body as object })
@@ -77,7 +77,7 @@ describe('PATCH /webhooks/:id', () => {
       server.client.webhooks.update({ params: { id }, body: { status } })
     expect(await update('disabled')).toMatchObject({ status: 'disabled', disabled_reason: 'user' })
     await server.database.query('update deliveries set next_attempt_at = now() where id = $1', [deliveryId])
-    // A delivery to another endpoint shows that the server has read what is due.
+    // A delivery to another endpoint shows that the server has read the due deliveries.
     await using other = await testEndpoint(takes)
     await ping(server.client, (await create({ url: other.url })).id)
     expect(endpoint.requests).toHaveLength(1)
@@ -85,7 +85,7 @@ describe('PATCH /webhooks/:id', () => {
     await endpoint.waitFor(2)
   })
 
-  it('answers 404 with the body of an id that never existed, and the webhook stays as it is', async () => {
+  it('answers the same 404 as for an id that never existed, and the webhook stays as it is', async () => {
     const { secret: _, ...made } = await create()
     await expectNotFound(server, 'webhooks.update', { id: made.id })
     expect(await server.client.webhooks.get({ params: { id: made.id } })).toEqual(made)

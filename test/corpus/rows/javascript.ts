@@ -1,6 +1,6 @@
 import type { Row } from '../row.ts'
 
-/** npm had listed the packages of one platform alone, so that the app could be installed nowhere else. */
+/** npm had listed only one platform's packages, so the app could not be installed elsewhere. */
 const otherPlatforms =
   '; package-lock.json was completed by a script with packages for other platforms, by version and platform and without integrity'
 

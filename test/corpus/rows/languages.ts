@@ -1,6 +1,6 @@
 import type { Row } from '../row.ts'
 
-/** Applications that need no packages but those of Debian, so that they run where no others can be had. */
+/** Applications that need only Debian's packages, so that they run where no others are available. */
 export const languages: readonly Row[] = [
   {
     name: 'go-net-http',

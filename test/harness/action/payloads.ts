@@ -1,6 +1,6 @@
 /**
- * Payloads for acme/shop as in the file of GITHUB_EVENT_PATH, without the fields that the action does not read. They
- * complement those of `recorded.ts`.
+ * Payloads for acme/shop as in the file of GITHUB_EVENT_PATH, without the fields that the action does not read.
+ * `recorded.ts` has more payloads.
  */
 
 export const HEAD = 'a'.repeat(40)

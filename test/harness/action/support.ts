@@ -29,7 +29,6 @@ export interface Script {
   readonly polls?: Answers
   /** Answers to requests that follow the log. Without it, there is no log. */
   readonly log?: Answers
-  /** Answers to requests for the end of the log. */
   readonly tail?: Answers
   readonly cancel?: Answers
 }
@@ -41,7 +40,7 @@ export interface SeenRequest {
   readonly body: string
 }
 
-/** Starts a server with routes like the API's that answers as the script says, until it is disposed of. */
+/** Starts a server that has the API's routes and answers as the script says. */
 export async function scriptedServer(script: Script) {
   const requests: SeenRequest[] = []
   const asked = new Map<keyof Script, number>()
@@ -54,7 +53,7 @@ export async function scriptedServer(script: Script) {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request.setEncoding('utf8')) body += chunk
-    // The address of a server that a proxy has put below a path.
+    // The address of a server behind a proxy's path prefix.
     if (request.url === '/fairlead/healthz') return give(response, { status: 200, body: { status: 'alive' } })
     requests.push({ method: request.method, path: request.url, headers: request.headers, body })
     give(response, answerTo(kindOf(request)))
@@ -66,7 +65,6 @@ export async function scriptedServer(script: Script) {
     url: `http://127.0.0.1:${port}`,
     port,
     requests,
-    /** Returns the number of requests of this kind. */
     count: (kind: keyof Script) => asked.get(kind) ?? 0,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -98,10 +96,10 @@ function give(response: ServerResponse, answer: Answer): void {
   response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers }).end(text)
 }
 
-/** Returns a log as events: one with an id for each line, and the final event unless the connection is to break. */
+/** Returns a log as events: one event with an id per line, then the final event unless the connection is to break. */
 export function logOf(lines: readonly string[], after: 'end' | 'drop' | 'hang' = 'end', firstId = 1): Answer {
   const events = lines.map((text, at) => {
-    // Alternates between the older form and the one with the time.
+    // Alternates between the older format and the format with a time.
     const data = at % 2 === 0 ? { stream: 'build', text } : { at: '2025-10-09T08:53:20.000Z', stream: 'build', text }
     return `id: ${firstId + at}\ndata: ${JSON.stringify(data)}\n\n`
   })
@@ -109,13 +107,11 @@ export function logOf(lines: readonly string[], after: 'end' | 'drop' | 'hang' =
   return { events: `: the log begins\n\n${events.join('')}${end}`, after }
 }
 
-/** The answer to a creation. */
 export const created: Answer = {
   status: 201,
   body: { id: DEPLOYMENT, name: 'shop', status: 'building', url: APP, created_at: '2025-10-09T08:53:20.000Z' },
 }
 
-/** Returns the answer to a poll of the deployment's state. */
 export function seen(
   status: string,
   failure: { stage: string; code: string; message: string } | null = null,
@@ -140,7 +136,6 @@ export function seen(
   }
 }
 
-/** Returns an error of the API. */
 export function refusal(status: number, code: string, message: string, details: unknown = {}): Answer {
   return { status, body: { error: { code, message, details } }, headers: { 'x-request-id': 'req-1', ...retryNow } }
 }
@@ -149,7 +144,6 @@ export function refusal(status: number, code: string, message: string, details: 
 const retryNow = { 'retry-after': '0' }
 const noLog = refusal(404, 'not_found', 'x')
 
-/** Returns a proxy's page. */
 export function page(status: number, headers: OutgoingHttpHeaders = {}): Answer {
   return { status, body: '<html>gateway</html>', headers: { 'content-type': 'text/html', ...retryNow, ...headers } }
 }

@@ -6,16 +6,17 @@ import { type Claim, type Mode, modes, names } from './claim.ts'
 import { type HostileOptions, type HostileServer, hostileServer } from './server.ts'
 
 /*
- * Attacks by a tenant who has a key, an app and a database, against servers of several modes. A test file calls `attacks`
- * and lists what its tenant tries:
+ * Attacks by a tenant who has a key, an app and a database, against servers of several modes. A test file calls
+ * `attacks` and lists what its tenant tries:
  *
  *   attacks({ settings: {} }, (attack) => {
  *     attack({ id: 'file-source', topic: 'Files', held: 'A deployment reads no file of the server' }, async (server) => {
- *       // does what an attacker does, and expects that it fails
+ *       // attacks, and expects that the attack fails
  *     })
  *   })
  *
- * `npm run hostile` runs all of them, prints attempted and held, and compares the table of docs/attacks.md with the outcomes.
+ * `npm run hostile` runs all attacks, prints how many were tried and held, and compares the table of docs/attacks.md
+ * with the outcomes.
  */
 
 declare module 'vitest' {
@@ -37,17 +38,17 @@ const noNetworksIn: Readonly<Record<Mode, string | null>> = {
   user: noMode.user ?? (await noPasta()),
 }
 
-/** Set by `npm run hostile`. All other runs try each attack in one mode, because trying both takes a tenth longer. */
+/** `npm run hostile` sets this. Other runs try each attack in one mode, because both modes take a tenth longer. */
 const triesAllModes = process.env['HOSTILE_MODES'] === 'all'
 
-/** Returns the modes in which an attack is tried: all in which it is held, or the first of them that this machine has. */
+/** Returns the modes in which an attack is tried: all modes that hold it, or the first one that this machine has. */
 function modesOf({ modes: possible = modes, notHeld = {}, needsNetworks }: Claim): readonly Mode[] {
   const held = possible.filter((mode) => notHeld[mode] === undefined)
   const here = held.filter((mode) => (needsNetworks === true ? noNetworksIn : noMode)[mode] === null)
   return triesAllModes || here.length === 0 ? held : here.slice(0, 1)
 }
 
-/** Declares the attacks of a file; they share one server for each mode. */
+/** Declares the attacks of a file. The attacks share one server per mode. */
 export function attacks(options: HostileOptions, declare: (attack: Attack) => void): void {
   for (const mode of modes) {
     const declared: Parameters<Attack>[] = []

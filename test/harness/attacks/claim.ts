@@ -3,19 +3,21 @@ export const modes = ['root', 'user'] as const
 export type Mode = (typeof modes)[number]
 export const names: Readonly<Record<Mode, string>> = { root: 'as root', user: 'as an ordinary user with bubblewrap' }
 
-/** Says what is tried and what the outcome is to be. `held` is a sentence of docs/attacks.md. */
+/** Names an attack and its expected outcome. `held` is a sentence of docs/attacks.md. */
 export interface Claim {
-  /** Names the attack, such as `file-source`. */
+  /** Identifies the attack, such as `file-source`. */
   readonly id: string
-  /** The topic of the table in docs/attacks.md that it belongs to. */
+  /** The topic in the table of docs/attacks.md. */
   readonly topic: Topic
-  /** The sentence that is true when the attack fails, such as "A deployment reads no file of the server". */
+  /** A sentence that is true when the attack fails, such as "A deployment reads no file of the server". */
   readonly held: string
-  /** The modes in which it can be tried; both unless given. The table shows `–` for another. */
+  /** The modes in which the attack can be tried; both by default. The table shows `–` for the other mode. */
   readonly modes?: readonly Mode[]
-  /** True for what only apps with networks of their own cannot do: it is not tried on a machine that can make none. */
+  /**
+   * True when only apps in separate networks resist the attack. It is not tried on a machine that cannot make networks.
+   */
   readonly needsNetworks?: true
-  /** The modes in which it is not held, each with the reason; it is not tried there. */
+  /** The modes that do not resist the attack, each with the reason. The attack is not tried there. */
   readonly notHeld?: Partial<Readonly<Record<Mode, string>>>
 }
 

@@ -10,13 +10,13 @@ import type { Handle, Release } from '../../../server/src/runtimes/runtime.ts'
 import { importBaseImage } from '../docker.ts'
 import { createDockerBench, type DockerBench } from '../runtimes/docker/support.ts'
 
-/** An engine with the runtime of containers, and hostile images on it. */
+/** An engine with the container runtime and hostile images. */
 export interface Containers extends AsyncDisposable {
   readonly bench: DockerBench
   readonly docker: DockerRuntime
-  /** Starts an instance of an image in a project, which does what it is told. */
+  /** Starts an instance of an image in a project. The instance does what the test tells it. */
   start(options?: HostileOptions): Promise<HostileContainer>
-  /** As `start`, for an instance that does not come to listen. */
+  /** Like `start`, for an instance that never listens. */
   startOnly(options?: HostileOptions): Promise<{ release: Release; handle: Handle; output(): Promise<string> }>
 }
 
@@ -26,11 +26,11 @@ export interface HostileOptions {
   /** The id of the app, which has volumes. */
   readonly appId?: string
   readonly volumes?: Readonly<Record<string, string>>
-  /** The image in place of the usual one. */
+  /** Replaces the usual image. */
   readonly from?: string
   /** Instructions as in a Dockerfile, which change the image. */
   readonly changes?: readonly string[]
-  /** Parts of the image's configuration that no Dockerfile can say, but a forged image can. */
+  /** Parts of the image's configuration that a forged image can contain, but no Dockerfile can set. */
   readonly config?: object
 }
 
@@ -43,11 +43,11 @@ export interface HostileContainer {
   readonly pid: number
   readonly address: string
   readonly gateway: string
-  /** Runs the body of an asynchronous function in the container, which has `require`; resolves with what it returns. */
+  /** Runs the body of an asynchronous function in the container, which has `require`; resolves with its result. */
   run(body: string): Promise<unknown>
-  /** Runs a program of Perl, whose output is JSON. */
+  /** Runs a Perl program whose output is JSON. */
   perl(program: string): Promise<unknown>
-  /** Begins connections from the container; resolves with `open`, or the code of the error, for each. */
+  /** Opens connections from the container; resolves with `open` or the error code of each connection. */
   open(...to: readonly (readonly [host: string, port: number])[]): Promise<string[]>
   end(): Promise<void>
 }
@@ -71,7 +71,7 @@ require('node:http').createServer(async (request, response) => {
 /** The image of all hostile containers. */
 export const image = 'hostile/image:latest'
 
-/** Opens an engine of its own. What containers may reach is given by `reach`. */
+/** Opens a separate engine. `reach` says what its containers may reach. */
 export async function openContainers(reach: Reach): Promise<Containers> {
   await using cleanup = new AsyncDisposableStack()
   const bench = cleanup.use(await createDockerBench({ reach }))
@@ -144,7 +144,7 @@ async function urlOf({ runtime }: DockerRuntime, handle: Handle): Promise<string
   return `http://${endpoint.host}:${endpoint.port}/`
 }
 
-/** Makes the image of a release, with these instructions and settings. */
+/** Makes the image of a release with these instructions and settings. */
 async function changed(
   { dockerd: { engine }, server: of }: DockerBench,
   release: Release,

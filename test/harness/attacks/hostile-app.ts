@@ -3,11 +3,11 @@ import { gitServer } from '../git-server.ts'
 import { repository } from '../repository.ts'
 import type { Tenant } from './server.ts'
 
-/** A running app that does what its tenant tells it. */
+/** A running app that does what the test tells it. */
 export interface HostileApp {
   readonly id: string
   readonly url: string
-  /** Runs the body of an asynchronous function in the app, which has `require`; resolves with what it returns. */
+  /** Runs the body of an asynchronous function in the app, which has `require`; resolves with its result. */
   run(body: string): Promise<unknown>
 }
 
@@ -20,7 +20,7 @@ require('node:http').createServer(async (request, response) => {
   response.end(JSON.stringify(answer ?? null))
 }).listen(process.env.PORT)`
 
-/** Deploys such an app, by default one that listens itself. */
+/** Deploys a hostile app. By default the app itself listens. */
 export async function hostileApp(
   { client, project }: Tenant,
   name: string,

@@ -1,4 +1,5 @@
-// Loaded into a server (`node --import`): answers at the socket in PAUSES_SOCKET what its thread has done since the last question.
+// Loaded into a server (`node --import`): the socket in PAUSES_SOCKET reports what the server's thread has done since
+// the last question.
 import { createServer } from 'node:http'
 
 if (process.argv.includes('serve') && process.env.PAUSES_SOCKET !== undefined) {
@@ -7,7 +8,7 @@ if (process.argv.includes('serve') && process.env.PAUSES_SOCKET !== undefined) {
   let [longest, largest] = [0, 0]
   let [cpu, memory] = [process.cpuUsage(), process.memoryUsage.rss()]
   let thread = process.threadCpuUsage()
-  // The thread's own time since it last came here: other programs of the machine may stop the thread at any time.
+  // The thread's CPU time since its last turn. Wall time would include pauses while other programs of the machine run.
   setInterval(() => {
     longest = Math.max(longest, milliseconds(process.threadCpuUsage(thread)))
     thread = process.threadCpuUsage()

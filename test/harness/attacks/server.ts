@@ -19,32 +19,31 @@ export interface Tenant {
 type Settings = Readonly<Record<string, string>>
 
 export interface HostileOptions {
-  /** The server's settings. A function is called before the first attack, for those that need something to be started. */
+  /** The server's settings. A function runs before the first attack, so that it can start what the settings need. */
   readonly settings?: Settings | (() => Promise<Settings>)
-  /** The most files and connections that the server may have open; `null` for those of the tests. */
+  /** The server's limit of open files and connections; `null` for the limit of the tests. */
   readonly descriptors?: number | null
-  /** Replace the plans that are shipped. */
+  /** Replaces the shipped plans. */
   readonly plans?: Plans
-  /** Makes the folder in which the data directory is made; by default one for temporary files. */
+  /** Makes the folder for the data directory; by default a temporary folder. */
   readonly folder?: () => Promise<{ path: string } & AsyncDisposable>
 }
 
 export interface HostileServer extends AsyncDisposable {
   readonly mode: Mode
   readonly data: string
-  /** The process of the server; a restart replaces it. */
+  /** The server's process; a restart replaces it. */
   readonly server: ServerProcess
   readonly attacker: Tenant
   readonly victim: Tenant
-  /** The operator, who owns the machine. */
   readonly operator: Tenant
   /** Runs `fairlead` with this data directory, as the user of the server. */
   command(...args: string[]): ReturnType<typeof fairlead>
-  /** Creates a further customer, by default of the tier `free`. */
+  /** Creates another customer, by default of the tier `free`. */
   tenant(name: string, tier?: string): Promise<Tenant>
-  /** Stops the server and all that runs; `restart` starts it again. */
+  /** Stops the server and everything that runs; `restart` starts it again. */
   stop(): Promise<void>
-  /** Kills the server (`kill -9`), and starts it again. */
+  /** Kills the server (`kill -9`) and starts it again. */
   restart(): Promise<void>
 }
 

@@ -3,20 +3,20 @@ import { deployAndSettle } from '../deployments.ts'
 import { repository } from '../repository.ts'
 import type { HostileServer, Tenant } from './server.ts'
 
-/** The outcome of a command in an app; `code` is null when it was ended by a signal. */
+/** The outcome of a command in an app; `code` is null after a signal. */
 export interface Ran {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** An app of a tenant that runs whatever it is sent. */
+/** An app of a tenant that runs every command it receives. */
 export interface Shell {
   readonly id: string
   readonly url: string
   /** Runs a command in the app. Rejects when the app does not answer. */
   run(...argv: readonly string[]): Promise<Ran>
-  /** Runs a program of Python 3 and returns what it prints, as JSON. */
+  /** Runs a Python 3 program and returns its output, parsed as JSON. */
   python(program: string): Promise<unknown>
   /** Runs JavaScript as the body of a function and returns its result. */
   node(program: string): Promise<unknown>
@@ -38,7 +38,7 @@ require('node:http').createServer(async (request, response) => {
 }).listen(process.env.PORT)`,
 }
 
-/** Deploys such an app. */
+/** Deploys a shell app. */
 export async function shell(
   { client, project }: Tenant,
   name: string,

@@ -1,6 +1,6 @@
 import { type Claim, type Mode, modes, topics } from './claim.ts'
 
-/** One attack in one mode; `held` is false when it succeeded. */
+/** One attack in one mode; `held` is false when the attack succeeded. */
 export interface Outcome {
   readonly claim: Claim
   readonly mode: Mode
@@ -13,7 +13,7 @@ const last = '<!-- /attacks -->'
 /**
  * Returns the table of docs/attacks.md: a row for each claim, a column for each mode, and the reasons below.
  *
- * @throws Error when two claims have one id
+ * @throws Error when two claims have the same id
  */
 export function securityTable(outcomes: readonly Outcome[]): string {
   const claims = new Map<string, Claim>()

@@ -10,26 +10,26 @@ import { repository } from '../repository.ts'
 import { temporaryDirectory } from '../temporary.ts'
 
 /*
- * The work that input of tenants causes in the server's one thread: 20 inputs at once of the worst kind, beside 20 ordinary ones of the
- * same size.
+ * Measures how much work tenants' input causes in the server's one thread: 20 concurrent inputs of the worst kind,
+ * compared with 20 ordinary inputs of the same size.
  */
 
-/** The server's work for requests at once. */
+/** The server's work for concurrent requests. */
 export interface Work {
-  /** The longest that the thread worked before it looked at other connections. */
+  /** The longest time that the thread worked before it served other connections. */
   readonly pauseMs: number
-  /** The time of the processor, of all threads. */
+  /** The CPU time of all threads. */
   readonly cpuMs: number
-  /** How much larger the process became. */
+  /** The growth of the process in memory. */
   readonly megabytes: number
-  /** The longest that `/healthz` took. */
+  /** The longest response time of `/healthz`. */
   readonly healthMs: number
 }
 
-/** Sends one input, and resolves when the server is done with it. */
+/** Sends one input, and resolves when the server has handled it. */
 type Input = () => Promise<unknown>
 
-/** One kind of input: an ordinary one, and the worst ones of its size by name. */
+/** One kind of input: an ordinary input, and the worst inputs of the same size by name. */
 export interface Kind {
   readonly name: string
   readonly ordinary: Input
@@ -38,9 +38,9 @@ export interface Kind {
 
 export interface Workbench extends AsyncDisposable {
   readonly kinds: readonly Kind[]
-  /** Measures an input, 20 times at once. */
+  /** Measures an input, sent 20 times at once. */
   measure(input: Input): Promise<Work>
-  /** Measures nothing but `/healthz`. */
+  /** Measures `/healthz` without other requests. */
   idle(): Promise<Work>
 }
 
@@ -98,7 +98,7 @@ interface Sent {
   readonly body?: Buffer | string
 }
 
-/** Returns the status of an answer; 0 for a connection that the server has ended before. */
+/** Returns the status of a response; 0 when the server closed the connection first. */
 const send = (url: string, { method = 'POST', headers = {}, body = '' }: Sent): Promise<number> =>
   new Promise((done) => {
     const length = method === 'GET' ? {} : { 'content-length': String(Buffer.byteLength(body)) }
@@ -109,7 +109,7 @@ const send = (url: string, { method = 'POST', headers = {}, body = '' }: Sent): 
       .end(body)
   })
 
-/** Sends a request as it is, and resolves when the connection has ended. */
+/** Sends raw bytes, and resolves when the connection has ended. */
 const sendRaw = (url: string, bytes: Buffer): Promise<void> =>
   new Promise((done) => {
     const { port, hostname } = new URL(url)
@@ -119,13 +119,13 @@ const sendRaw = (url: string, bytes: Buffer): Promise<void> =>
   })
 
 const size = 900_000
-/** The most that a request has before its body. */
+/** The largest possible head of a request. */
 const headSize = 14_000
 const json = (value: unknown) => JSON.stringify(value)
 const fill = (text: string, bytes = size) => text.repeat(bytes / Buffer.byteLength(text))
 const list = <Item>(length: number, item: (at: number) => Item): Item[] => Array.from({ length }, (_, at) => item(at))
 const record = (length: number, value: unknown) => Object.fromEntries(list(length, (at) => [`k${at}`, value]))
-/** A text of this length is taken, however long others may be. */
+/** A text of this length is accepted, whatever limit other texts have. */
 const longText = (text: string) => fill(text, 190_000)
 
 async function kindsOf(server: ServerProcess, key: string, cleanup: AsyncDisposableStack): Promise<Kind[]> {
@@ -136,7 +136,7 @@ async function kindsOf(server: ServerProcess, key: string, cleanup: AsyncDisposa
   const typed = (type: string) => ({ authorization, 'content-type': type })
 
   const post = (url: string, type: string) => (body: string | Buffer) => () => send(url, { headers: typed(type), body })
-  /** Chunks of a byte: too many, and as many as are taken at once. */
+  /** One-byte chunks: too many chunks, and as many as the server accepts. */
   const inChunks = (url: string, type: string, body: string): Record<string, Input> => {
     const path = new URL(url).pathname
     const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: ${authorization}\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`
@@ -362,7 +362,7 @@ async function kindsOf(server: ServerProcess, key: string, cleanup: AsyncDisposa
 
 type TestClient = ReturnType<ServerProcess['clientFor']>
 
-/** Reads of a log, which is searched for the values of variables. */
+/** Reads a log, in which the server masks the values of variables. */
 async function logsOf(
   projectId: string,
   get: (path: string) => Input,
@@ -402,14 +402,14 @@ async function logsOf(
   }
 }
 
-/** Deployments of files that are read to plan a build. They fail before anything is built. */
+/** Deploys files that the server reads to plan a build. The deployments fail before the build begins. */
 async function sourcesOf(projectId: string, client: TestClient, cleanup: AsyncDisposableStack): Promise<Kind> {
   const deployed = async (files: Readonly<Record<string, string>>): Promise<Input> => {
     const source = cleanup.use(await repository(files))
     let round = 0
     return () => {
       round += 1
-      // The planner has two turns at once; more deployments take longer, and nothing else.
+      // The planner handles two deployments at once. More deployments only take longer.
       if (round % 10 !== 0) return Promise.resolve()
       return deployAndSettle(client, projectId, { name: `source ${round % 20}`, git_url: source.url })
     }
@@ -424,7 +424,7 @@ async function sourcesOf(projectId: string, client: TestClient, cleanup: AsyncDi
   }
 }
 
-/** Deliveries to an endpoint that answers with this. */
+/** Sends deliveries to an endpoint that answers with this. */
 async function webhooksOf(client: TestClient, cleanup: AsyncDisposableStack): Promise<Kind> {
   const delivered = async (answer: EndpointAnswer): Promise<Input> => {
     const endpoint = cleanup.use(await testEndpoint(answer))

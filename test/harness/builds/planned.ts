@@ -9,7 +9,7 @@ const allPrograms: ReadonlySet<string> = new Set(detectors.flatMap(({ tools }) =
 
 const server = { programs: allPrograms, versions: new Map([['python3', '3.11.2']]) }
 
-/** Makes a tree of these files. An object becomes JSON; `null` is a file that cannot be read. */
+/** Makes a tree of these files. An object becomes JSON; `null` is an unreadable file. */
 export function tree(files: Files): SourceTree {
   return {
     has: (path) => Object.keys(files).some((name) => name === path || name.startsWith(`${path}/`)),
@@ -30,7 +30,7 @@ export function planOf(files: Files, options: Partial<typeof server> = {}): Plan
   return planBuild(tree(files), detectors, { ...server, ...options })
 }
 
-/** Returns the commands of the build plan. Throws when there is none. */
+/** Returns the commands of the build plan. Throws without a plan. */
 export function planned(files: Files) {
   const result = planOf(files)
   if (!result.ok) throw new Error(`${result.failure.code}: ${result.failure.message}`)

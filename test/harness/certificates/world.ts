@@ -18,8 +18,8 @@ import { announce } from '../../../server/src/webhooks/outbox.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
 /*
- * The work of a leader on certificates, on a real database, without the rest of a server: an edge and a gateway that are a map
- * and a port, whose names a test adds as rows.
+ * Runs the leader's work on certificates on a real database without the rest of a server. The edge is a map and the
+ * gateway is a port. A test adds host names as rows.
  */
 
 export const domain = 'example.test'
@@ -49,34 +49,33 @@ export interface Row {
 
 export interface World extends AsyncDisposable {
   readonly database: TestDatabase
-  /** The port at which the answers to challenges are given. */
+  /** The port that answers challenges. */
   readonly httpPort: number
   readonly operatorId: string
   readonly secrets: SecretBox
-  /** The PEM of each name that the gateway shows. */
+  /** The PEM that the gateway shows for each name. */
   readonly shown: ReadonlyMap<string, string>
   /** The answers to challenges. */
   readonly answers: ReadonlyMap<string, string>
   /** Every line of the log. */
   readonly log: Record<string, unknown>[]
-  /** Adds an account with a project. */
   tenant(): Promise<{ readonly accountId: string; readonly projectId: string }>
-  /** Adds an app with a host name below the domain, by default of the operator. */
+  /** Adds an app with a host name below the domain, by default for the operator. */
   app(owner?: { readonly projectId: string }): Promise<{ readonly id: string; readonly hostname: string }>
-  /** Adds a domain to an app that is served already. */
+  /** Adds a domain to an app that is already served. */
   domain(appId: string, name: string): Promise<string>
-  /** Somebody visits a name that has no certificate. */
+  /** Simulates a visit to a name without a certificate. */
   visit(hostname: string): void
   /** Begins to lead, as a new server does. */
   lead(config?: Partial<EdgeConfig>): Promise<void>
-  /** Ends that, as a server that stops does. */
+  /** Stops leading, as a server that stops does. */
   stop(): Promise<void>
-  /** Lets the gateway forget what it shows, as one that is new. */
+  /** Clears what the gateway shows, as in a new gateway. */
   forget(): void
   transaction<T>(work: (on: Transaction) => Promise<T>): Promise<T>
   rows(where?: string): Promise<Row[]>
   row(name: string): Promise<Row | undefined>
-  /** Moves what is stored back in time. */
+  /** Moves stored times into the past. */
   age(name: string, interval: string): Promise<void>
   events(): Promise<{ readonly event: string; readonly data: Record<string, unknown> }[]>
 }
@@ -190,7 +189,7 @@ export async function createWorld(edge: Pick<EdgeConfig, 'acme'> & Partial<EdgeC
       await database.query('update acme_pauses set until = until - $1::interval', [interval])
       await database.query('update acme_orders set created_at = created_at - $1::interval', [interval])
       await database.query('update acme_accounts set created_at = created_at - $1::interval', [interval])
-      // The last one, because the leader hears of it.
+      // Comes last, because the leader is notified.
       await database.query(`update certificates set ${set} where $1 = any(names)`, [name, interval])
     },
     async events() {
@@ -201,7 +200,7 @@ export async function createWorld(edge: Pick<EdgeConfig, 'acme'> & Partial<EdgeC
   }
 }
 
-/** An edge and a gateway as far as certificates need them: a port that gives the answers, and a map of what is shown. */
+/** Stands in for the edge and the gateway: a port that answers challenges, and a map of shown certificates. */
 async function standIn(port: number) {
   const answers = new Map<string, string>()
   const certificates = new Map<string, string>()

@@ -7,14 +7,14 @@ import { temporaryDirectory } from '../temporary.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Answers `/server` and `/chromium` with what all dashboard tests of a run share. */
+    /** The base URL of `/server` and `/chromium`, which describe what all dashboard tests of a run share. */
     dashboardParts: string
   }
 }
 
 /**
- * Offers a server and a Chromium to all dashboard tests of a run. Each starts when a test first asks for it, because most parts
- * of the system tests need neither.
+ * Offers a server and a Chromium to all dashboard tests of a run. Each starts when a test first asks for it, because
+ * most system tests need neither.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { cluster, buildEnvironment } = project.getProvidedContext()

@@ -6,7 +6,7 @@ import { repository } from '../repository.ts'
 export const longLog = 100_000
 export const rowText = (number: number): string => `row ${number} of a long log`
 
-/** An app that writes 100,000 lines when it starts, and one more for each request to another path than `/`. */
+/** An app that writes 100,000 lines at its start, and one more line for each request to a path other than `/`. */
 const loggingApp = {
   'package.json': JSON.stringify({ name: 'long-log', scripts: { start: 'node server.js' } }),
   'server.js': `const rows = []
@@ -29,7 +29,7 @@ export async function deployAppWithLongLog(client: Client): Promise<{ url: strin
   return { url: deployment.url, path: `/projects/${project.id}/deployments/${deployment.id}` }
 }
 
-/** Records the page's tasks of 50 ms or longer. Must be called before the page is opened. */
+/** Records the page's tasks of 50 ms or longer. Call it before the page opens. */
 export async function watchTasks(page: Page): Promise<{ longestMs(): Promise<number> }> {
   await page.addInitScript(`window.longTasks = []
 new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
@@ -39,18 +39,20 @@ new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ dur
 
 const lines = `document.querySelector('[aria-label="Lines of the log"]')`
 
-/** Returns the number of rows in the document. */
 export const countDrawnRows = (page: Page): Promise<number> =>
   page.evaluate<number>(`${lines}.firstElementChild.children.length`)
 
-/** Returns the number of rows that the scroll height is made for, drawn or not. */
+/** Returns the number of rows that the scroll height allows for, drawn or not. */
 export const countRows = (page: Page): Promise<number> =>
   page.evaluate<number>(`Math.round(${lines}.firstElementChild.clientHeight / 20)`)
 
 export const scrollTo = (page: Page, where: 'top' | 'end'): Promise<void> =>
   page.evaluate(`${lines}.scrollTop = ${where === 'top' ? 0 : `${lines}.scrollHeight`}`)
 
-/** Scrolls from the top to the end in steps. Returns the most rows drawn, and how often the middle of the box was empty. */
+/**
+ * Scrolls from the top to the end in steps. Returns the largest number of drawn rows, and how often the middle of the
+ * box was empty.
+ */
 export function scrollThrough(page: Page, steps: number): Promise<{ maxRows: number; gaps: number }> {
   return page.evaluate(`(async () => {
     const box = ${lines}

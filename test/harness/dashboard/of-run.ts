@@ -11,23 +11,22 @@ import { type Dashboard, openDashboard, type User, type Windows, windows } from 
 import { openTestDatabase, type TestDatabase, testDatabase } from '../database.ts'
 import type { SharedServer, TestServer } from '../server.ts'
 
-/** The parts of a dashboard test: a server, a user, and windows of a browser. */
+/** The parts of a dashboard test: a server, a user, and browser windows. */
 export interface SharedDashboard extends Windows, AsyncDisposable {
   readonly server: Pick<TestServer, 'url' | 'clientFor'>
   readonly dataDirectory: string
   readonly database: TestDatabase
   readonly accountId: string
   readonly user: User
-  /** The user's browser. */
   readonly api: SignedInBrowser
   readonly client: Client
-  /** Creates a link by which another user of the account is made, as the server logs one for the first user at its first start. */
+  /** Creates a setup link for another user of the account. */
   setupLink(): Promise<string>
 }
 
 /**
- * Returns a new account with a user on the server that all dashboard tests of a run share, and the Chromium of the run. The apps
- * of that server run in its memory: a deployment costs no process, and has no terminal.
+ * Returns a new account with a user on the shared server, and the Chromium of the run. Apps run in the server's memory:
+ * a deployment costs no process, and has no terminal.
  */
 export async function sharedDashboard(): Promise<SharedDashboard> {
   await using cleanup = new AsyncDisposableStack()
@@ -56,7 +55,10 @@ export async function sharedDashboard(): Promise<SharedDashboard> {
   }
 }
 
-/** Creates an account, and the link by which its first user is made. The modules of a whole server take longer to load than a test. */
+/**
+ * Creates an account and the setup link of its first user. Loading the modules of a whole server would take longer than
+ * a test.
+ */
 function newAccount(connectionString: string): Promise<{ accountId: string; token: string }> {
   return onDatabase(connectionString, async (database) => {
     const { id } = await createAccountStore({ database }).create({ name: 'test', plan: 'enterprise' })
@@ -74,8 +76,8 @@ async function onDatabase<Result>(connectionString: string, act: (db: Database) 
 }
 
 /**
- * Starts a server for a test that needs its settings, its log, its end, or real apps. Its database is in the cluster of the run,
- * which saves making a cluster.
+ * Starts a server for a test that needs its settings, its log, its end, or real apps. Its database is in the cluster of
+ * the run, because making a cluster is slow.
  */
 export async function ownDashboard(
   environment: Readonly<Record<string, string>> = {},
@@ -87,7 +89,6 @@ export async function ownDashboard(
   return { ...dashboard, database, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Connects to the Chromium of the run. */
 export async function chromiumOfRun() {
   return connectChromium((await part<{ address: string }>('chromium')).address)
 }

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import type { Seeded } from './seed.ts'
 
-/** Returns the path of every page for signed-in users, by a name of the page. */
+/** Returns the path of every page for signed-in users, by the page's name. */
 export function pagesOf(seeded: Seeded): Record<string, string> {
   const project = `/projects/${seeded.projectId}`
   return {
@@ -39,7 +39,7 @@ export function pagesOf(seeded: Seeded): Record<string, string> {
   }
 }
 
-/** Opens a page and waits until its data is loaded, and its style, which it may have had to load again. */
+/** Opens a page, and waits until its data and styles are loaded. */
 export async function openPage(page: Page, url: string): Promise<void> {
   await page.goto(url)
   // The page has another heading until the scripts are loaded.

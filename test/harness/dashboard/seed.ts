@@ -17,7 +17,7 @@ export interface Seeded extends AsyncDisposable {
   readonly webhookId: string
 }
 
-/** Makes it with this client of an account on this server. */
+/** Creates the data with this client of an account. */
 export async function seed(client: Client, server: Pick<ServerProcess, 'clientFor'>): Promise<Seeded> {
   await using cleanup = new AsyncDisposableStack()
   const shop = await client.projects.create({ body: { name: 'Shop', region: 'eu-north-1' } })
@@ -87,7 +87,7 @@ async function uploadFiles(client: Client, project_id: string): Promise<void> {
   }
 }
 
-/** Creates a key that has been used, one that has not, and one that is revoked. */
+/** Creates a used, an unused and a revoked key. */
 async function createKeys(client: Client, server: Pick<ServerProcess, 'clientFor'>): Promise<void> {
   for (const [name, preset] of [
     ['GitHub Actions', 'deploy'],

@@ -5,7 +5,7 @@ import { createResolver } from '../../../server/src/platform/dns/resolver.ts'
 import { createOutbound } from '../../../server/src/platform/outbound.ts'
 import { type DnsWorld, dnsWorld } from '../dns-world.ts'
 
-/** The addresses of the server under test, and those of others. None of them is ever asked: requests are answered here. */
+/** The addresses of the tested server and of other servers. The tests answer the requests; no address is contacted. */
 export const ours = { a: '45.33.32.10', b: '45.33.32.11', six: '2600:3c01::10' }
 export const theirs = { a: '93.184.215.14', b: '93.184.215.15', six: '2606:2800:21f::14' }
 
@@ -18,10 +18,10 @@ export const token = 'f00d'.repeat(10)
 export const challengeTarget = 'abc._acme-challenge.apps.fairlead.dev'
 
 export interface CheckOptions extends Partial<Omit<GatherDependencies, 'authority'>> {
-  /** The addresses that answer requests otherwise than those of the server (`reached`) and of others (`unreachable`). */
+  /** Addresses that answer differently from the server (`reached`) and from others (`unreachable`). */
   readonly answers?: Readonly<Record<string, ProbeResult>>
   readonly authority?: CertificateAuthority | null
-  /** For answers that depend on the host: called before `answers` is looked at. */
+  /** For answers that depend on the host; called before `answers` is used. */
   readonly answer?: (host: string, address: string) => ProbeResult | undefined
 }
 
@@ -41,13 +41,13 @@ export interface CheckedWorld extends AsyncDisposable {
   codes(name: string, more?: Partial<CheckedDomain>): Promise<string[]>
 }
 
-/** The addresses that a server on the Internet may send messages to. */
+/** The addresses that a server on the Internet may contact. */
 export const publicOnly = createOutbound({ mode: 'public', allow: [], ports: [] }).allows
 
 /**
- * Makes a name space with these zones and the server's own, and checks domains in it.
+ * Makes a name space with these zones and the server's zone, and checks domains in it.
  *
- * @param allows the authoritative servers that may be asked; those of the name space have loopback addresses
+ * @param allows the authoritative servers that may be asked; servers of the name space have loopback addresses
  */
 export async function checkedWorld(
   zones: Readonly<Record<string, string>>,

@@ -10,9 +10,12 @@ type FromEngine = Settlement | Refusal
 
 /** One end of a channel between the client and the engine. */
 interface Port<In, Out> {
-  /** Sends a message. Throws when it is not plain data. */
+  /** Throws when the message is not plain data. */
   post(message: Out): void
-  /** Sets the one receiver of messages. It is called for each message in the order of sending, and must not throw. */
+  /**
+   * Sets the only receiver of messages. The receiver is called for each message in the order of sending, and must not
+   * throw.
+   */
   receive(receiver: (message: In) => void): void
 }
 
@@ -20,8 +23,8 @@ type ClientPort = Port<FromEngine, ToEngine>
 type EnginePort = Port<ToEngine, FromEngine>
 
 /**
- * A gateway whose engine runs in this process. What the two say to each other is text on its way, as between two
- * processes, and is passed to `record`.
+ * A gateway whose engine runs in this process. Messages travel as text, as between two processes, and are passed to
+ * `record`.
  */
 export function createGateway(
   options: Omit<EngineOptions, 'onRefused'>,
@@ -52,7 +55,10 @@ export function createGateway(
   })
 }
 
-/** A channel inside one process. It behaves as one between two processes: messages are copies, and arrive later, in order. */
+/**
+ * A channel inside one process. It behaves like a channel between processes: messages are copies, and arrive later, in
+ * order.
+ */
 function createChannel(): { readonly client: ClientPort; readonly engine: EnginePort } {
   const toEngine = createQueue<ToEngine>()
   const toClient = createQueue<FromEngine>()
@@ -63,8 +69,8 @@ function createChannel(): { readonly client: ClientPort; readonly engine: Engine
 }
 
 /**
- * One direction of the channel. `setImmediate` keeps the process alive exactly while a message is on its way, which a
- * `MessagePort` does always or never, and leaves no handle to close.
+ * One direction of the channel. `setImmediate` keeps the process alive exactly while a message is in transit, and
+ * leaves no handle to close. A `MessagePort` keeps the process alive always or never.
  */
 function createQueue<Message>(): { post(message: Message): void; receive(to: (message: Message) => void): void } {
   let receiver: (message: Message) => void = () => {}

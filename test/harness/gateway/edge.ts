@@ -12,7 +12,6 @@ export interface EdgeGateway {
   readonly port: number
   readonly edge: string
   readonly questions: string
-  /** Connects another server. */
   connect(settings?: Settings): Promise<GatewayProcess>
 }
 
@@ -45,5 +44,4 @@ export const from = (host: string, headers: Record<string, string> = {}): Record
 /** A certificate as the gateway sees it: a text. */
 export const pemOf = (name: string): string => `-----BEGIN PRIVATE KEY-----\n${name}\n-----END PRIVATE KEY-----\n`
 
-/** The path of a question for a certificate. */
 export const questionOf = (name: string): string => `/certificate?server_name=${encodeURIComponent(name)}`

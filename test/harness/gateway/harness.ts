@@ -26,7 +26,7 @@ export { silent }
 
 export const HOST = '127.0.0.1'
 
-/** Things that a test started, stopped in reverse order when it ends. */
+/** Resources that a test started. The end of the test stops them in reverse order. */
 export interface Scope {
   defer(stop: () => unknown): void
   end(): Promise<void>
@@ -64,7 +64,7 @@ export async function startApp(scope: Scope, handler: RequestListener): Promise<
   return { server, upstream: upstreamAt(await listen(server)), stop }
 }
 
-/** An app that speaks bytes. Every connection is destroyed at the end. */
+/** An app that exchanges raw bytes. Every connection is destroyed at the end. */
 export async function startRawApp(scope: Scope, onConnection: (socket: Socket) => void): Promise<Upstream> {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {
@@ -79,14 +79,13 @@ export async function startRawApp(scope: Scope, onConnection: (socket: Socket) =
   return upstreamAt(await listen(server))
 }
 
-/** A release with one instance on each of the ports. */
+/** A release with one instance on each port. */
 export function upstreamAt(port: number, ...others: number[]): Upstream {
   serial += 1
   const endpointAt = (each: number) => ({ host: HOST, port: each })
   return { deploymentId: `dep_${serial}`, endpoints: [endpointAt(port), ...others.map(endpointAt)] }
 }
 
-/** The port of the first instance. */
 export function portOf(upstream: Upstream): number {
   return addressOf(upstream).port
 }
@@ -102,7 +101,7 @@ export interface TestGateway {
   readonly port: number
 }
 
-/** A gateway with one app, `app`, on a port of its own. */
+/** A gateway with one app, `app`, on a separate port. */
 export async function startGateway(
   scope: Scope,
   {
@@ -128,7 +127,7 @@ export async function openOther(scope: Scope, gateway: TestGateway['gateway']): 
   return port
 }
 
-/** Rejects with the first exception that nothing catches and that would end a server's process. */
+/** Rejects with the first uncaught exception, which would end a server's process. */
 export function processDeath(scope: Scope): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
   promise.catch(() => {})
@@ -163,7 +162,7 @@ export type Place = number | string
 
 const placeOf = (place: Place) => (typeof place === 'string' ? { socketPath: place } : { host: HOST, port: place })
 
-/** One whole request and its whole answer; rejects when the answer is cut off. */
+/** One complete request and its complete response; rejects a truncated response. */
 export async function ask(place: Place, { body, agent = false, ...options }: Ask = {}): Promise<Answer> {
   const outgoing = request({ ...placeOf(place), agent, ...options })
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
@@ -180,13 +179,13 @@ export async function ask(place: Place, { body, agent = false, ...options }: Ask
   }
 }
 
-/** A raw connection whose received bytes can be waited for. */
+/** A raw connection whose received bytes a test can wait for. */
 export interface RawClient {
   readonly socket: Socket
   received(): string
   /** Resolves with everything received as soon as it contains `text`. */
   until(text: string): Promise<string>
-  /** Resolves with everything received when the connection is over, in whatever way. */
+  /** Resolves with all received bytes when the connection has ended, cleanly or not. */
   closed(): Promise<string>
 }
 
@@ -217,14 +216,13 @@ export async function rawClient(scope: Scope, place: Place, { allowHalfOpen = fa
       return received
     },
     async closed() {
-      // A reset ends it too.
       while (!over) await once(socket, 'more').catch(() => {})
       return received
     },
   }
 }
 
-/** Collects everything an HTTP message carries. */
+/** Collects all parts of an HTTP message. */
 export async function textOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(await message.toArray()).toString()
 }

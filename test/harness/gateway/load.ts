@@ -2,18 +2,17 @@ import { Agent } from 'node:http'
 import { ask, type Place, type Scope } from './harness.ts'
 
 export interface Load {
-  /** The number of requests that were answered with 200. */
   answered(): number
-  /** Everything else that came of a request. */
+  /** All other outcomes of requests. */
   readonly failures: unknown[]
-  /** Resolves when this many more requests were answered. */
+  /** Resolves after this many more successful requests. */
   more(count: number): Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * Sends requests one after the other in many loops: half of them over a new connection each, half over kept ones.
- * `begin` is called before each request, and what it returns with the body of the answer.
+ * Sends requests in many loops: half over new connections, half over kept connections. `begin` is called before each
+ * request, and its callback with the body of the response.
  */
 export function startLoad(
   scope: Scope,

@@ -41,7 +41,7 @@ export const defaults = {
   edge: null,
 } as const satisfies GatewayOptions['options']
 
-/** The server's side of the gateway of a data directory, as a server has it. */
+/** The client of a data directory's gateway, as a server has it. */
 export async function connectTo(
   scope: Scope,
   dataDirectory: string,
@@ -67,7 +67,7 @@ export async function ended(process: ProcessIdentity): Promise<void> {
   await vi.waitUntil(() => !isRunning(process), { timeout: 30_000 })
 }
 
-/** An app that answers requests with its name, echoes on WebSockets, and whose connections end with the scope. */
+/** An app that answers requests with its name and echoes on WebSockets. Its connections end with the scope. */
 export async function startEcho(scope: Scope, name: string): Promise<TestApp> {
   const app = await startApp(scope, (_, res) => res.end(name))
   const sockets = new WebSocketServer({ server: app.server })
@@ -75,9 +75,8 @@ export async function startEcho(scope: Scope, name: string): Promise<TestApp> {
   return app
 }
 
-/** An open WebSocket to an app. */
 export interface Tunnel {
-  /** Resolves with what the app says to `text`. */
+  /** Resolves with the app's reply to `text`. */
   say(text: string): Promise<string>
   readonly closed: Promise<unknown>
   isOpen(): boolean

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import Koa from 'koa'
 import { parseSecret, type ReceiverErrorCode, sign } from '../../../receiver/src/index.ts'
 
-// Koa 2 is installed under another name and has no types of its own; its `use` and `callback` are those of Koa 3.
+// Koa 2 is installed under another name without types; its `use` and `callback` have the types of Koa 3.
 const Koa2 = createRequire(import.meta.url)('koa2') as typeof Koa
 
 export const koaVersions = [
@@ -18,7 +18,7 @@ export const OTHER_SECRET = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
 export const PATH = '/webhooks/fairlead'
 export const MAX_BODY = 1_048_576
 
-/** The time of the clock in all tests, in Unix seconds. */
+/** The time of all tests' clocks, in Unix seconds. */
 export const NOW = 1_760_000_000
 export const clock = () => NOW * 1000
 
@@ -30,7 +30,7 @@ export const deployed = {
 
 export const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
 
-/** Returns the headers of a webhook with this body, signed as Fairlead does. */
+/** Returns the headers of a webhook with this body, signed as Fairlead signs it. */
 export function signedHeaders(body: Uint8Array, { secret = SECRET, id = 'msg_1', timestamp = NOW } = {}) {
   return {
     'webhook-id': id,

@@ -7,9 +7,9 @@ import { connectRun } from '../runs.ts'
 import { temporaryDirectory } from '../temporary.ts'
 
 /*
- * A schedule of every minute, while servers are killed: `node test/runs/exactly-once.ts [minutes] [kills]`. Two servers share
- * a data directory; at each kill one of them in turn gets SIGKILL and another one is started. Prints for how many minutes the
- * command began exactly once, by the rows and by the lines that the command has written itself.
+ * Tests a schedule of every minute while servers are killed: `node test/runs/exactly-once.ts [minutes] [kills]`. Two
+ * servers share a data directory. Each kill sends SIGKILL to one of them in turn, and another server starts. Prints for
+ * how many minutes the command began exactly once, according to the rows and to the command's output.
  */
 
 const minutes = Number(process.argv[2] ?? 30)
@@ -34,7 +34,7 @@ const { id: schedule_id, next_at } = await client().schedules.create({ params, b
 const first = Date.parse(next_at)
 const end = first + minutes * minuteMs
 for (let kill = 0; kill < kills; kill++) {
-  // At a time of its own within each part of the whole, often close to a full minute.
+  // Each kill has a random time within its part of the whole, often close to a full minute.
   const part = first + ((kill + Math.random()) * minutes * minuteMs) / kills
   const at = kill % 2 === 0 ? part : Math.round(part / minuteMs) * minuteMs + Math.random() * 1_000
   await sleep(Math.max(0, at - Date.now()))

@@ -18,16 +18,18 @@ import { addressOf } from '../addresses.ts'
 import { temporaryDirectory } from '../temporary.ts'
 
 /*
- * The contract of a runtime as tests: `describeRuntime` holds any implementation to `server/src/runtimes/runtime.ts`.
+ * The contract of a runtime as tests: `describeRuntime` checks any implementation of `server/src/runtimes/runtime.ts`.
  * A runtime under test must be able to run `node app.js <behaviour>` for the behaviours of `conformingApp`.
  */
 
 /** A runtime under test. */
 export interface RuntimeHost extends AsyncDisposable {
-  /** Makes the runtime as a server does at its start: it knows nothing of instances that another one has started. */
+  /**
+   * Makes the runtime as a server does at its start: it has no memory of instances that another runtime has started.
+   */
   newRuntime(): Runtime
   /**
-   * For a runtime whose releases are images, which no command of a build changes: makes the image of a release from the
+   * For a runtime whose releases are images, which build commands do not change: makes the image of a release from the
    * conforming app. Such a runtime serves no folders.
    */
   makeImage?(release: Release): Promise<void>
@@ -79,7 +81,7 @@ type OutputFile = AsyncDisposable & {
   reopen(): Promise<OutputFile>
 }
 
-/** Runs the whole contract over the runtimes that `openHost` makes; that of volumes where they have some. */
+/** Tests the whole contract with the runtimes that `openHost` makes, including volumes if the runtime has them. */
 export function describeRuntime(
   name: string,
   openHost: () => Promise<RuntimeHost>,
@@ -155,7 +157,7 @@ export function describeRuntime(
     }
 
     describe('a copy of a release', () => {
-      it('has the files of the other one, which may run, and shares none of them', async () => {
+      it('has the files of the original, which may run, and shares none of them', async () => {
         const { release: from, handle } = await start('listens')
         await until(runtime, handle, 'listening')
         const copy = newRelease()
@@ -188,14 +190,14 @@ export function describeRuntime(
     })
 
     if (volumes) {
-      it('a volume is kept over releases of its app, seen by instances and commands beside them, and no other app’s', async () => {
+      it('keeps a volume over releases of its app, visible to the app’s instances and commands, and hidden from other apps', async () => {
         const appId = `app_${randomUUID()}`
         const keep = async (note: string, of: string) => {
           const release = { ...(await prepared(of)), volumes: { 'my-data': '/data' } }
           await using output = await outputFile()
           const handle = await runtime.instances.start(release, app('keeps', note), output.handle, { beside: true })
           await until(runtime, handle, 'listening')
-          // The output of a container arrives a moment after it was printed.
+          // A container's output arrives a moment after the container has printed it.
           await expect.poll(() => output.read()).toContain('notes')
           return { release, handle, printed: await output.read() }
         }
@@ -235,7 +237,7 @@ export function describeRuntime(
         }
       })
 
-      it('runs its commands with the variables of the app, and gives their ends and the result of its steps', async () => {
+      it('runs its commands with the variables of the app, and returns their exit codes and the result of its steps', async () => {
         const release = await prepared()
         await using output = await outputFile()
         const result = await runtime.builder.build(release, { output: output.handle, signal: never }, async (run) => {
@@ -261,7 +263,7 @@ export function describeRuntime(
       })
 
       it.each(['of the command', 'of the build'])(
-        'that is aborted by the signal %s rejects with the reason, and leaves nothing running',
+        'that is aborted by the signal %s rejects with the reason, and stops all of its processes',
         async (which) => {
           const release = await prepared()
           await using output = await outputFile()
@@ -332,23 +334,23 @@ export function describeRuntime(
         await runtime.instances.stop(stored, { graceMs: 0 })
       })
 
-      it('that does not listen is starting, with the port that it was given', async () => {
+      it('that does not listen is starting, with its assigned port', async () => {
         const { handle } = await start('waits')
         expect(await runtime.instances.observe(handle)).toEqual({ state: 'starting', port: expect.any(Number) })
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('that listens elsewhere has the wrong port', async () => {
+      it('that listens on another port has the wrong port', async () => {
         const { handle } = await start('listens-elsewhere')
         const { ports, servable, ...seen } = await until(runtime, handle, 'wrong_port')
         expect(seen).toEqual({ state: 'wrong_port', port: expect.any(Number) })
         expect(ports).toEqual([expect.any(Number)])
-        // The one other port of an app in a network of its own can be served.
+        // An app in a separate network may use one other port.
         expect([null, ports[0]]).toContain(servable)
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('that exits is observed with its code', async () => {
+      it('that exits has its exit code in its state', async () => {
         const { handle } = await start('exits', '7')
         const exited = { state: 'exited', code: 7, signal: null, exceeded: null }
         expect(await until(runtime, handle, 'exited')).toEqual(exited)
@@ -362,7 +364,7 @@ export function describeRuntime(
         await expect.poll(output.read).toContain('no-such-command')
       })
 
-      it('that ignores the request to end is ended by force after the grace', async () => {
+      it('that ignores the request to end is killed after the grace period', async () => {
         const { handle, read } = await start('ignores-sigterm')
         await until(runtime, handle, 'listening')
         await runtime.instances.stop(handle, { graceMs: 1_000 })
@@ -371,7 +373,7 @@ export function describeRuntime(
         await expect.poll(read).toBe('ready\nno\n')
       })
 
-      it('goes on when its stop is given up', async () => {
+      it('continues when its stop is aborted', async () => {
         const { handle } = await start('ignores-sigterm')
         await until(runtime, handle, 'listening')
         const abort = new AbortController()
@@ -387,7 +389,7 @@ export function describeRuntime(
       const startBeside = async (release: Release, output: OutputFile) =>
         runtime.instances.start(release, app('ignores-sigterm'), output.handle, { beside: true })
 
-      it('run beside each other, and each ends by itself, also for a server that has only read about it', async () => {
+      it('run side by side, and each ends by itself, also for a server that knows them only from the database', async () => {
         const { release, handle } = await start('ignores-sigterm')
         await using output = await outputFile()
         const second = await startBeside(release, output)
@@ -409,12 +411,12 @@ export function describeRuntime(
         expect((await runtime.releases.list()).running).not.toContain(release.id)
       })
 
-      it('of which one has no handle are counted, and that one is ended alone', async () => {
+      it('without a handle for one of them are counted, and that instance can be ended separately', async () => {
         const { release, handle } = await start('ignores-sigterm')
         await using output = await outputFile()
         const lost = await startBeside(release, output)
         await Promise.all([handle, lost].map((each) => until(runtime, each, 'listening')))
-        // A server that was killed before it had noted the second one leaves it to the next.
+        // A server that was killed before it had saved the second handle leaves this instance to the next server.
         const { releases } = host.newRuntime()
         expect((await releases.list()).instances.get(release.id)).toBe(2)
         await releases.endOthers(release, [handle])
@@ -426,7 +428,7 @@ export function describeRuntime(
         await releases.remove(release)
       })
 
-      it('are all ended with their release by a server that knows none of them', async () => {
+      it('end with their release, even when the server knows none of them', async () => {
         const { release, handle } = await start('ignores-sigterm')
         await using output = await outputFile()
         const second = await startBeside(release, output)
@@ -437,7 +439,7 @@ export function describeRuntime(
     })
 
     describe('a watch', () => {
-      it('calls once when the instance has ended, also when it had ended before', async () => {
+      it('calls once when the instance has ended, even when it had ended before', async () => {
         const { handle } = await start('listens')
         const onExit = vi.fn()
         runtime.instances.watch(handle, onExit)
@@ -463,7 +465,7 @@ export function describeRuntime(
     })
 
     describe('a later server', () => {
-      it('observes, adopts, watches and stops an instance that it has only read about', async () => {
+      it('observes, adopts, watches and stops an instance that it knows only from its handle', async () => {
         const { release, handle, read, reopen } = await start('listens')
         await until(runtime, handle, 'listening')
         await expect.poll(read).toBe('ready\n')
@@ -482,7 +484,7 @@ export function describeRuntime(
         await later.instances.stop(stored, { graceMs: 0 })
       })
 
-      it('is told of the end of an instance that ended before it watched', async () => {
+      it('hears of the end of an instance that ended before the watch began', async () => {
         const { handle } = await start('listens')
         await runtime.instances.stop(handle, { graceMs: 0 })
         const onExit = vi.fn()
@@ -503,11 +505,11 @@ export function describeRuntime(
         return { request: { argv, tty: null, stdin, stdout, stderr, signal }, stdout, printed }
       }
 
-      it('reads its input, prints to two outputs, and ends with its code, again and again', async () => {
+      it('reads its input, prints to two outputs, and ends with its code, repeatedly', async () => {
         const { release, handle } = await start('listens')
         for (const input of ['one', 'two\n'.repeat(50_000)]) {
           const { request: asked, printed } = request(app('echoes').argv, input)
-          // Read while it is written: the outputs hold only so much.
+          // Read the outputs while writing: their buffers are limited.
           const seen = text(asked.stdout)
           expect(await runtime.instances.attach(release, handle, asked)).toEqual({ ...succeeded, code: 3 })
           expect((await printed()).stderr).toBe('an error line\n')
@@ -516,7 +518,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('has the variables of the release, and leaves the instance as it is', async () => {
+      it('has the variables of the release, and does not affect the instance', async () => {
         const { release, handle } = await start('listens')
         const { request: asked, printed } = request(app('variables').argv, '')
         expect(await runtime.instances.attach(release, handle, asked)).toEqual(succeeded)
@@ -525,7 +527,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('has no input when that has ended before', async () => {
+      it('has no input when the input has ended before', async () => {
         const { release, handle } = await start('waits')
         const ended = Readable.from([])
         await text(ended)
@@ -589,7 +591,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('with a terminal gets and prints more than that holds, at its own pace', async () => {
+      it("with a terminal exchanges more data than the terminal's buffer holds, at the command's pace", async () => {
         if (!runtime.capabilities.terminal) return
         const { release, handle } = await start('waits')
         const keyboard = new PassThrough()
@@ -607,7 +609,7 @@ export function describeRuntime(
         await runtime.instances.stop(handle, { graceMs: 0 })
       })
 
-      it('with a terminal is refused where there is none', async () => {
+      it('with a terminal is refused where terminals are not available', async () => {
         if (runtime.capabilities.terminal) return
         const { release, handle } = await start('waits')
         const { request: asked } = request(app('variables').argv, '')
@@ -659,7 +661,7 @@ export function describeRuntime(
       })
     })
 
-    it('measures the usage of an instance, and none once it has ended', async () => {
+    it('measures the usage of an instance, and no usage after its end', async () => {
       const { handle } = await start('listens')
       await until(runtime, handle, 'listening')
       const usage = await runtime.instances.usage(handle)
@@ -696,7 +698,7 @@ export function describeRuntime(
         expect(await runtime.instances.observe(again)).toMatchObject({ state: 'exited' })
       })
 
-      it('that are removed end and are gone, twice, and their app after them', async () => {
+      it('end and disappear when they are removed, even twice, and so does their app', async () => {
         const { release, handle } = await start('ignores-sigterm')
         await until(runtime, handle, 'listening')
         const releasesOf = async () =>
@@ -712,7 +714,7 @@ export function describeRuntime(
         }
       })
 
-      it('are measured on the disk, and apart from what the app keeps', async () => {
+      it('are measured on the disk, separately from the data that the app keeps', async () => {
         const release = await prepared()
         const before = await runtime.releases.diskUsage(release, 'release')
         const shared = await runtime.releases.diskUsage(release, 'shared')

@@ -9,7 +9,7 @@ export async function coresOf(pid: number): Promise<string> {
   return /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? ''
 }
 
-/** Returns whether a build can leave a core here. */
+/** Returns whether a build can leave a core free here. */
 export async function canSetCores(): Promise<boolean> {
   const { hierarchy } = (await placeOfBuilds(null)) ?? {}
   if (hierarchy === undefined || availableParallelism() === 1) return false

@@ -17,17 +17,17 @@ type Argv = readonly [string, ...string[]]
 export interface ExampleRegistry {
   /** The command of each image by its digest. */
   readonly commands: Map<string, Argv>
-  /** The digests of whole references with a tag. */
+  /** The digests of full references with a tag. */
   readonly tags: Map<string, string>
-  /** The credentials that it asks for; null for none. */
+  /** The required credentials; null without authentication. */
   credentials: RegistryCredentials | null
-  /** The references that were asked for. */
+  /** The requested references. */
   readonly pulls: string[]
 }
 
 export const digestOf = (digit: string): string => `sha256:${digit.repeat(64)}`
 
-/** The example runtime with images: an image is a command that it runs by itself. */
+/** The example runtime with images: an image is a command that runs by itself. */
 export function createExampleImages(machine: ExampleMachine, registry: ExampleRegistry): Runtime {
   const runtime = createExampleRuntime(machine)
   const commandFile = (release: { readonly appId: string; readonly id: string }) =>

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { staticServerName } from '../../../server/src/platform/toolchain.ts'
 import type { Exit } from '../../../server/src/runtimes/runtime.ts'
 
-/** The surroundings of a behaviour of `conformingApp` that runs inside of the test's own process. */
+/** The environment of a behaviour of `conformingApp` that runs inside the test's process. */
 interface Surroundings {
   readonly args: readonly string[]
   readonly variables: Readonly<Record<string, string>>
@@ -62,7 +62,7 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   },
 }
 
-/** Starts `node app.js <behaviour> …`, or what stands for a static site. Any other command "does not exist". */
+/** Starts `node app.js <behaviour> …`, or a substitute for a static site. Any other command "does not exist". */
 export function startExample(
   argv: readonly string[],
   options: Pick<Surroundings, 'variables' | 'directory' | 'stdin' | 'print' | 'printError'>,

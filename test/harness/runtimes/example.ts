@@ -23,16 +23,16 @@ import { freePort } from '../ports.ts'
 import { type ExampleProcess, startExample } from './example-process.ts'
 
 /*
- * A runtime that is as different from processes as it can be: its "machine" is an object in the memory of the test, its
- * instances are HTTP servers in the test's own process, and its handles are numbers. It shows that the interface says
- * nothing about pids, users or control groups.
+ * A runtime that differs from processes as much as possible: its "machine" is an object in the memory of the test, its
+ * instances are HTTP servers in the test's process, and its handles are numbers. It shows that the interface does not
+ * depend on pids, users or control groups.
  */
 
 interface Started {
   readonly releaseId: string
   readonly port: number
   readonly process: ExampleProcess
-  /** Of a static site. */
+  /** The folder of a static site. */
   readonly folder?: string
 }
 
@@ -43,7 +43,6 @@ export interface ExampleMachine {
   readonly started: Started[]
 }
 
-/** Starts a command of a release on the machine. */
 export type StartProgram = typeof startExample
 
 /**
@@ -164,7 +163,7 @@ function createInstances(
         return { runtime: name, data: { index: machine.started.length - 1 } }
       }
       const port = await freePort()
-      // Written by an instance for as long as it lives, and the caller closes its own handle.
+      // The instance writes to it as long as it lives, and the caller closes its handle.
       const own = await reopen(output)
       const process = startIn(start, machine, release, argv, own, { PORT: String(port) })
       void process.exited.finally(() => own.close())
@@ -261,7 +260,7 @@ async function endProcess(process: ExampleProcess, { graceMs, signal }: StopOpti
   if (signal?.aborted !== true) process.kill()
 }
 
-/** Opens the same file again, as a child process would have a descriptor of its own. */
+/** Opens the same file again, like a separate descriptor in a child process. */
 const reopen = (output: FileHandle): Promise<FileHandle> => open(`/proc/self/fd/${output.fd}`, 'a')
 
 const writeTo =

@@ -12,7 +12,7 @@ import type { Exit } from '../../../server/src/runtimes/runtime.ts'
 import { type ExampleProcess, startExample } from './example-process.ts'
 
 /*
- * Node programs that run inside of the test's own process. A program is CommonJS. It may listen, use timers, print, read its
+ * Node programs that run inside the test's process. A program is CommonJS. It may listen, use timers, print, read its
  * variables and its standard input, react to SIGTERM and exit. A deployment then costs no process.
  */
 
@@ -24,12 +24,15 @@ interface Options {
   readonly printError: (text: string) => Promise<void>
 }
 
-/** Ends the program where it stands, as `process.exit` does. A promise that nobody awaits may still throw it in the server. */
+/**
+ * Ends the program where it stands, as `process.exit` does. A promise that is not awaited may still throw it in the
+ * server.
+ */
 export class Ended extends Error {}
 
 /**
- * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`, also in a subfolder or by `/bin/sh -c`.
- * `npm install` and `npm ci` do nothing. `startExample` starts everything else.
+ * Starts `node FILE`, `node -e CODE`, `npm start`, `npm run NAME`, `echo`, `true` or `false`, also in a subfolder or by
+ * `/bin/sh -c`. `npm install` and `npm ci` do nothing. `startExample` starts all other commands.
  */
 export function startInMemory(argv: readonly string[], options: Options): ExampleProcess {
   const [program = '', first = '', ...rest] = argv
@@ -66,7 +69,7 @@ function relativeTo<Module extends object>(directory: string, module: Module): M
   return Object.fromEntries(own)
 }
 
-/** Splits a command line into words; `undefined` when only a shell can read it. */
+/** Splits a command line into words; returns `undefined` for syntax that needs a shell. */
 const simpleLine = (line: string): string[] | undefined =>
   /[^\w ./-]/.test(line) ? undefined : line.replace(/^exec /, '').split(' ')
 
@@ -83,7 +86,7 @@ function run(file: string, code: string, args: readonly string[], options: Optio
   const timers = new Set<NodeJS.Timeout>()
   let isRunning = true
   let isReading = false
-  // Lines reach the log in their order, and before the end.
+  // Lines reach the log in order, and before the end.
   let printed = Promise.resolve()
   const write = (to: (text: string) => Promise<void>) => (text: string) => {
     if (isRunning) printed = printed.then(() => to(text)).catch(() => undefined)
@@ -107,7 +110,7 @@ function run(file: string, code: string, args: readonly string[], options: Optio
     stderr(`${error instanceof Error ? error.stack : String(error)}\n`)
     end(1, null)
   }
-  /** Calls a function of the program, whose errors end the program. */
+  /** Calls a function of the program. An error of the function ends the program. */
   const guard =
     <Args extends unknown[]>(call: (...args: Args) => unknown) =>
     (...args: Args): void => {
@@ -244,7 +247,9 @@ function run(file: string, code: string, args: readonly string[], options: Optio
   }
 
   const isIdle = () => timers.size === 0 && servers.size === 0 && !isReading
-  /** A program without servers and timers ends when what it began, such as reading a file, has had time to go on. */
+  /**
+   * A program without servers and timers ends after a delay, in which pending work such as reading a file can continue.
+   */
   function endWhenIdle(rounds = 20): void {
     if (!isRunning || !isIdle()) return
     if (rounds === 0) end(0, null)

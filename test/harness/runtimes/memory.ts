@@ -8,8 +8,8 @@ import { createExampleRuntime, type ExampleMachine } from './example.ts'
 import { startInMemory } from './memory-process.ts'
 
 /**
- * Options of servers whose apps run in their memory. What they do not start or look for costs a whole run of API tests about a fifth of its
- * CPU time: sandboxes, control groups and networks of this machine, and a process for each plan of a build.
+ * Options of servers whose apps run in their memory. The servers skip sandboxes, control groups and networks of this
+ * machine, and start no process to plan a build. This saves about a fifth of the CPU time of a whole run of API tests.
  */
 export const memoryOptions: Pick<ServerOptions, 'host' | 'buildPlans'> = {
   host: noCapabilities,
@@ -22,8 +22,9 @@ export const memoryOptions: Pick<ServerOptions, 'host' | 'buildPlans'> = {
 }
 
 /**
- * Makes the runtime of API tests: the apps' Node programs run in the process of the server. Builds and starts cost no process,
- * and isolate nothing. The files of releases are in a folder of the server's data directory, where `releasesOnDisk` finds them.
+ * Makes the runtime of API tests: the apps' Node programs run in the server's process. Builds and starts cost no
+ * process, and isolate nothing. The files of releases are in a folder of the server's data directory, where
+ * `releasesOnDisk` finds them.
  */
 export async function memoryRuntime(dataDirectory: string): Promise<{ readonly runtime: Runtime } & AsyncDisposable> {
   const directory = join(dataDirectory, 'memory')

@@ -22,7 +22,7 @@ import type { Exit, Handle, Observation, Release, Runtime } from '../../../serve
 import { releasePorts } from '../ports.ts'
 import { prefix } from '../temporary.ts'
 
-/** The users that apps can run as in this test run: users of their own, too, when the tests are root. */
+/** The possible users of apps in this run. As root, apps also get separate users. */
 export const identities: { name: string; uids: UidRange | null }[] = [
   ...(process.getuid?.() === 0 ? [{ name: 'a user of its own', uids: { from: 41_000, to: 49_999 } }] : []),
   { name: "the server's user", uids: null },
@@ -30,20 +30,25 @@ export const identities: { name: string; uids: UidRange | null }[] = [
 
 export type BuildOutcome = { ok: true } | ({ ok: false; command: string } & Exit)
 
-/** A folder with a toolchain, releases and logs in it; everything that it starts ends with it. */
+/** A folder with a toolchain, releases and logs. Everything that it starts ends with it. */
 export interface Bench {
   readonly directory: string
   readonly node: string
-  /** Files and folders that sandboxed commands read besides the system's. */
+  /** Files and folders that sandboxed commands read in addition to the system's. */
   readonly programs: readonly string[]
   readonly logs: LogStore
-  /** Makes the runtime as a server does at its start: it knows nothing of instances that another one has started. */
+  /**
+   * Makes the runtime as a server does at its start: it has no memory of instances that another runtime has started.
+   */
   newRuntime(options?: {
     readonly uids?: UidRange | null
     readonly host?: HostCapabilities
     readonly siteReader?: OsUser | null
   }): Runtime
-  /** Makes a release of an app of its own with the files of a fixture, sealed by this runtime; of one project unless said. */
+  /**
+   * Makes a release of a new app with the files of a fixture, sealed by this runtime. By default all apps share one
+   * project.
+   */
   release(
     runtime: Runtime,
     fixture: string,

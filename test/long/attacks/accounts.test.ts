@@ -32,7 +32,7 @@ attacks({}, (attack) => {
       expect(targeted.filter(({ status }) => status === 429)).not.toHaveLength(0)
       const { user: back } = await browser.signIn(user)
       expect(back.email).toBe(user.email)
-      // Nor does it lock out a new user.
+      // It does not lock out a new user, either.
       const { browser: other } = await newUser(server)
       expect((await other.dashboard.session.get()).user.email).not.toBe(user.email)
       expect(await setupToken(server, null)).not.toBe('')
@@ -40,5 +40,5 @@ attacks({}, (attack) => {
   )
 })
 
-/** The cookies that an app on another port gets of the browser. */
+/** The cookies that an app on another port receives from the browser. */
 const browserHeaders = (browser: { cookie(): string }) => ({ cookie: browser.cookie() })

@@ -6,7 +6,9 @@ import { promisify } from 'node:util'
 import { deflateSync } from 'node:zlib'
 import { type Repository, repository } from '../../harness/repository.ts'
 
-/* Small repositories that want very much memory or disk. Served as they are; the tests never unpack them. */
+/*
+ * Small repositories that expand to very much memory or disk. They are served unchanged; the tests never unpack them.
+ */
 
 interface GitObject {
   readonly type: 'commit' | 'tree' | 'blob'
@@ -33,7 +35,7 @@ const treeOf = (entries: readonly TreeEntry[]): GitObject => ({
 const hashOf = ({ type, content }: GitObject): string =>
   createHash('sha1').update(`${type} ${content.length}\0`).update(content).digest('hex')
 
-/** A blob of zeros, stored as a delta that copies from a small one, and so in some hundred bytes. */
+/** A blob of zeros, stored in some hundred bytes as a delta that copies from a small blob. */
 interface Zeros {
   readonly bytes: number
 }
@@ -91,7 +93,7 @@ async function packed(
   return made
 }
 
-/** A blob of this many bytes of zeros in a repository of some kilobytes. */
+/** A blob of this many zero bytes in a repository of some kilobytes. */
 export async function memoryBomb(wanted: number): Promise<Repository> {
   const bytes = Math.floor(wanted / chunkBytes) * chunkBytes
   const base: GitObject = { type: 'blob', content: Buffer.alloc(chunkBytes) }
@@ -105,7 +107,7 @@ export async function memoryBomb(wanted: number): Promise<Repository> {
   return packed([base, root, commit], hashOf(commit), { base: hashOf(base), bytes })
 }
 
-/** A tree of folders that are all the same, so that `width ** depth` files of `bytes` take some kilobytes. */
+/** A tree of identical folders, so that `width ** depth` files of `bytes` take some kilobytes. */
 export async function treeBomb(width: number, depth: number, bytes: number): Promise<Repository> {
   const file: GitObject = { type: 'blob', content: randomBytes(bytes) }
   const objects: GitObject[] = [file]

@@ -10,7 +10,7 @@ import { testEndpoint } from '../../harness/endpoint.ts'
 import { gitServer } from '../../harness/git-server.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 
-/** Connects to the server's own database through its socket, which stays there while the server is killed. */
+/** Connects to the server's database through its socket, which remains while the server is killed. */
 async function ownDatabase(data: string): Promise<pg.Client & AsyncDisposable> {
   const lock = parsePostmasterPid(await readFile(join(data, 'postgres', 'data', 'postmaster.pid'), 'utf8'))
   const client = new pg.Client({ host: lock?.socketDirectory ?? '', user: clusterUser, database: 'fairlead' })
@@ -19,7 +19,7 @@ async function ownDatabase(data: string): Promise<pg.Client & AsyncDisposable> {
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }
 
-// The machine's own clock is left alone: the times that were written before are set an hour ahead instead.
+// The machine's clock does not change: the earlier times are set an hour ahead instead.
 attacks({}, (attack) => {
   attack(
     {

@@ -4,18 +4,18 @@ import { expect } from 'vitest'
 import { attacks } from '../../harness/attacks/attack.ts'
 
 interface Flood extends AsyncDisposable {
-  /** How many of the connections the server has not closed. */
+  /** The number of connections that the server has not closed. */
   open(): number
 }
 
-/** Opens connections from an address of this machine one after the other, and sends `first` on each. */
+/** Opens connections from an address of this machine one after another, and sends `first` on each. */
 async function flood(url: string, count: number, first: string, localAddress: string): Promise<Flood> {
   const { hostname, port } = new URL(url)
   const sockets: Socket[] = []
   for (let opened = 0; opened < count; opened++) {
     const socket = connect({ host: hostname, port: Number(port), localAddress })
     socket.on('error', () => undefined)
-    // The server reads the end of a connection that it closes, so that its own is seen here.
+    // The server reads the end of a connection that it closes, so its own end appears here.
     socket.resume()
     sockets.push(socket)
     await once(socket, 'connect')

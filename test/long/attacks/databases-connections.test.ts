@@ -10,11 +10,11 @@ import { opponents } from './opponents.ts'
 vi.setConfig({ testTimeout: 400_000 })
 
 interface Flood extends AsyncDisposable {
-  /** How many connections were opened so far. */
+  /** The number of connections opened so far. */
   opened(): number
 }
 
-/** Opens connections that send nothing, and a new one for each that ends. */
+/** Opens connections that send nothing, and replaces each that ends. */
 async function flood(address: URL, count: number): Promise<Flood> {
   const sockets = new Set<Socket>()
   let attacking = true
@@ -41,7 +41,7 @@ async function flood(address: URL, count: number): Promise<Flood> {
   }
 }
 
-/** Logs in a number of times one after the other, and prints and returns how often that worked. */
+/** Logs in a number of times one after another, and prints and returns the number of successes. */
 async function logins(connectionString: string, count: number, circumstances: () => string): Promise<number> {
   let succeeded = 0
   for (let login = 0; login < count; login++) {

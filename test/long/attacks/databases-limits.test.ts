@@ -5,7 +5,7 @@ import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { attacks } from '../../harness/attacks/attack.ts'
 import { connect, createdDatabase, query, untilDatabase } from '../../harness/databases.ts'
 
-// The tests ask often how a database is.
+// The tests often read the state of a database.
 const free = { ...shippedPlans.free, requests_per_hour: 100_000 }
 const plans = { ...shippedPlans, free, small: { ...shippedPlans.free, database_gb: 0.02 } }
 

@@ -31,7 +31,7 @@ attacks({}, (attack) => {
       const { id, connection_string } = databases.own
       const name = engineName(databases.own)
       const params = { project_id: attacker.project, id }
-      // More than the transactions that the server has for requests.
+      // More than the server's transactions for requests.
       const rotate = () => attacker.client.databases.rotatePassword({ params }).catch(() => undefined)
       await using holder = await connect(connection_string)
       await holdRole(holder, name)

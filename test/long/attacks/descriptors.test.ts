@@ -16,10 +16,10 @@ const site = { 'index.html': 'a site' }
 const pidOf = ({ server }: HostileServer): number => server.child.pid ?? 0
 const descriptorsOf = (server: HostileServer): number => readdirSync(`/proc/${pidOf(server)}/fd`).length
 
-/** Fewer than the server holds for as long as it runs: whatever it closes, it can open nothing. */
+/** Fewer than the server constantly holds: whatever it closes, it can open nothing. */
 const tooFew = 16
 
-/** Limits the descriptors of the server, as its own user: `soft:hard`, either of which may be left out. */
+/** Limits the descriptors of the server, as its user: `soft:hard`, either of which may be omitted. */
 function limit(server: HostileServer, limits: string): void {
   const user = server.mode === 'user' && ordinaryUser !== null ? ordinaryUser : {}
   execFileSync('prlimit', ['--pid', String(pidOf(server)), `--nofile=${limits}`], user)
@@ -61,7 +61,7 @@ attacks({}, (attack) => {
         server.server.waitForLog((line) => line['msg'] === message && server.server.log.indexOf(line) >= before)
       const refused = logged('the release could not be started again')
       try {
-        // The server closes connections meanwhile, and may so have enough descriptors to start the app once more.
+        // The server closes connections, which may free enough descriptors to restart the app.
         do {
           limit(server, `${descriptorsOf(server)}:`)
           for (const pid of await processesOf(app.id)) process.kill(pid, 'SIGKILL')

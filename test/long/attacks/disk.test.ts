@@ -14,7 +14,7 @@ import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
 const megabyte = 1_000_000
 
-/** An app that writes to its HOME until the disk is full, and after each restart, as long as `/write` was asked. */
+/** An app that writes to its HOME until the disk is full, and after each restart, once `/write` was requested. */
 const writer = {
   ...nodeApp('here'),
   'server.js': `const { appendFileSync } = require('node:fs')
@@ -56,17 +56,17 @@ async function readiness({ server }: HostileServer) {
 async function deploy({ client, project }: Tenant, name: string, files: Readonly<Record<string, string>>) {
   await using source = await repository(files)
   await using git = await gitServer(source)
-  // Awaited here, or the repository would be gone before it is fetched.
+  // Awaited here, or the repository would be gone before the fetch.
   return await deployAndSettle(client, project, { name, git_url: git.url })
 }
 
-/** Writes a file on the server's disk, of so many megabytes, or until not one block of the disk is free. */
+/** Writes a file on the server's disk, of this many megabytes, or until no block of the disk is free. */
 function fill(file: string, megabytes?: number): void {
   const count = megabytes === undefined ? [] : [`count=${megabytes * 256}`]
   spawnSync('dd', ['if=/dev/zero', `of=${file}`, 'bs=4K', ...count])
 }
 
-// Between the reserve and a full disk the app writes for some seconds: enough for a slow machine to look.
+// Between the reserve and a full disk the app writes for some seconds: enough for a check on a slow machine.
 const settings = { FAIRLEAD_RESERVE_MB: '500' }
 describe.skipIf(noRoot !== null)('a full disk', () => {
   attacks({ settings, folder: smallDisk }, (attack) => {

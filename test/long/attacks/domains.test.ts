@@ -12,8 +12,8 @@ import { noPebble } from '../../harness/pebble.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 
 /*
- * A tenant whose app has a domain, on a server with a domain of its own. Every name leads to the server, so that DNS alone
- * protects nobody's names.
+ * A tenant whose app has a domain, on a server with a domain. Every name leads to the server, so DNS alone protects no
+ * names.
  */
 
 // The DNS server of the tests comes with Pebble.
@@ -163,7 +163,7 @@ async function declare(): Promise<void> {
         const ids = [one, two, three].map((app) => app?.id ?? '')
         const ask = (id: string) =>
           Array.from({ length: 5 }, (_, index) => added(tenant, id, `www.many${index}-${id.slice(-8)}.com`))
-        // One app meets the limit of an app first; the others share what the account has left.
+        // One app reaches its limit first; the others share the account's remaining domains.
         const [first = '', ...others] = ids
         const results = await Promise.allSettled(ask(first))
         results.push(...(await Promise.allSettled(others.flatMap(ask))))
@@ -207,7 +207,7 @@ async function declare(): Promise<void> {
           (await client.certificates.list({})).certificates.find(({ names }) => names.includes(name))
         await expect.poll(certificate).toBeDefined()
         const { id = '' } = (await certificate()) ?? {}
-        // Asking again for what is under way changes nothing, and does not count.
+        // A repeated request for a running check changes nothing, and does not count.
         const renewed = () => client.certificates.renew({ params: { id } }).then(() => 'renewed', String)
         await expect.poll(renewed).toContain(`renewed by hand ${most.renewals} times within an hour`)
       },

@@ -8,7 +8,7 @@ import { attacks } from '../../harness/attacks/attack.ts'
 import { attackersShell, shell } from '../../harness/attacks/shell.ts'
 import { system } from '../../harness/networks.ts'
 
-/** Names a hundred neighbours of each family that do not exist: next to the interface, and by link-local addresses. */
+/** Lists a hundred missing neighbours of each family: next to the interface, and by link-local addresses. */
 const neighbours = `
 import socket
 name = [line.split(':')[0].strip() for line in open('/proc/net/dev').read().splitlines()[2:] if ' lo:' not in line][0]
@@ -76,7 +76,7 @@ attacks({ settings: { FAIRLEAD_FILE_SOURCES: tmpdir(), FAIRLEAD_APP_MB: '100' } 
     async (server) => {
       const app = await attackersShell(server)
       const reserved = 200_000_000
-      // FALLOC_FL_KEEP_SIZE: the file stays as long as it is. Descriptor 1 of the app is its log.
+      // FALLOC_FL_KEEP_SIZE: the file keeps its length. Descriptor 1 of the app is its log.
       const outcome = await app.python(`import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 log = os.open('/proc/%d/fd/1' % os.getppid(), os.O_RDWR)

@@ -17,7 +17,7 @@ import { watchGit } from './watch-git.ts'
 const deploy = ({ client, project }: Tenant, git_url: string) =>
   deployAndSettle(client, project, { name: 'attack', git_url })
 
-/** Makes a bare repository whose tip needs an object that it lacks, so that git looks for it everywhere. */
+/** Makes a bare repository whose tip needs a missing object, so that git searches for it everywhere. */
 async function bareWithoutTree(path: string): Promise<void> {
   await using source = await repository(nodeApp('x'))
   await cp(join(source.path, '.git'), path, { recursive: true })
@@ -26,13 +26,13 @@ async function bareWithoutTree(path: string): Promise<void> {
   await mkdir(join(path, 'objects', 'info'), { recursive: true })
 }
 
-/** Gives files to the user of the server, as if the app of a tenant had written them. */
+/** Gives files to the user of the server, as if a tenant's app had written them. */
 const giveAway = (mode: HostileServer['mode'], path: string): void => {
   if (mode === 'root' || ordinaryUser === null) return
   execFileSync('chown', ['-R', '-h', `${ordinaryUser.uid}:${ordinaryUser.gid}`, path])
 }
 
-/** Deploys with every way by which a key could try; returns all that it is told. */
+/** Deploys in every way that a key could try; returns all messages. */
 async function told(tenant: Tenant, url: string): Promise<string> {
   return JSON.stringify(
     await deploy(tenant, url).catch((error: unknown) => ({ ...(error as object), text: String(error) })),

@@ -6,7 +6,7 @@ import { nodeApp, repository } from '../../harness/repository.ts'
 
 const token = 'metrics-token-of-the-tests'
 
-/** Sends a request without a key, whose log line is as long as its path. Rejects when there is no answer for long. */
+/** Sends a request without a key, whose log line is as long as its path. Rejects without a timely response. */
 function send(url: string): Promise<number> {
   return new Promise((done, fail) => {
     const sent = request(url, { agent: false, timeout: 15_000 }, (response) => {

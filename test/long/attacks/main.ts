@@ -4,10 +4,12 @@ import { createVitest } from 'vitest/node'
 import { type Outcome, securityTable, withTable } from '../../harness/attacks/table.ts'
 
 /**
- * `npm run hostile [-- --write]`: runs every attack in every mode, and prints attempted and held. The exit status is 1 when
- * one succeeded or could not be tried, or when the table of docs/attacks.md does not say the same; `--write` writes the table.
+ * `npm run hostile [-- --write]`: runs every attack in every mode, and prints attempted and held. The exit status is 1
+ * when an attack succeeded or could not be tried, or when the table of docs/attacks.md differs; `--write` writes the
+ * table.
  *
- * `npm run hostile -- --table` tries nothing. It writes the table as it is when all attacks fail, which the next whole run checks.
+ * `npm run hostile -- --table` tries nothing. It writes the table for the case that all attacks fail, which the next
+ * full run checks.
  */
 const page = fileURLToPath(new URL('../../../docs/attacks.md', import.meta.url))
 

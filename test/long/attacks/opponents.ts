@@ -3,7 +3,7 @@ import { type Created, createdDatabase } from '../../harness/databases.ts'
 
 const databaseOf = ({ client, project }: Tenant): Promise<Created> => createdDatabase(client, project)
 
-/** Creates a database of the attacker and one of the victim, and deletes both at the end. */
+/** Creates a database of the attacker and a database of the victim, and deletes both at the end. */
 export async function opponents({ attacker, victim }: HostileServer) {
   const [own, foreign] = await Promise.all([databaseOf(attacker), databaseOf(victim)])
   return {

@@ -4,7 +4,7 @@ import { bundleOf, uploadBundle } from '../../harness/bundle.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
 
-/** An expression that takes time with the square of a text's length would take hours for each of these. */
+/** An expression with quadratic time in a text's length would take hours for each of these. */
 const million = 1_000_000
 const slow = {
   'go.mod': '\n'.repeat(million),

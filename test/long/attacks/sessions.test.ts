@@ -10,7 +10,7 @@ import { newUser, signedInPage } from './users.ts'
 
 if (chromiumPath === undefined) noChromium('attacks on the sessions of a browser')
 
-/** A page of an app on another port of the server's host, and the cookies that browsers have sent to it. */
+/** A page of an app on another port of the server's host, and the cookies that it received from browsers. */
 async function appOnAnotherPort(answer: (response: ServerResponse) => void) {
   const cookies: string[] = []
   const server = createServer((request, response) => {
@@ -28,7 +28,7 @@ async function appOnAnotherPort(answer: (response: ServerResponse) => void) {
   }
 }
 
-/** Asks for the signed-in user as the page's own scripts do, and returns the status. */
+/** Requests the signed-in user like the page's scripts, and returns the status. */
 const statusOfPage = (page: Page) =>
   page.evaluate(async () => {
     const secret = localStorage.getItem('fairlead-session') ?? ''
@@ -91,7 +91,7 @@ describe.skipIf(chromiumPath === undefined)('a browser', () => {
           .waitFor()
         expect(await page.content()).not.toContain(attacker.user.email)
         expect(await statusOfPage(page)).toBe(401)
-        // It has ended the use of the session in this browser, and signing in again works.
+        // The session has ended in this browser, and signing in again works.
         const again = fetchBrowser(server.server.url)
         await again.dashboard.session.create({ body: user })
         await context.close()

@@ -13,7 +13,7 @@ import { nodeApp, type Repository, repository } from '../../harness/repository.t
 import { memoryBomb, treeBomb } from './bombs.ts'
 import { watchGit } from './watch-git.ts'
 
-/** Returns a bundle of the pack as it is; `git bundle create` would unpack it. */
+/** Returns a bundle with the unchanged pack; `git bundle create` would unpack it. */
 async function bundleOfBomb({ path, git }: Repository): Promise<Buffer> {
   const pack = await readFile(join(path, '.git', 'objects', 'pack', 'pack-bomb.pack'))
   return Buffer.concat([Buffer.from(`# v2 git bundle\n${await git('rev-parse', 'main')} refs/heads/main\n\n`), pack])

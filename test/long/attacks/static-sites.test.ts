@@ -8,7 +8,7 @@ import { deployAndSettle } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/** Requests a path as it is written, which `fetch` would tidy up. */
+/** Requests a literal path, which `fetch` would normalise. */
 const ask = (url: string, path: string): Promise<{ status: number; body: string }> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)

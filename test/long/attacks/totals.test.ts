@@ -27,7 +27,7 @@ const limits = {
   runs: 2,
   schedules: 1,
 }
-// The tests ask often how a deployment is.
+// The tests often read the state of a deployment.
 const free = { ...shippedPlans.free, requests_per_hour: 100_000, account: { ...limits, webhooks: 2 } }
 
 const code = 'invalid_request'
@@ -36,12 +36,12 @@ const beyond = (limit: keyof typeof limits) => ({
   details: { limit, most: expect.any(Number) },
 })
 
-/** Repeats a change until it is refused, and rejects with the refusal. It is allowed no more than `most` times. */
+/** Repeats a change until it is refused, and rejects with the refusal. At most `most` changes may succeed. */
 async function untilRefused(most: number, change: () => Promise<unknown>): Promise<void> {
   for (let times = 0; times <= most; times++) await change()
 }
 
-/** The repository of an app, which is served as long as it may be fetched. */
+/** The repository of an app, which is served as long as a fetch may need it. */
 async function served(files: Readonly<Record<string, string>>) {
   await using cleanup = new AsyncDisposableStack()
   const source = cleanup.use(await repository(files))
@@ -117,7 +117,7 @@ async function runs(tenant: Tenant): Promise<void> {
 async function projects({ client }: Tenant): Promise<void> {
   const creations = Array.from({ length: 2 * limits.projects }, () => client.projects.create({ body: { name: 'p' } }))
   const made = await Promise.allSettled(creations)
-  // There is one of the tenant's already.
+  // The tenant already has a project.
   expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(limits.projects - 1)
   await expect(client.projects.create({ body: { name: 'p' } })).rejects.toMatchObject(beyond('projects'))
 }
@@ -144,7 +144,7 @@ async function uploads({ key, project }: Tenant, { server }: HostileServer): Pro
     return json(response)
   })
   const refusal = { error: beyond('uploads') }
-  // One of them holds the only place.
+  // One upload holds the only slot.
   expect(await first(answers, 4)).toMatchObject([refusal, refusal, refusal, refusal])
   for (const { sent } of opened) sent.destroy()
   await Promise.allSettled(answers)
@@ -181,7 +181,7 @@ type Changing = {
 
 interface Trial {
   readonly held: string
-  /** The operations that are limited so. */
+  /** The operations with this kind of limit. */
   readonly operations: readonly Changing[]
   readonly body: (tenant: Tenant, server: HostileServer) => Promise<void>
 }
@@ -227,7 +227,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
 }
 
-/** The other operations by POST, and why they need no trial here. */
+/** The other POST operations, and why they need no test here. */
 const others: Partial<Readonly<Record<Changing, string>>> = {
   'deployments.cancel': 'ends what is there',
   'variables.copy': 'is limited to 200 variables of an app',

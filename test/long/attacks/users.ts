@@ -5,7 +5,7 @@ import type { HostileServer } from '../../harness/attacks/server.ts'
 import { type Browser, browser } from '../../harness/browser.ts'
 import { signInOn } from '../../harness/chromium.ts'
 
-/** Returns the token of a new setup link for an account; by default for that of the operator. */
+/** Returns the token of a new setup link for an account; by default the operator's account. */
 export async function setupToken({ command }: HostileServer, account: string | null): Promise<string> {
   const given = account === null ? [] : ['--account', account]
   const { code, stdout, stderr } = await command('users', 'setup-link', ...given)
@@ -27,7 +27,7 @@ export async function newUser(server: HostileServer, account: string | null = nu
   return { user, browser: opened }
 }
 
-/** Makes a user of the operator's account, and opens a window of Chromium in which this user signs in on the page. */
+/** Makes a user of the operator's account, and opens a Chromium window in which this user signs in on the page. */
 export async function signedInPage(chromium: Chromium, server: HostileServer) {
   const { user } = await newUser(server)
   const context = await chromium.newContext()

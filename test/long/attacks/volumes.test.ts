@@ -11,8 +11,8 @@ import { noNetworks, noReach } from '../../harness/networks.ts'
 import { skipped } from '../../harness/ordinary-user.ts'
 
 /*
- * Volumes of hostile images, whose programs run as root in the container. The folder of a volume belongs to the server's data
- * directory, and what is in it to the app.
+ * Volumes of hostile images, whose programs run as root in the container. A volume's folder belongs to the server's
+ * data directory, and its content to the app.
  */
 
 const why = (await noDocker()) ?? (await noNetworks())

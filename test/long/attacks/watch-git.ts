@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The most that git took while something ran. */
+/** The peak usage of git while something ran. */
 export interface GitPeak {
-  /** The most resident memory of one process, as the kernel recorded it. */
+  /** The largest resident memory of one process, as the kernel recorded it. */
   readonly memoryBytes: number
 }
 

@@ -10,30 +10,30 @@ import { untilRest } from './rest.ts'
 import { type Servers, startServers } from './servers.ts'
 import { createSources } from './sources.ts'
 
-/** The result of all rounds; `problems` is empty when all is well. */
+/** The result of all rounds; `problems` is empty on success. */
 export interface ChaosReport {
   readonly kills: number
   readonly pauses: number
   readonly deployments: number
   readonly events: number
-  /** The longest that it took until another server led, in milliseconds; null with one server. */
+  /** The longest time until another server led, in milliseconds; null with one server. */
   readonly slowestTakeoverMs: number | null
   readonly problems: readonly string[]
 }
 
-/** A server is killed at a random moment of this time after the load of a round begins. */
+/** Each round kills a server at a random moment within this time after its load begins. */
 const longestMs = 3_000
-/** With several servers, this share of rounds stops the leader from running for a while instead of killing it. */
+/** With several servers, this share of rounds suspends the leader instead of killing it. */
 const pauseShare = 0.2
 const longestPauseMs = 30_000
 /** Another server leads within this time. */
 const takeoverLimitMs = 5_000
 
 /**
- * Kills a server with SIGKILL at random moments over a mixed load of deployments, and starts it again after each. With
- * several servers on one data directory it is the leader, and some rounds stop it from running (SIGSTOP) for up to 30 s.
- * Checks then that everything comes to rest: nothing stuck, nothing twice, no orphan process or folder, every event
- * delivered, and every address answered by its own app or not at all.
+ * Kills a server with SIGKILL at random moments under a mixed load of deployments, and restarts it after each kill.
+ * With several servers on one data directory it kills the leader, and some rounds suspend the leader (SIGSTOP) for up
+ * to 30 s. Then checks that everything settles: nothing stuck, nothing twice, no orphan process or folder, every event
+ * delivered, and only an address's own app answers there.
  */
 export async function chaos(options: {
   readonly kills: number
@@ -90,7 +90,7 @@ export async function chaos(options: {
   }
 }
 
-/** Kills the leader and starts it again. Returns how long it took until another server led; null with one server. */
+/** Kills the leader and restarts it. Returns the time until another server led; null with one server. */
 async function killLeader(servers: Servers, count: number): Promise<number | null> {
   const { at, epoch } = await servers.leader()
   await servers.kill(at)
@@ -99,7 +99,7 @@ async function killLeader(servers: Servers, count: number): Promise<number | nul
   return took
 }
 
-/** Stops the leader from running until after another server has led for a while. Returns how long that took. */
+/** Suspends the leader until another server has led for a while. Returns the time until it led. */
 async function pauseLeader(servers: Servers, random: () => number): Promise<number> {
   const { at, epoch } = await servers.leader()
   servers.pause(at)

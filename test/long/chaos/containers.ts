@@ -11,12 +11,12 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 import { randomFrom } from './random.ts'
 import { startServers } from './servers.ts'
 
-/** The result of all rounds; `problems` is empty when all is well. */
+/** The result of all rounds; `problems` is empty on success. */
 export interface ContainersReport {
   /** The number of kills of each kind. */
   readonly kills: Readonly<Record<Victim, number>>
   readonly deployments: number
-  /** The longest that it took until everything was at rest, in milliseconds. */
+  /** The longest time until everything had settled, in milliseconds. */
   readonly slowestRestMs: number
   readonly problems: readonly string[]
 }
@@ -24,11 +24,11 @@ export interface ContainersReport {
 const victims = ['server', 'engine', 'container'] as const
 type Victim = (typeof victims)[number]
 
-/** Something is killed at a random moment of this time after the load of a round begins. */
+/** Each round kills something at a random moment within this time after its load begins. */
 const longestMs = 3_000
 const restTimeoutMs = 180_000
 
-/** The app of each name has the image of one tag, by whose answer it is known. */
+/** The app of each name has the image of one tag. Its response identifies the tag. */
 const apps = { left: 1, right: 2 } as const
 type AppName = keyof typeof apps
 
@@ -42,15 +42,15 @@ interface Stage {
 }
 
 /**
- * Kills the server, the Docker engine or a container with SIGKILL at random moments while images are deployed, and starts what was
- * killed again. Checks after each that everything comes to rest: nothing stuck, no container and no image that belongs to nothing,
- * every address answered by its own app or not at all.
+ * Kills the server, the Docker engine or a container with SIGKILL at random moments during deployments of images, and
+ * restarts it. Then checks each time that everything settles: nothing stuck, no container and no image without an
+ * owner, and only an address's own app answers there.
  */
 export async function chaosOfContainers(options: {
   readonly kills: number
   /** Decides the random moments and the load. */
   readonly seed: number
-  /** True for containers that go on while the engine is away. */
+  /** True when containers keep running while the engine is unavailable. */
   readonly liveRestore: boolean
   readonly signal: AbortSignal
   readonly onRound?: (round: number, victim: Victim) => void
@@ -123,7 +123,7 @@ async function killAny({ dockerd, random }: Stage): Promise<void> {
   await dockerd.engine.call({ method: 'POST', path: ['containers', one.Id, 'kill'] }).catch(() => undefined)
 }
 
-/** Sends some requests of every kind, a few of which the kill cuts off. */
+/** Sends some requests of every kind. The kill interrupts a few of them. */
 async function putUnderLoad({ client, projectId, registry, random }: Stage): Promise<void> {
   const params = { project_id: projectId }
   const any = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
@@ -137,7 +137,7 @@ async function putUnderLoad({ client, projectId, registry, random }: Stage): Pro
     for (let change = 0; change < 3; change += 1) {
       await sleep(random() * 400)
       const at = { params: { ...params, id: any(deployments.slice(0, 8)).id }, signal: signal() }
-      // Some are refused, since the deployment's state does not allow them.
+      // Some are refused, because the deployment's state does not allow them.
       await client()
         .deployments[any(['cancel', 'rollback', 'restart', 'stop'] as const)](at)
         .catch(() => undefined)
@@ -150,11 +150,11 @@ async function putUnderLoad({ client, projectId, registry, random }: Stage): Pro
     })
     await create('right', imageOf({ registry }, 'right'))
   }
-  // The server goes away in the middle of it.
+  // The server disappears in the middle of the request.
   await sendRequests().catch(() => undefined)
 }
 
-/** Resolves with the problems that are left when there was time enough to settle. */
+/** Resolves with the problems that remain after enough time to settle. */
 async function untilRest(stage: Stage): Promise<string[]> {
   const deadline = performance.now() + restTimeoutMs
   for (;;) {
@@ -193,7 +193,9 @@ async function problemsNow(stage: Stage): Promise<string[]> {
   return [...problems, ...(await imageProblems(stage, kept))]
 }
 
-/** The engine may forget a container that it was just starting when it was killed; its processes may not run on. */
+/**
+ * A killed engine may forget a container that it was just starting, but the container's processes may not keep running.
+ */
 async function lostProcesses({ dockerd, dataDirectory }: Stage): Promise<string[]> {
   const running = (await containersOf({ dockerd })).filter(({ State }) => State === 'running').map(({ Id }) => Id)
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
@@ -209,7 +211,7 @@ async function lostProcesses({ dockerd, dataDirectory }: Stage): Promise<string[
   return (await Promise.all(lost)).flat()
 }
 
-/** An address is answered by the release that runs, or by none. */
+/** The running release answers at an address, or no release. */
 async function routeProblems(name: AppName, url: string, running: string | undefined): Promise<string[]> {
   const response = await fetch(url).catch(() => undefined)
   const text = await response?.text().catch(() => undefined)
@@ -220,7 +222,7 @@ async function routeProblems(name: AppName, url: string, running: string | undef
   return release === apps[name] ? [] : [`at the address of ${name} is an app of the image ${release}`]
 }
 
-/** Each image has the names of deployments that are there, and no other one. */
+/** Each image has only the names of existing deployments. */
 async function imageProblems({ dockerd }: Stage, kept: ReadonlySet<string>): Promise<string[]> {
   interface Listed {
     readonly RepoTags: readonly string[] | null

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from '@fairlead/server/client'
 import type { AppName, Sources } from './sources.ts'
 
-/** Sends some requests of every kind, a few of which the kill cuts off. */
+/** Sends some requests of every kind. The kill interrupts a few of them. */
 export async function putUnderLoad(load: {
-  /** The client of any server, another one each time when there are several. */
+  /** The client of any server; with several servers, a different one each time. */
   readonly client: () => Client
   readonly projectId: string
   readonly sources: Sources
@@ -27,13 +27,13 @@ export async function putUnderLoad(load: {
       await sleep(random() * 400)
       const at = { params: { ...params, id: any(deployments.slice(0, 12)).id }, signal: AbortSignal.timeout(5_000) }
       const verb = any(['cancel', 'rollback', 'restart', 'stop'] as const)
-      // Some are refused, since the deployment's state does not allow them.
+      // Some are refused, because the deployment's state does not allow them.
       await client()
         .deployments[verb](at)
         .catch(() => undefined)
     }
     await create('right', 'right')
   }
-  // The server goes away in the middle of it.
+  // The server disappears in the middle of the request.
   await sendRequests().catch(() => undefined)
 }

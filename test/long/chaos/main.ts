@@ -4,9 +4,10 @@ import { chaos } from './chaos.ts'
 import { chaosOfContainers } from './containers.ts'
 
 /**
- * `npm run chaos [-- <kills> [<seed>] [--servers <count> | --docker]]`: kills the leading server under load at random moments, by
- * default 100 times, of one server or of several on one database and data directory; with `--docker` the server, the Docker engine
- * and containers in turn, 50 times. The exit status is 1 when problems were found, 2 for invalid arguments and 130 after Ctrl+C.
+ * `npm run chaos [-- <kills> [<seed>] [--servers <count> | --docker]]`: kills the leading server under load at random
+ * moments, by default 100 times, with one server or with several on one database and data directory. With `--docker` it
+ * kills the server, the Docker engine and containers in turn, 50 times. The exit status is 1 when problems were found,
+ * 2 for invalid arguments and 130 after Ctrl+C.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -58,7 +59,7 @@ async function main(kills: number, seed: number, servers: number): Promise<numbe
   }
 }
 
-/** Half of the kills are with an engine whose containers go on while it is away, half with one that ends them. */
+/** Half of the kills use an engine whose containers keep running without it, half an engine that ends them. */
 async function ofContainers(kills: number, seed: number): Promise<number> {
   const interrupt = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort())

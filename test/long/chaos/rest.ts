@@ -6,10 +6,10 @@ import { apps } from './sources.ts'
 
 const restTimeoutMs = 120_000
 
-/** Resolves with the problems that are left when there was time enough to settle. */
+/** Resolves with the problems that remain after enough time to settle. */
 export async function untilRest(look: {
   readonly client: Client
-  /** How many processes one running release has. */
+  /** The number of processes of a running release. */
   readonly processesEach: number
   readonly projectId: string
   readonly dataDirectory: string

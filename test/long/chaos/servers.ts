@@ -3,26 +3,25 @@ import type { Client } from '@fairlead/server/client'
 import { freePort } from '../../harness/ports.ts'
 import { type ServerProcess, serverProcess } from '../../harness/process.ts'
 
-/** How long another server may take to lead when the leader is gone. */
+/** The time in which another server must lead after the leader's end. */
 /** The message that a server logs when it begins to lead, with its epoch. */
 const leads = 'this server leads'
 
 const takeoverTimeoutMs = 60_000
 
-/** Servers on one data directory, each with a port that it keeps over its restarts. */
+/** Servers on one data directory, each with a fixed port. */
 export interface Servers extends AsyncDisposable {
-  /** The client of one of the servers that are there. */
+  /** The client of one of the live servers. */
   anyClient(random: () => number): Client
-  /** The position of the server that leads, and its epoch. */
+  /** The position of the leading server, and its epoch. */
   leader(): Promise<{ readonly at: number; readonly epoch: number }>
-  /** Kills a server. */
   kill(at: number): Promise<void>
-  /** Starts a server that was killed. */
+  /** Restarts a killed server. */
   start(at: number): Promise<void>
-  /** Stops a server from running (SIGSTOP), which the others cannot tell from a machine that hangs; or lets it go on. */
+  /** Suspends a server (SIGSTOP), which the other servers cannot distinguish from a hanging machine; or resumes it. */
   pause(at: number): void
   resume(at: number): void
-  /** Resolves with the milliseconds until a server leads in a later epoch than this one. */
+  /** Resolves with the milliseconds until a server leads in a later epoch. */
   untilOtherLeads(epoch: number): Promise<number>
 }
 
@@ -47,7 +46,7 @@ export async function startServers(options: {
   for (const at of ports.keys()) await start(at)
   const server = (at: number) => servers[at] as ServerProcess
 
-  /** Every epoch that a server has begun to lead in, by its log, with the server's position. */
+  /** Every epoch in which a server has begun to lead, by its log, with the server's position. */
   const epochs = (): { epoch: number; at: number }[] =>
     servers.flatMap(({ log }, at) =>
       log.filter(({ msg }) => msg === leads).map(({ epoch }) => ({ epoch: Number(epoch), at })),

@@ -1,8 +1,8 @@
 import { releaseApp, webSocketLibrary } from '../../harness/releases.ts'
 
 /**
- * Returns the files of an app that answers requests and echoes WebSocket messages, and prints a numbered line four times a
- * second, so that a follower of its log can tell whether it has missed one.
+ * Returns the files of an app that answers requests and echoes WebSocket messages. It prints a numbered line four times
+ * a second, so that a follower of its log notices missing lines.
  */
 export async function steadyApp(): Promise<Record<string, string>> {
   const app = releaseApp(1)

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 
-/** Followers of the logs of apps, which come back with `Last-Event-ID` when their stream ends. */
+/** Followers of the logs of apps, which reconnect with `Last-Event-ID` when their stream ends. */
 export interface Followers {
-  /** Returns since the last call: lines read, lines that were missed or came twice, and streams that were opened again. */
+  /** Returns the counts since the last call: lines read, lines missing or repeated, and streams reopened. */
   take(): { readonly lines: number; readonly wrong: readonly string[]; readonly reopened: number }
   stop(): Promise<void>
 }
@@ -31,7 +31,7 @@ export function startFollowers(urls: readonly string[], apiKey: string): Followe
           last = number
         }
       } catch {
-        // The server is away; the follower comes back.
+        // The server is unavailable; the follower reconnects.
       }
       if (stopping.signal.aborted) return
       reopened += 1

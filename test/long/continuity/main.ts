@@ -14,8 +14,8 @@ import { startSockets } from './sockets.ts'
 
 /*
  * `npm run continuity`: ten apps under load, with WebSockets, log followers, requests to the API and uploads, while the
- * server is restarted, updated, taken back, killed, and its gateway replaced. Prints what each of these cost, and ends with
- * 1 when something was lost that may not be.
+ * server is restarted, updated, rolled back and killed, and its gateway is replaced. Prints the losses of each phase,
+ * and ends with 1 after a forbidden loss.
  */
 
 const appCount = 10
@@ -106,7 +106,7 @@ async function main(): Promise<number> {
     { name: 'update --back', expects: planned, run: async () => void (await served.command('update', '--back')) },
     {
       name: 'update of the gateway',
-      // The former gateway lets them go on until the drain limit.
+      // The previous gateway lets them continue until the drain limit.
       expects: { ...planned, sockets: false },
       run: async () => void (await served.command('update', ...nextGateway)),
     },

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const repositoryRoot = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** The difference of the copy from the version of this repository. */
+/** The copy's difference from the version of this repository. */
 export interface Difference {
   readonly version: string
   /** Changes files of the built server, by path below its package. */

@@ -4,11 +4,11 @@ import type { RequestLoad } from './requests.ts'
 import type { SocketLoad } from './sockets.ts'
 import { type UploadOutcome, upload } from './upload.ts'
 
-/** The things that may not be lost in a phase, beside requests to apps and processes of apps, which never may. */
+/** The additional guarantees of a phase. Requests to apps and processes of apps may never be lost. */
 export interface Expectation {
   /** No request to the API fails. */
   readonly api: boolean
-  /** The upload that is under way becomes a whole file. */
+  /** The running upload becomes a complete file. */
   readonly upload: boolean
   /** No WebSocket closes. */
   readonly sockets: boolean
@@ -37,7 +37,7 @@ const uploadBytes = 1024 ** 3
 const uploadMs = 25_000
 const beforeMs = 3_000
 
-/** Runs one phase after the other, each in the middle of an upload, and prints a line for it. Returns the exit status. */
+/** Runs one phase after another, each in the middle of an upload, and prints a line for it. Returns the exit status. */
 export async function runPhases(subject: Subject, phases: readonly Phase[]): Promise<number> {
   let problems = 0
   for (const phase of phases) {

@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http'
 import { createCounter, type Tally } from './tally.ts'
 
-/** A constant rate of requests, whatever becomes of them. */
+/** A constant rate of requests, independent of their outcomes. */
 export interface RequestLoad {
   take(): Tally
-  /** Resolves when all requests under way have ended. */
+  /** Resolves when all running requests have ended. */
   stop(): Promise<void>
 }
 
@@ -19,8 +19,8 @@ export interface RequestKind {
 const timeoutMs = 30_000
 
 /**
- * Sends `perSecond` requests a second. Every second one gets a connection of its own, the others share kept ones. A request
- * has failed when it gets no complete answer within 30 s, or another status than the expected one.
+ * Sends `perSecond` requests a second. Every second request opens a new connection, the others share kept ones. A
+ * request fails without a complete response within 30 s, or with a status other than expected.
  *
  * @param next returns the request to send as number `index`
  */
@@ -44,7 +44,7 @@ export function startRequests(perSecond: number, next: (index: number) => Reques
     }
   }
   const timer = setInterval(() => {
-    // Sends what is due: a timer that is late must not lower the rate.
+    // Sends all due requests: a late timer must not lower the rate.
     const due = ((performance.now() - startedAt) / 1000) * perSecond
     for (; index < due; index++) {
       const one: Promise<void> = send().finally(() => underWay.delete(one))

@@ -7,19 +7,19 @@ import { buildEnvironment } from '../../harness/environment.ts'
 import { portSettings } from '../../harness/ports.ts'
 import { command } from '../../harness/process.ts'
 
-/** A server as a service manager runs it: its end leaves the apps running. */
+/** A server under a service manager: its end leaves the apps running. */
 export interface Served {
   /** Starts the installed version and resolves when it is ready. */
   start(): Promise<void>
   /** Sends a signal to the process of the server and resolves when it has ended. */
   end(signal: NodeJS.Signals): Promise<void>
-  /** Runs a command of the installed version on the data directory; rejects when it fails. */
+  /** Runs a command of the installed version on the data directory; rejects on failure. */
   command(...args: string[]): Promise<string>
   readonly output: string
 }
 
 const readyTimeoutMs = 120_000
-/** A server that stops finishes uploads first, for five minutes at most. */
+/** A stopping server finishes uploads first, for five minutes at most. */
 const endTimeoutMs = 360_000
 
 export function createServed(directory: string, port: number): Served {

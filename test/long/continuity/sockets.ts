@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 
-/** WebSockets that are open all the time, each sending a message five times a second and getting it back. */
+/** WebSockets that stay open, each sending a message five times a second and receiving its echo. */
 export interface SocketLoad {
-  /** Returns how many have closed and how many messages were echoed since the last call. */
+  /** Returns the numbers of closed sockets and of echoed messages since the last call. */
   take(): { readonly closed: number; readonly echoed: number }
-  /** Opens those again that have closed. */
+  /** Reopens the closed sockets. */
   reopen(): Promise<void>
   stop(): void
 }

@@ -4,15 +4,15 @@ export interface Tally {
   readonly failed: number
   /** Descriptions of the first failures. */
   readonly failures: readonly string[]
-  /** The longest that one took, in milliseconds. */
+  /** The longest duration, in milliseconds. */
   readonly slowestMs: number
 }
 
-/** Counts what succeeds and what fails. */
+/** Counts successes and failures. */
 export interface Counter {
   succeeded(ms: number): void
   failed(reason: unknown): void
-  /** Returns the counts since the last call, and begins again. */
+  /** Returns the counts since the last call, and resets them. */
   take(): Tally
 }
 

@@ -2,17 +2,17 @@ import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The outcome of one upload: the stored file has the sent bytes, or an error says what went wrong. */
+/** The outcome of one upload: the stored file has the sent bytes, or an error describes the fault. */
 export type UploadOutcome = { readonly whole: true } | { readonly whole: false; readonly reason: string }
 
-/** How long the next server may take to start. */
+/** The time in which the next server must start. */
 const answerMs = 60_000
 
 const chunk = randomBytes(1024 * 1024)
 
 /** Uploads a file over about `ms` milliseconds. Resolves when it was answered or has failed, never rejects. */
 export async function upload(options: {
-  /** The address of a project's storage, without a slash at its end. */
+  /** The address of a project's storage, without a trailing slash. */
   readonly storage: string
   readonly apiKey: string
   readonly bytes: number
@@ -29,7 +29,7 @@ export async function upload(options: {
   }
 }
 
-/** Asks until a server answers: one that stops finishes uploads, and the next one is not there yet. */
+/** Retries until a server answers: a stopping server finishes uploads before the next one starts. */
 async function storedFile(url: string, apiKey: string): Promise<{ readonly sha256?: string }> {
   const deadline = performance.now() + answerMs
   for (;;) {
@@ -63,7 +63,7 @@ async function send({ storage, apiKey, bytes, ms }: Parameters<typeof upload>[0]
       done({ status: response.statusCode ?? 0, body })
     })
   })
-  // An early failure is reported at the end; meanwhile it must not count as unhandled.
+  // An early failure is reported at the end; until then it must not count as unhandled.
   answered.catch(() => undefined)
   outgoing.write(head)
   const startedAt = performance.now()

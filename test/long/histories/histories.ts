@@ -5,13 +5,13 @@ import { problemsOfAnswers, problemsOfState } from './model.ts'
 import { type Operation, type Plan, planOf, type Step } from './plan.ts'
 import { leftOut, startWorld, type World } from './world.ts'
 
-/** Everything has to be in order this long after the last fault. */
+/** Everything must be correct this long after the last fault. */
 const restMs = 60_000
-/** While a history is made shorter, what is wrong for so long counts as found. */
+/** While a history is shortened, a problem of this duration counts as found. */
 const shrinkingRestMs = 20_000
-/** A queue of builds may be longer: each end of one gives this time again. */
+/** A queue of builds may be longer: each end of a build extends the time by this. */
 const longestRestMs = 300_000
-/** Operations that take longer go on beside the next steps. */
+/** Longer operations continue beside the next steps. */
 const stepMs = 2_000
 
 export interface Outcome {
@@ -21,10 +21,10 @@ export interface Outcome {
 }
 
 /**
- * Runs a plan on servers of its own, and returns what is wrong with its answers and its end.
+ * Runs a plan on new servers, and returns the problems of its responses and of its final state.
  *
- * @param isEnough true when problems of the answers end the history at once
- * @param mostRestMs the time after the last fault until everything has to be in order
+ * @param isEnough true when problems of the responses end the history at once
+ * @param mostRestMs the time after the last fault until everything must be correct
  */
 export async function runPlan(
   plan: Plan,
@@ -46,17 +46,17 @@ export async function runPlan(
       faultsUnderWay += 1
       underWay.push(failing.finally(() => (faultsUnderWay -= 1)))
     }
-    // The writes of these operations count for the fault.
+    // The fault counts the writes of these operations.
     const operations = together.map((operation) => world.operate(at, operation))
     underWay.push(...operations)
-    // A change of the app could leave it the hanging instance alone.
+    // A change of the app could leave only its hanging instance.
     if (fault?.kind === 'hang an instance') await failing
     const isWait = together.some((operation) => operation.do === 'settle')
     await Promise.race([Promise.all(operations), ...(isWait ? [] : [sleep(stepMs)])])
-    // The next step meets the state that the fault has left.
+    // The next step meets the state after the fault.
     await moment
     await sleep(pauseMs)
-    // Until a fault is over, nobody knows which answers it excuses.
+    // Until a fault is over, it is unknown which responses it excuses.
     if (faultsUnderWay === 0 && isEnough(answers())) break
   }
   await Promise.all(underWay)
@@ -66,7 +66,7 @@ export async function runPlan(
   return { operations: world.calls.length, faults: world.windows.length, problems }
 }
 
-/** Looks until nothing is wrong any more, or until the time is over. */
+/** Checks until no problem remains, or until the time is over. */
 async function problemsAtRest(world: World, mostRestMs: number): Promise<string[]> {
   const begunAt = performance.now()
   let deadline = begunAt + mostRestMs
@@ -88,8 +88,8 @@ async function problemsAtRest(world: World, mostRestMs: number): Promise<string[
 }
 
 /**
- * Takes faults, steps and then single operations out of a plan for as long as it still fails: large parts first, because each attempt
- * takes a minute or more.
+ * Removes faults, steps and then single operations from a plan as long as it still fails: large parts first, because
+ * each attempt takes a minute or more.
  */
 export async function shortest(
   plan: Plan,
@@ -112,7 +112,9 @@ export async function shortest(
   return { ...plan, steps: withOperations(needed) }
 }
 
-/** Takes items out, all of them, halves, and ever smaller parts, the last ones first, for as long as what is left still fails. */
+/**
+ * Removes items, first all, then halves, then ever smaller parts, the last ones first, as long as the rest still fails.
+ */
 async function fewest<Item>(
   items: readonly Item[],
   fails: (items: readonly Item[]) => Promise<boolean>,
@@ -129,14 +131,14 @@ async function fewest<Item>(
   return left
 }
 
-/** Returns a problem without what differs between histories: ids, numbers and values. */
+/** Returns a problem without the parts that differ between histories: ids, numbers and values. */
 export const kindOf = (problem: string): string =>
   problem
     .replace(/\b[a-z]+_\w+/g, 'ID')
     .replace(/"[^"]*"/g, 'VALUE')
     .replace(/\d+/g, 'N')
 
-/** As `runPlan`; a history that cannot be carried out is a finding, too. */
+/** Like `runPlan`; a history that cannot be executed is also a finding. */
 const outcomeOf: typeof runPlan = (...args) =>
   runPlan(...args).catch((error: Error) => ({
     operations: 0,
@@ -150,8 +152,8 @@ interface Result extends Outcome {
 }
 
 /**
- * Runs one history after the other until this many operations and faults are in the file, which may have some of an earlier run. Stops
- * at the first history that fails, and returns what was found.
+ * Runs one history after another until the file, which may continue an earlier run, has this many operations and
+ * faults. Stops at the first failing history, and returns its findings.
  */
 export async function campaign(options: {
   readonly file: string
@@ -200,5 +202,5 @@ export async function campaign(options: {
   return null
 }
 
-/** The size of one history: long enough for work to meet, short enough to be tried again. */
+/** The size of one history: long enough for interactions, short enough for a retry. */
 const eachHistory = { operations: 200, faults: 8 }

@@ -1,12 +1,13 @@
 /*
- * The state that a history must have led to. Everything here is a pure function of the record of a history and of the state at its end.
+ * Checks the final state of a history. Everything here is a pure function of the record of a history and of the state
+ * at its end.
  */
 
-/** A request with its answer. Times are milliseconds since the begin of the history. */
+/** A request with its response. Times are milliseconds since the start of the history. */
 export interface Call {
   readonly step: number
   readonly method: string
-  /** Below `/v1`; for visits of an app the whole address. */
+  /** The path below `/v1`; for visits of an app the whole address. */
   readonly path: string
   readonly body: Readonly<Record<string, unknown>> | null
   /** Its `X-Request-Id`; absent for commands and visits. */
@@ -15,17 +16,17 @@ export interface Call {
   readonly key?: string
   readonly start: number
   readonly end: number
-  /** `null` without an answer: the change may have been made, or not. */
+  /** `null` without a response: the change may have been made, or not. */
   readonly status: number | null
   readonly answer: unknown
 }
 
-/** The time of a fault: from its begin until everything that it hit is back. */
+/** The time of a fault: from its start until all of its targets are back. */
 export interface FaultWindow {
   readonly kind: string
   readonly start: number
   readonly end: number
-  /** The deployment whose instance ended; else `null`. */
+  /** The deployment whose instance ended; otherwise `null`. */
   readonly deployment: string | null
 }
 
@@ -34,7 +35,7 @@ export interface DeploymentAtEnd {
   readonly status: string
   /** The code of its failure. */
   readonly failure: string | null
-  /** The time when work on it ended, as the times of calls; `null` before. */
+  /** The end of its job, on the time scale of calls; `null` before. */
   readonly finishedAt: number | null
 }
 
@@ -42,22 +43,22 @@ export interface AppAtEnd {
   readonly path: string
   readonly name: string
   readonly deployments: readonly DeploymentAtEnd[]
-  /** The deployment that serves, by the API. */
+  /** The serving deployment, according to the API. */
   readonly serving: string | null
-  /** The answers at the address of the app to several connections. */
+  /** The responses at the app's address to several connections. */
   readonly answers: readonly AddressAtEnd[]
-  /** How many instances should run and do run, by the API and the process type; none without a release that runs. */
+  /** The numbers of desired and running instances, from the API and by process type; none without a running release. */
   readonly instances: ReadonlyMap<string, { readonly wanted: number; readonly running: number }>
-  /** The names in connection strings that the processes of the app have and that do not work, with the reason. */
+  /** The names in the processes' connection strings that do not work, with the reason. */
   readonly refused: ReadonlyMap<string, string>
 }
 
-/** An answer with the deployment that gives it, `null` when nothing listens. */
+/** A response with its deployment, `null` without a listener. */
 export type AddressAtEnd = { readonly status: number; readonly deployment: string | null } | null
 
 /** The state that the API, the processes and the disk show at the end. */
 export interface StateAtEnd {
-  /** The answers to a GET of every resource that was ever made, by its path. */
+  /** The responses to a GET of every resource that was ever created, by its path. */
   readonly resources: ReadonlyMap<string, { readonly status: number; readonly body: unknown }>
   readonly apps: readonly AppAtEnd[]
   /** The number of instances among the processes of the machine, by deployment. */
@@ -65,47 +66,50 @@ export interface StateAtEnd {
   readonly databases: readonly {
     readonly path: string
     readonly status: string
-    /** The connection strings that were answered and work. */
+    /** The returned connection strings that work. */
     readonly opened: readonly string[]
-    /** The reason why the newest one does not work. */
+    /** The reason why the newest connection string does not work. */
     readonly problem: string | null
-    /** How much of the content that was written to it is there; `null` where nothing was. */
+    /** The present share of its written content; `null` without writes. */
     readonly content: { readonly found: number; readonly written: number } | null
   }[]
-  /** Which of the keys that were made are accepted, by their ids. */
+  /** The accepted ones of the created keys, by their ids. */
   readonly keys: ReadonlyMap<string, boolean>
   /** Work that should end: runs, snapshots and databases by their path, with their status. */
   readonly underWay: readonly { readonly path: string; readonly status: string }[]
-  /** Stored files that have a row and no content, and those that have no row. */
+  /** Stored files with a row and no content, and with content and no row. */
   readonly files: { readonly missing: readonly string[]; readonly strange: readonly string[] }
   /** The folders of releases on the disk. */
   readonly releases: readonly string[]
-  /** Deliveries to the endpoint that accepts everything, that have not succeeded. */
+  /** Deliveries without success to the endpoint that accepts everything. */
   readonly pending: readonly string[]
   /** The events that it received, such as `deployment.failed dep_1`. */
   readonly events: ReadonlySet<string>
-  /** How often each event was made, in the same form. */
+  /** How often each event was created, in the same format. */
   readonly made: ReadonlyMap<string, number>
-  /** True for files whose address has the content that was uploaded, `null` for those whose address has none. */
+  /** True for files whose address returns the uploaded content, `null` for files whose address returns none. */
   readonly downloads: ReadonlyMap<string, boolean | null>
-  /** The answers at the addresses of apps that are gone. */
+  /** The responses at the addresses of deleted apps. */
   readonly formerAddresses: ReadonlyMap<string, AddressAtEnd>
   /** The ids of requests that the audit log names. */
   readonly audited: ReadonlySet<string>
-  /** Jobs that are due, with what became of them. */
+  /** Due jobs, with their outcome. */
   readonly jobs: readonly string[]
-  /** Statements of transactions that stay open. */
+  /** Statements of transactions that remain open. */
   readonly transactions: readonly string[]
-  /** How many resources may be there that requests to a path make. */
+  /** The maximal number of resources that requests to a path create. */
   readonly limits: ReadonlyMap<string, number>
-  /** Numbers that a plan limits or a counter counts: how many there are, and how many there should be. */
+  /** Numbers that a plan limits or a counter counts: the actual and the correct number. */
   readonly counts: readonly {
     readonly what: string
     readonly found: number
     readonly least: number
     readonly most: number
   }[]
-  /** The schedules for every minute: the times for which they have begun runs, and the age of the newest, in milliseconds. */
+  /**
+   * The schedules for every minute: the times for which they have begun runs, and the age of the newest, in
+   * milliseconds.
+   */
   readonly minutes: readonly { readonly path: string; readonly times: readonly string[]; readonly lateMs: number }[]
 }
 
@@ -118,7 +122,7 @@ const isRefused = (call: Call) => !acknowledged(call) && !unknown(call)
 const creations =
   /^\/(projects|webhooks|projects\/[^/]+\/(deployments|databases|links)|projects\/[^/]+\/databases\/[^/]+\/snapshots|projects\/[^/]+\/apps\/[^/]+\/(runs|schedules))$/
 
-/** Returns the path of the resource that a request made; `null` when it made none. */
+/** Returns the path of the resource that a request created; `null` when it created none. */
 export function madeBy({ method, path, status, answer }: Call): string | null {
   if (method !== 'POST' || status !== 201) return null
   const { id } = Object(answer) as { id?: string }
@@ -127,11 +131,11 @@ export function madeBy({ method, path, status, answer }: Call): string | null {
   return creations.test(path) ? `${path}/${id}` : null
 }
 
-/** Returns what is wrong with the answers of a history. */
+/** Returns the problems in the responses of a history. */
 export function problemsOfAnswers(calls: readonly Call[], windows: readonly FaultWindow[]): string[] {
   const disturbed = ({ start, end }: Call) => windows.some((window) => window.start <= end && start <= window.end)
   const isVisit = ({ path }: Call) => path.startsWith('http')
-  // An app that is stopped or restarted answers 503.
+  // A stopped or restarting app answers 503.
   const failed = (call: Call) =>
     isVisit(call) ? call.status === 502 || call.status === 504 : call.status === null || call.status >= 500
   return calls
@@ -139,7 +143,7 @@ export function problemsOfAnswers(calls: readonly Call[], windows: readonly Faul
     .map((call) => `step ${call.step}: ${call.method} ${call.path} got ${call.status ?? 'no answer'} without a fault`)
 }
 
-/** Returns what is wrong with the final state. */
+/** Returns the problems of the final state. */
 export function problemsOfState(calls: readonly Call[], windows: readonly FaultWindow[], state: StateAtEnd): string[] {
   return [
     ...lostResources(calls, state),
@@ -170,7 +174,7 @@ export function problemsOfState(calls: readonly Call[], windows: readonly FaultW
   ]
 }
 
-/** Each resource that was made is there unless it, or its parent, was deleted; deleted ones are not there. */
+/** Each created resource exists unless it, or its parent, was deleted; deleted resources do not exist. */
 function lostResources(calls: readonly Call[], { resources }: StateAtEnd): string[] {
   const problems: string[] = []
   for (const call of calls) {
@@ -179,7 +183,7 @@ function lostResources(calls: readonly Call[], { resources }: StateAtEnd): strin
     if (path === null || final === undefined) continue
     const deletions = deletionsOf(path, calls)
     if (final.status >= 300 && deletions.length === 0) problems.push(`${path} was made and answers ${final.status}`)
-    // A deleted database can be restored, so it stays. Deletions of apps take deployments whose app is known.
+    // A deleted database can be restored, so it remains. Deletions of apps remove the deployments of known apps.
     const isGone = deletions.some(
       (deletion) =>
         acknowledged(deletion) &&
@@ -203,7 +207,7 @@ function repeatedCreations(calls: readonly Call[]): string[] {
   })
 }
 
-/** No creation is acknowledged while as many as the plan allows are there for certain. */
+/** No creation is acknowledged while the plan's limit is certainly reached. */
 function exceededLimits(calls: readonly Call[], { limits }: StateAtEnd): string[] {
   return [...limits].flatMap(([path, most]) => {
     const creations = calls.filter((call) => call.path === path && acknowledged(call) && madeBy(call) !== null)
@@ -217,20 +221,20 @@ function exceededLimits(calls: readonly Call[], { limits }: StateAtEnd): string[
   })
 }
 
-/** The audit log names each change that was acknowledged, and none that was refused. */
+/** The audit log names each acknowledged change, and no refused change. */
 function problemsOfAudit(calls: readonly Call[], { audited }: StateAtEnd): string[] {
   return calls.flatMap((call) => {
     const { id, method, path, key, status } = call
     if (id === undefined || method === 'GET' || unknown(call)) return []
     const isThere = audited.has(id)
-    // Only one of those with the same key makes a change.
+    // Only one request per key makes a change.
     const isOne = key !== undefined && calls.some((other) => other.key === key && audited.has(other.id ?? ''))
     if (acknowledged(call) && !isThere && !isOne) return [`${method} ${path} was made and is not in the audit log`]
     return !acknowledged(call) && isThere ? [`${method} ${path} got ${status} and is in the audit log`] : []
   })
 }
 
-/** Each event is made as often as it happened, and what was made was received. */
+/** Each event is created as often as it happened, and created events were received. */
 function problemsOfEvents(calls: readonly Call[], { made, events, resources }: StateAtEnd): string[] {
   const problems: string[] = []
   const count = (name: string, id: string) => made.get(`${name} ${id}`) ?? 0
@@ -259,7 +263,7 @@ function problemsOfEvents(calls: readonly Call[], { made, events, resources }: S
   return problems
 }
 
-/** The content of files that are there can be read, and that of deleted ones cannot. */
+/** The content of existing files can be read, and the content of deleted files cannot. */
 function problemsOfDownloads(calls: readonly Call[], { downloads, resources }: StateAtEnd): string[] {
   return [...downloads].flatMap(([path, isRight]) => {
     const isThere = (resources.get(path)?.status ?? 404) < 300
@@ -269,7 +273,7 @@ function problemsOfDownloads(calls: readonly Call[], { downloads, resources }: S
   })
 }
 
-/** A command that ended well, as its client was told, has succeeded. */
+/** A command that its client saw end with code 0 has succeeded. */
 function problemsOfRuns(calls: readonly Call[], { resources }: StateAtEnd): string[] {
   return calls.flatMap(({ method, path, answer }) => {
     if (method !== 'RUN') return []
@@ -281,11 +285,11 @@ function problemsOfRuns(calls: readonly Call[], { resources }: StateAtEnd): stri
   })
 }
 
-/** Two minutes, and what a run may be late. */
+/** Two minutes, and the possible delay of a run. */
 const minutesMs = 150_000
 
 function problemsOfMinutes(windows: readonly FaultWindow[], { minutes }: StateAtEnd): string[] {
-  // A time that a clock was ahead of is corrected by the next leader.
+  // The next leader corrects a time that a fast clock produced.
   const isTimed = !windows.some(isOfClock)
   return minutes.flatMap(({ path, times, lateMs }) => [
     ...(isTimed && lateMs > minutesMs ? [`${path} has begun nothing for more than two minutes`] : []),
@@ -296,7 +300,10 @@ function problemsOfMinutes(windows: readonly FaultWindow[], { minutes }: StateAt
   ])
 }
 
-/** The deletions that take a resource away. The platform itself removes old snapshots, runs, and deployments of deleted apps. */
+/**
+ * The deletions that remove a resource. The platform itself removes old snapshots, runs, and deployments of deleted
+ * apps.
+ */
 function deletionsOf(path: string, calls: readonly Call[]): Call[] {
   const appOf = new Map<string, string>()
   for (const { answer } of calls) {
@@ -311,9 +318,9 @@ function deletionsOf(path: string, calls: readonly Call[]): Call[] {
       (acknowledged(call) || unknown(call)) &&
       (path === call.path ||
         path.startsWith(`${call.path}/`) ||
-        // A link goes with its app and its database.
+        // A link disappears with its app and its database.
         (path.includes('/links/') && /\/(apps|databases)\/[^/]+$/.test(call.path)) ||
-        // Without an answer that names its app, a deployment may be of any.
+        // Without a response that names its app, a deployment may belong to any app.
         (path.includes('/deployments/') && call.path.startsWith(`${apps}${app ?? ''}`))),
   )
 }
@@ -326,7 +333,7 @@ interface Write {
   readonly isKnown: boolean
 }
 
-/** Every field has the value of a write that no later one has replaced. */
+/** Every field has the value of a write that no later write has replaced. */
 function lostChanges(calls: readonly Call[], { resources }: StateAtEnd): string[] {
   const writes = new Map<string, Write[]>()
   for (const call of calls) {
@@ -343,7 +350,7 @@ function lostChanges(calls: readonly Call[], { resources }: StateAtEnd): string[
     const [path = '', field = ''] = key.split(' ')
     const final = resources.get(path)
     const members = Object(final?.body) as Record<string, unknown>
-    // Fields that no answer shows, such as sources.
+    // Fields that no response shows, such as sources.
     if (final === undefined || final.status >= 300 || !(field in members)) return []
     const possible = possibleValues(all).map((value) => JSON.stringify(value))
     const found = JSON.stringify(members[field])
@@ -364,10 +371,13 @@ function fieldsOf({ path, body }: Call): Readonly<Record<string, unknown>> {
   )
 }
 
-/** A change that was not answered may be made until this long after it, in milliseconds. */
+/** An unanswered change may happen until this long after it, in milliseconds. */
 const lateMs = 30_000
 
-/** The values that a field may have after these writes: an acknowledged one replaces those that ended before it began. */
+/**
+ * The possible values of a field after these writes: an acknowledged write replaces all writes that ended before it
+ * began.
+ */
 export function possibleValues(writes: readonly Write[]): unknown[] {
   return writes
     .filter((one) =>
@@ -438,16 +448,16 @@ function strangers({ apps, processes, releases }: StateAtEnd): string[] {
   ]
 }
 
-/** A request by which the owner wants a deployment to serve. */
+/** A request by which the owner starts to desire a deployment. */
 interface Want {
   readonly deployment: DeploymentAtEnd
   readonly start: number
   readonly end: number
-  /** A rollback or a restart, which gives up what waits. */
+  /** A rollback or a restart, which aborts waiting deployments. */
   readonly isAgain: boolean
 }
 
-/** The newest deployment that its owner wants serves, and none was given up for another that nobody wanted. */
+/** The newest desired deployment serves, and none was aborted for an undesired one. */
 function problemsOfWants(
   app: AppAtEnd,
   calls: readonly Call[],
@@ -468,7 +478,7 @@ function problemsOfWants(
     if (!acknowledged(call) || deployment === undefined || what === 'cancel' || what === 'stop') return []
     return [{ deployment, start: call.start, end: call.end, isAgain: what !== 'create' }]
   })
-  // A clock that was moved makes the times of rows differ from the times of calls.
+  // A moved clock makes the times of rows differ from the times of calls.
   const isTimed = !windows.some(isOfClock)
   const changes: Changes = {
     wants: wants.toSorted((one, other) => one.start - other.start),
@@ -491,7 +501,7 @@ function problemsOfWants(
 
 /** A request about an app. */
 interface Changes {
-  /** How many faults that can end an attempt came while a deployment was built. */
+  /** The number of faults that can end an attempt during a deployment's build. */
   readonly interruptionsOf: (want: Want) => number
   /** In the order of their time. */
   readonly wants: readonly Want[]
@@ -502,18 +512,18 @@ interface Changes {
   readonly hasRun: (deployment: DeploymentAtEnd) => boolean
 }
 
-/** The newest deployment that is wanted serves; when it was canceled or cannot be built, the one before. */
+/** The newest desired deployment serves; when it was canceled or cannot be built, the previous one. */
 function unwantedRelease(
   app: string,
   { interruptionsOf, wants, unanswered, stops, isCanceled, wasHit }: Changes,
 ): string[] {
-  // Such a request leaves the desired state open, until a later one says it.
+  // Such a request leaves the desired state open, until a later request determines it.
   const open = Math.max(...[...unanswered, ...stops].map(({ end }) => end + lateMs), Number.NEGATIVE_INFINITY)
   for (const want of wants.toReversed()) {
     const { id, status, failure } = want.deployment
     if (want.start <= open || status === 'running' || status === 'building' || wasHit(id)) return []
     if (wants.some((other) => other !== want && other.end >= want.start && other.start <= want.end)) return []
-    // A build that two of them have met is given up.
+    // A build that two faults have hit is aborted.
     const isInterrupted = /^(interrupted|server_error)$/.test(failure ?? '') && interruptionsOf(want) >= 2
     const isWithdrawn =
       (status === 'canceled' && isCanceled(id)) ||
@@ -525,22 +535,22 @@ function unwantedRelease(
   return []
 }
 
-/** A release that was not wanted for so long takes no other's place. */
+/** A release that was undesired for this long replaces no other. */
 const patienceMs = 2_000
 
-/** A deployment that never served is superseded only while a newer one is wanted. */
+/** A deployment that never served is superseded only while a newer one is desired. */
 function givenUp(app: string, { wants, unanswered, hasRun }: Changes): string[] {
   return wants.flatMap((want) => {
     const { id, status, finishedAt } = want.deployment
     if (want.isAgain || status !== 'superseded' || finishedAt === null || hasRun(want.deployment)) return []
     const newer = wants.filter((other) => other.end >= want.start && other.deployment.id !== id)
     const again = wants.filter(({ isAgain }) => isAgain)
-    // A rollback gives up what waits, and a request without an answer may be one.
+    // A rollback aborts waiting deployments, and a request without a response may be a rollback.
     const isOpen = (until: number) =>
       [...unanswered, ...again].some(({ start, end }) => end + lateMs > want.start && start <= until)
     if (!newer.some(({ start }) => start <= finishedAt))
       return isOpen(finishedAt) ? [] : [`${id} of ${app} is superseded, and nothing newer was wanted`]
-    // From this moment on, all that was newer is canceled or has failed.
+    // From this moment on, all newer deployments are canceled or have failed.
     const moment = newer
       .map((each) => endOf(each, hasRun))
       .filter((end) => end > finishedAt)
@@ -573,7 +583,7 @@ function problemsOfDatabase(
     value: (Object(call.answer) as { connection_string?: string }).connection_string,
   }))
   const possible = possibleValues(writes)
-  // The password of a rotation without an answer is not known to anybody.
+  // The password of a rotation without a response is unknown.
   const isOpen = possible.some((value) => value === undefined || opened.includes(String(value)))
   return isOpen ? [] : [`${path} is available and accepts no connection: ${problem}`]
 }

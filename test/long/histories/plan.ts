@@ -1,15 +1,15 @@
 import { randomFrom } from '../chaos/random.ts'
 
 /*
- * The operations of a history, made of a seed alone. Operations name their targets by numbers, so that a plan stays valid when steps are
- * taken out of it.
+ * The operations of a history, made only from a seed. Operations name their targets by numbers, so a plan stays valid
+ * when steps are removed.
  */
 
 export const sources = ['good', 'slow', 'broken'] as const
 
 /**
- * An operation. `project`, `app`, `database` … are the numbers of targets, `of` counts an app's deployments, and the databases of a
- * project whose plan allows two, from the newest one.
+ * An operation. `project`, `app`, `database` … are the numbers of targets. `of` counts from the newest one: an app's
+ * deployments, or a project's databases where the plan allows two.
  */
 export type Operation =
   /** Waits until all builds and databases are ready. */
@@ -68,26 +68,29 @@ export const faults = [
 
 export interface Fault {
   readonly kind: (typeof faults)[number]
-  /** Counts from the begin of the step. */
+  /** Counts from the start of the step. */
   readonly afterMs: number
   readonly lastsMs: number
   readonly target: number
-  /** From the begin of the step until the fault, statements take this much longer, so that it meets what is between two of them. */
+  /**
+   * From the start of the step until the fault, statements take this much longer, so that the fault falls between two
+   * statements.
+   */
   readonly slowMs?: number
   /**
-   * The fault comes at this write since the begin of the step, counted over all servers, or at `afterMs` when there are fewer. What it
-   * loses never arrives: the statement, or the answer to it.
+   * The fault comes at this write since the start of the step, counted over all servers, or at `afterMs` when there are
+   * fewer. The lost part never arrives: the statement, or its response.
    *
-   * `to` is the table that counts; all do without it
+   * `to` limits the count to one table; by default all tables count
    */
   readonly atWrite?: { readonly number: number; readonly loses: 'statement' | 'answer'; readonly to?: string }
-  /** The fault comes while the content of a database is copied, or at `afterMs` when none is. */
+  /** The fault comes during a copy of a database's content, or at `afterMs` without a copy. */
   readonly atCopy?: true
   /** The seconds by which a clock is moved. */
   readonly seconds?: number
 }
 
-/** Operations that begin at the same moment, and perhaps a fault. */
+/** Operations that begin at the same moment, and optionally a fault. */
 export interface Step {
   readonly together: readonly Operation[]
   readonly fault?: Fault
@@ -101,14 +104,14 @@ export interface Plan {
   readonly steps: readonly Step[]
 }
 
-/** The apps of the first project, which live on, and those that are deleted again and again. */
+/** The permanent apps of the first project, and the apps that are deleted repeatedly. */
 export const steadyApps = 2
 const fleetingApps = 3
 const databases = 2
-/** Even targets of faults are the leader, odd ones any server. */
+/** Even targets of faults are the leader, odd targets any server. */
 const leader = 0
 
-/** Makes the plan of a seed: at least this many operations, and this many faults among them. */
+/** Makes the plan of a seed, with at least this many operations, and this many faults among them. */
 export function planOf(seed: number, size: { readonly operations: number; readonly faults: number }): Plan {
   const random = randomFrom(seed)
   const below = (limit: number) => Math.floor(random() * limit)
@@ -153,9 +156,9 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       () => ({ do: 'revoke key', key: below(5) }),
     ])()
 
-  /** Sequences in which operations meet on the same target. */
+  /** Sequences of operations on the same target. */
   const meetings: readonly (() => Step[])[] = [
-    // An app goes, and others use it.
+    // An app is deleted while others use it.
     () => {
       const at = fleeting()
       const beside: Operation[] = [
@@ -239,7 +242,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         pauseMs: 100,
       },
     ],
-    // Files come and go.
+    // Files are uploaded and deleted.
     () => {
       const name = below(1_000)
       return [
@@ -253,9 +256,9 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         },
       ]
     },
-    // A creation is sent again, as a client does that has heard nothing.
+    // A creation is sent again, as by a client without a response.
     () => [{ together: [{ do: 'create project twice', name: below(1_000) }], pauseMs: 0 }],
-    // A password changes while a release is built, and once more.
+    // A password changes during a build, and once more.
     () => {
       const at = app()
       const of = database()
@@ -266,7 +269,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         alone({ do: 'deploy', app: at, source: 'slow' }, 200 + below(900)),
         alone({ do: 'rotate', database: of }, 500),
         alone({ do: 'settle' }, 0),
-        // Only the second one ends the password that the app was started with.
+        // Only the second change ends the password that the app was started with.
         alone({ do: 'rotate', database: of }, 500),
       ]
     },
@@ -280,7 +283,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
         alone({ do: 'cancel', app: at, of: 0 }, 500),
       ]
     },
-    // One database is deleted while another one comes back.
+    // One database is deleted while another is restored.
     () => [
       alone({ do: 'delete database', database: 0 }, 300),
       {
@@ -299,7 +302,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
       },
       alone({ do: 'restore database', database: 0 }),
     ],
-    // The oldest deleted database comes back while another one is deleted, which is one too many to be kept.
+    // The oldest deleted database is restored while another deletion exceeds the limit of deleted databases.
     () => [
       ...[0, 1, 2].map((of) => alone({ do: 'delete small database', of }, 0)),
       alone({ do: 'create small database', name: below(1_000) }, 0),
@@ -321,12 +324,12 @@ export function planOf(seed: number, size: { readonly operations: number; readon
     ],
   ]
 
-  /** Work in several steps, with what prepares it and what is asked of the same object once it is half done. */
+  /** Work in several steps, with its preparation and with requests for the same object half-way. */
   const work = (): {
     readonly first: readonly Step[]
     readonly begin: Operation
     readonly next: Operation
-    /** The table that shows how far it is. */
+    /** The table that shows its progress. */
     readonly table: string
   } => {
     const at = app()
@@ -401,7 +404,7 @@ export function planOf(seed: number, size: { readonly operations: number; readon
     return { afterMs: 4_000, atWrite: { ...which, loses } }
   }
 
-  /** Faults beside work that they can leave half done. */
+  /** Faults beside work that they can leave half finished. */
   const halfway = (): Step[] => {
     const { first, begin, next, table } = work()
     const kind = any([

@@ -22,21 +22,24 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 import { type AddressAtEnd, type AppAtEnd, type Call, type FaultWindow, madeBy, type StateAtEnd } from './model.ts'
 import type { Fault, Operation } from './plan.ts'
 
-/** The servers of a history, and everything that its operations, its faults and its last look need. */
+/** The servers of a history, with the state for its operations, its faults and its final check. */
 export interface World extends AsyncDisposable {
   readonly calls: readonly Call[]
   readonly windows: readonly FaultWindow[]
-  /** Problems besides answers and the state at the end. */
+  /** Problems besides responses and the final state. */
   readonly troubles: readonly string[]
-  /** Does an operation; nothing when it has no target. Resolves with its answer. */
+  /** Executes an operation; nothing without a target. Resolves with its response. */
   operate(step: number, operation: Operation): Promise<void>
-  /** Delays what servers and PostgreSQL say to each other, until servers are killed. */
+  /** Delays messages between servers and PostgreSQL, until servers are killed. */
   slow(ms: number): void
-  /** Makes a fault, and resolves when everything is back. Faults follow each other. A fault that needs a missing program is left out. */
+  /**
+   * Causes a fault, and resolves when everything is back. Faults are sequential. A fault that needs a missing program
+   * is skipped.
+   */
   fail(step: number, fault: Fault): Promise<void>
-  /** Resolves when the moment of a fault has come. */
+  /** Resolves at the moment of a fault. */
   momentOf(fault: Fault): Promise<void>
-  /** Resolves when a server is there, and for a fault when the one before is over. */
+  /** Resolves when a server is there, and for a fault when the previous fault is over. */
   isReadyFor(fault: Fault | undefined): Promise<void>
   look(): Promise<StateAtEnd>
   /** Ends the pauses of deliveries. */
@@ -57,12 +60,12 @@ interface Answer {
 
 /** Longer requests count as unanswered. */
 const patienceMs = 30_000
-/** A history goes on when builds take longer. */
+/** A history continues when builds take longer. */
 const settleMs = 60_000
-/** An app answers again this long after one of its instances has ended, in milliseconds. */
+/** An app answers again this long after the end of one of its instances, in milliseconds. */
 const revivalMs = 20_000
 
-/** An app that names nothing, that ends on `/exit`, ends on `/hang` and hangs at its next start, and that has a worker. */
+/** An app without an identity that ends on `/exit`. On `/hang` it ends, and its next start hangs. It has a worker. */
 const app: Readonly<Record<string, string>> = {
   'package.json': JSON.stringify({ name: 'app', scripts: { start: 'node server.js' } }),
   'server.js': `const { existsSync, rmSync, writeFileSync } = require('node:fs')
@@ -84,14 +87,14 @@ if (existsSync(mark)) {
   Procfile: 'web: node server.js\nworker: node worker.js',
 }
 
-/** Some 40 MB. */
+/** About 40 MB. */
 const rowsOfContent = 40_000
 const content = `create table content as select n, repeat('x', 1000) from generate_series(1, ${rowsOfContent}) n`
 
-/** The databases that a project of the plan `free` may have. */
+/** The limit of databases in a project of the plan `free`. */
 const freeDatabases = 2
 
-/** The variables by which databases are linked. */
+/** The variables of linked databases. */
 const linkedVariables = ['DATABASE_0', 'DATABASE_1']
 
 const slow: Readonly<Record<string, string>> = {
@@ -100,20 +103,20 @@ const slow: Readonly<Record<string, string>> = {
   'build.js': 'setTimeout(() => {}, 1500)',
 }
 
-/** The level of a line in the log of a server. */
+/** The level of a line in a server's log. */
 const warning = 40
 
 /** Replaces the clock of a program that is started with it, see `faketime(1)`. */
 const [clockLibrary] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
 
-/** Returns the faults that cannot be made on this machine, with the Debian package that is missing. */
+/** Returns the faults that are not possible on this machine, with the missing Debian package. */
 export const leftOut = (): ReadonlyMap<Fault['kind'], string> =>
   new Map([
     ...(clockLibrary === undefined ? [['move the clock of a server', 'libfaketime'] as const] : []),
     ...(existsSync('/usr/bin/prlimit') ? [] : [['fill the descriptors of a server', 'util-linux'] as const]),
   ])
 
-/** A statement that changes something, or this table, besides the row that the leader renews each second. */
+/** A statement that changes something, or this table, except the row that the leader renews each second. */
 const isWrite = (sent: string, table?: string): boolean =>
   /\b(insert into|update|delete from|commit|(alter|create|drop) database)\b/i.test(sent) &&
   !sent.includes('leadership') &&
@@ -140,7 +143,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   const ports = await Promise.all(Array.from({ length: count }, freePort))
   const servers: ServerProcess[] = []
   const started: ServerProcess[] = []
-  /** The servers that are told to end. */
+  /** The servers with a request to end. */
   const ending = new Set<ServerProcess>()
   /** The positions of servers that cannot answer now. */
   const away = new Set<number>()
@@ -173,7 +176,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       void startAgain(at).catch((error: Error) => void troubles.push(`server ${at} stays away: ${error.message}`))
     })
   }
-  /** Starts a server. When it ends at its start, as a service manager does, once more. */
+  /** Starts a server. Like a service manager, it retries once when the server ends at its start. */
   const startAgain = async (at: number) => {
     await start(at).catch((error: Error) => {
       troubles.push(`server ${at} did not start: ${error.message.slice(0, 2_000)}`)
@@ -229,7 +232,7 @@ export async function startWorld(count: number, record: (line: object) => void):
         const text = await response.text()
         return { status: response.status, answer: text.startsWith('{') ? JSON.parse(text) : text.slice(0, 200) }
       })
-      // Also when an answer ends in the middle.
+      // Also when a response ends in the middle.
       .catch((): Answer => ({ status: null, answer: null }))
     const call: Call = {
       ...{ step, method, path, start, end: now() },
@@ -237,7 +240,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       ...result,
     }
     const isTold = method !== 'GET' || isVisit || result.status === null || result.status >= 500
-    // The answers about deployments name their apps.
+    // The responses about deployments name their apps.
     if (step !== lookStep && (isTold || path.includes('/deployments/'))) {
       calls.push(call)
       record(call)
@@ -251,7 +254,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   const hook = await request(0, 'POST', '/webhooks', { url: receiver.url })
   receiver.trust(String(hook.body['secret']))
 
-  /** The paths of what was made, by kind. */
+  /** The paths of created resources, by kind. */
   const made = new Map<string, string[]>()
   const listOf = (kind: string) => {
     const list = made.get(kind) ?? []
@@ -292,7 +295,7 @@ export async function startWorld(count: number, record: (line: object) => void):
     const { where, body } = await create(step, 'uploads', `${project}/storage/upload`, form(`f${name}`, content))
     if (where !== null) uploads.set(where, { url: String(body['url']), content })
   }
-  /** True when the address of a file has the content that was uploaded, `null` when it has none. */
+  /** True when the address of a file returns the uploaded content, `null` when it returns none. */
   const isAsUploaded = async ({ url, content }: { readonly url: string; readonly content: string }) => {
     const response = await fetch(url)
     const text = await response.text()
@@ -331,7 +334,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   }
   const changed = async (step: number, path: string | undefined, body: Call['body']) => act(step, path, 'PATCH', body)
 
-  /** Runs a command as an operation; without an answer when it fails. Returns what it prints. */
+  /** Runs a command as an operation; a failure counts as no response. Returns the command's output. */
   const command = async (step: number, method: string, path: string, args: readonly string[]) => {
     const start = now()
     const { code, stdout } = await fairlead([...args, '--data-dir', dataDirectory], { DATABASE_URL: proxy.url })
@@ -519,7 +522,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       }
     }
   }
-  /** The server that leads for even targets; else any. */
+  /** The leading server for even targets; otherwise any server. */
   const victim = (target: number): number => {
     const epochs = servers.flatMap(({ log }, at) =>
       log.filter(({ msg }) => msg === 'this server leads').map(({ epoch }) => ({ at, epoch: Number(epoch) })),
@@ -543,7 +546,7 @@ export async function startWorld(count: number, record: (line: object) => void):
       process.kill(pid, 'SIGCONT')
     }
   }
-  /** Leaves a server no descriptor but those that it has open. */
+  /** Limits a server to its open descriptors. */
   const fillDescriptors = async (pid: number | undefined, lastsMs: number) => {
     if (pid === undefined) return
     const open = (await readdir(`/proc/${pid}/fd`)).length
@@ -565,7 +568,7 @@ export async function startWorld(count: number, record: (line: object) => void):
   const kill = (pid: number | undefined) => {
     if (pid !== undefined) process.kill(pid, 'SIGKILL')
   }
-  /** The deployment that serves an app. */
+  /** The serving deployment of an app. */
   const servingOf = async (step: number, at: number): Promise<string | null> => {
     const path = appPath(at)
     if (path === undefined) return null
@@ -573,7 +576,7 @@ export async function startWorld(count: number, record: (line: object) => void):
     return (body['serving'] as { id: string } | null | undefined)?.id ?? null
   }
 
-  /** Ends an instance, and returns the deployment that has to answer again soon; `null` when none serves. */
+  /** Ends an instance, and returns the deployment that must answer again soon; `null` without a serving deployment. */
   const endInstance = async (step: number, { kind, target }: Fault): Promise<string | null> => {
     const at = target % 2
     const serving = await servingOf(step, at)
@@ -591,7 +594,7 @@ export async function startWorld(count: number, record: (line: object) => void):
     await fetch(`${url}/exit`).catch(() => undefined)
     return serving
   }
-  /** Visits an app until it answers. A failure within the time that a revival may take is no finding. */
+  /** Visits an app until it answers. A failure within the time of a revival is no finding. */
   const untilRevived = async (step: number, at: number, serving: string): Promise<void> => {
     const url = urls.get(appPath(at) ?? '')
     const deadline = performance.now() + revivalMs
@@ -643,7 +646,10 @@ export async function startWorld(count: number, record: (line: object) => void):
     }
   }
 
-  /** Reads every resource that was ever made. Links are read in their list, variables and numbers of instances as a resource. */
+  /**
+   * Reads every resource that was ever created. Links are read in their list; variables and numbers of instances as a
+   * resource.
+   */
   const readResources = async () => {
     const found = new Map<string, { status: number; body: unknown }>()
     const { body } = await request(lookStep, 'GET', `${project}/links`)
@@ -712,7 +718,7 @@ export async function startWorld(count: number, record: (line: object) => void):
     return read
   }
 
-  /** Reads what no operation shows in the tables. */
+  /** Reads from the tables the state that no operation shows. */
   const readTables = async () => {
     const events = await database.query<{ type: string; body: string }>('select type, body from events')
     const audited = await database.query<{ id: string }>('select request_id as id from audit_entries')
@@ -805,7 +811,7 @@ export async function startWorld(count: number, record: (line: object) => void):
     windows,
     troubles,
     slow: proxy.slow,
-    // An operation that cannot be done is a finding, and the history goes on.
+    // An impossible operation is a finding, and the history continues.
     operate: (step, operation) =>
       operate(step, operation).catch(
         (error: unknown) => void troubles.push(`step ${step}: ${operation.do}: ${String(error)}`),
@@ -845,13 +851,13 @@ export async function startWorld(count: number, record: (line: object) => void):
   }
 }
 
-/** The step of the requests of the last look, which are no part of the history. */
+/** The step number of the final check's requests, which are not part of the history. */
 const lookStep = -1
 
 /** Connections that a fault has cut may fail this long after it. */
 const graceMs = 1_000
 
-/** Resolves when PostgreSQL copies a database of apps, or when the time is over. Its processes say what they do. */
+/** Resolves when PostgreSQL copies an app database, or when the time is over. The titles of its processes show this. */
 async function untilCopy(directory: string, mostMs: number): Promise<void> {
   const deadline = performance.now() + mostMs
   const files = globSync(join(directory, '**', 'postmaster.pid'))
@@ -868,7 +874,7 @@ async function untilCopy(directory: string, mostMs: number): Promise<void> {
 
 const sharedMemory = '/dev/shm'
 
-/** Removes the files that the clock of servers has made since then, and that servers which were killed have left. */
+/** Removes the files of servers' moved clocks since then, which killed servers have left. */
 async function removeClocks(since: number): Promise<void> {
   for (const name of await readdir(sharedMemory).catch((): string[] => [])) {
     const [, pid] = /faketime_(?:shm|sem)_(\d+)$/.exec(name) ?? []
@@ -896,10 +902,10 @@ async function instances(deployments: readonly string[]): Promise<Map<string, nu
   return found
 }
 
-/** As many as reach each worker of the gateway, most likely. */
+/** Enough to reach each worker of the gateway, most likely. */
 const visits = 4
 
-/** Returns the answers of an app to several connections. */
+/** Returns the app's responses to several connections. */
 async function answersAt(url: string): Promise<AddressAtEnd[]> {
   const visit = async (): Promise<AddressAtEnd> => {
     const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(5_000) }).catch(
@@ -923,7 +929,9 @@ function countInstances(body: Record<string, unknown>): AppAtEnd['instances'] {
   )
 }
 
-/** Tries the connection strings that the processes of a deployment have, and returns the names of the databases that refuse them. */
+/**
+ * Tries the connection strings of a deployment's processes, and returns the names of the databases that refuse them.
+ */
 async function refusedOf(deployment: string): Promise<Map<string, string>> {
   const refused = new Map<string, string>()
   const pids = (await instances([deployment])).get(deployment) ?? []
@@ -937,7 +945,7 @@ async function refusedOf(deployment: string): Promise<Map<string, string>> {
   return refused
 }
 
-/** Tries the connection strings of a database, the newest first, until one works. */
+/** Tries the connection strings of a database, newest first, until one works. */
 async function openedOf(known: readonly string[]): Promise<{ opened: string[]; problem: string | null }> {
   let problem: string | null = null
   for (const each of known.toReversed()) {

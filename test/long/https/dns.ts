@@ -10,7 +10,7 @@ export interface Zone extends AsyncDisposable {
   readonly server: string
 }
 
-/** Starts Knot DNS with a domain whose own name and all names below it lead to one address. */
+/** Starts Knot DNS with a domain whose name and all names below it lead to one address. */
 export async function startZone(
   domain: string,
   { listen, address }: { readonly listen: string; readonly address: string },

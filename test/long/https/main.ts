@@ -12,15 +12,15 @@ import { type MachineNetwork, machineNetwork } from './network.ts'
 import { readmeCommands } from './readme-commands.ts'
 
 /*
- * `npm run first:https`: from an empty Debian to an app behind HTTPS, by the commands of the README as they stand there. The
- * certificates come from Pebble in place of Let's Encrypt, the records from a name server here. Prints each command with its
- * time, and ends with 1 when one of them failed or a page was not what it should be.
+ * `npm run first:https`: from an empty Debian to an app behind HTTPS, with the README's literal commands. The
+ * certificates come from Pebble instead of Let's Encrypt, the records from a name server here. Prints each command with
+ * its time, and ends with 1 when a command failed or a page was wrong.
  */
 
 const heading = '### On your own domain, over HTTPS'
 const domain = 'example.com'
 const greeting = 'Hello'
-/** The certificates that this machine trusts, which a proxy on the way to the registries may need. */
+/** The certificates that this machine trusts. A proxy on the way to the registries may need them. */
 const ownAuthorities = '/usr/local/share/ca-certificates'
 const trusted = '/etc/ssl/certs/ca-certificates.crt'
 
@@ -73,7 +73,7 @@ async function main(): Promise<number> {
   })
 }
 
-/** Puts into the empty system what its owner has before the first command: the package, the app, and names that can be looked up. */
+/** Adds the owner's initial files to the empty system: the package, the app, and names that can be resolved. */
 async function prepare(
   root: string,
   given: { readonly packages: string; readonly pebble: Pebble; readonly dns: string },
@@ -86,7 +86,7 @@ async function prepare(
   }
   const ca = '/etc/fairlead-test-authority.pem'
   await cp(given.pebble.caFile, join(root, ca))
-  // In place of those of the world.
+  // They replace the public ones.
   const settings = {
     FAIRLEAD_ACME_URL: given.pebble.directoryUrl,
     FAIRLEAD_ACME_CA: ca,
@@ -98,7 +98,7 @@ async function prepare(
   await writeFile(join(dropIn, 'test.conf'), `[Service]\n${lines.join('\n')}\n`)
 }
 
-/** Runs one line of the README; what it exports holds for those that follow. */
+/** Runs one line of the README; later lines keep its exports. */
 async function runStep(machine: Machine, command: string): Promise<Step> {
   const exported = '/root/.exported'
   const script = `cd /root; touch ${exported}; . ${exported}; set -e; ${command}\nexport -p > ${exported}`
@@ -119,7 +119,10 @@ async function appAddress(machine: Machine): Promise<string> {
   return new URL(address).href
 }
 
-/** Resolves with a page, whose certificate must be one of the authority. The first visit of a name waits for its certificate. */
+/**
+ * Resolves with a page, whose certificate must come from the authority. The first visit of a name waits for its
+ * certificate.
+ */
 async function visit(network: MachineNetwork, pebble: Pebble, address: string): Promise<string> {
   const { hostname, pathname } = new URL(address)
   const ca = await pebble.roots()

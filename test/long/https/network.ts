@@ -7,17 +7,19 @@ const run = promisify(execFile)
 
 const forwarding = '/proc/sys/net/ipv4/ip_forward'
 
-/** A network for one machine that reaches others through this one. Its addresses look public and lead nowhere else. */
+/**
+ * A network for one machine that reaches others through this machine. Its addresses look public and lead nowhere else.
+ */
 export interface MachineNetwork extends AsyncDisposable {
   /** The path of its namespace. */
   readonly path: string
   /** The address of the machine. */
   readonly machine: string
-  /** The address of this machine as seen from the other one. */
+  /** The address of this machine as seen from the other machine. */
   readonly host: string
 }
 
-/** Makes the network; this machine then forwards the packets of the other one under its own address. */
+/** Makes the network; this machine then forwards the other machine's packets under its own address. */
 export async function machineNetwork(): Promise<MachineNetwork> {
   await using cleanup = new AsyncDisposableStack()
   const name = `fairlead-e2e-${randomUUID().slice(0, 8)}`

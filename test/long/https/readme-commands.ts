@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 
 const readme = new URL('../../../README.md', import.meta.url)
 
-/** Returns the commands of a section of the README, one a line, as its readers copy them. */
+/** Returns the commands of a section of the README, one per line, as its readers copy them. */
 export async function readmeCommands(heading: string): Promise<string[]> {
   const text = await readFile(readme, 'utf8')
   const at = text.indexOf(`\n${heading}\n`)

@@ -6,8 +6,8 @@ import type { ActionResult } from '../../harness/run-action.ts'
 import { BUILDING, buildingApp, keysOf, slowApp, type Workflow, workflow } from './harness.ts'
 
 /*
- * The committed bundle, an issuer with its own HTTPS server and keys, and a whole server that trusts acme/shop: a workflow
- * without any secret. Keys live so shortly that a build outlives several.
+ * The committed bundle, an issuer with an HTTPS server and keys, and a whole server that trusts acme/shop: a workflow
+ * without any secret. Keys expire so early that a build outlives several.
  */
 
 const keySeconds = 5
@@ -29,14 +29,14 @@ async function deploy(name: string, commit: string, run: { claims?: Claims; onLi
 }
 type OnLine = (line: string, kill: (signal: NodeJS.Signals) => void) => unknown
 
-/** The part of the output that readers see: everything but the masks. */
+/** The part of the output that readers see, without the masks. */
 const seenOf = ({ stdout }: Pick<ActionResult, 'stdout'>) => stdout.replace(/^::add-mask::.*\n/gm, '')
 
 const remote = (id: string | undefined) =>
   at.server.client.deployments.get({ params: { project_id: at.projectId, id: id ?? '' } })
 
 describe('a workflow without a secret', () => {
-  test('deploys with keys that follow each other while it builds, and shows none of them', async () => {
+  test('deploys with consecutive keys during its build, and shows none of them', async () => {
     const build = `let line = 0
 setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2}) process.exit() }, 1000)`
     const commit = await at.push('main', buildingApp(build))
@@ -59,7 +59,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(await Promise.all(keys.map((key) => at.isKnown(key)))).toEqual(keys.map(() => false))
   })
 
-  test('that was killed cancels its deployment in the post step, with a key of its own', async () => {
+  test('that was killed cancels its deployment in the post step, with a separate key', async () => {
     const commit = await at.push('main', slowApp)
     const killed = await deploy('killed', commit, { onLine: (line, kill) => line === BUILDING && kill('SIGKILL') })
     const post = await killed.post()
@@ -69,7 +69,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(await Promise.all([...keysOf(killed), ...keysOf(post)].map((key) => at.isKnown(key)))).not.toContain(true)
   })
 
-  test('that the project does not trust is told what to do', async () => {
+  test('that the project does not trust gets an error with advice', async () => {
     const result = await deploy('untrusted', '1f'.repeat(20), { claims: { repository_id: '1' } })
     expect(result).toMatchObject({ code: 1, stderr: '', outputs: { status: 'failed', 'failure-code': 'no_key' } })
     expect(errorsIn(result.stdout)).toEqual([
@@ -102,7 +102,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
       { event_name: 'pull_request_target' },
       'No rule may trust `pull_request_target`',
     ],
-  ])('for %s is told the rule that would fit', async (_, env, claims, told) => {
+  ])('for %s gets an error with the matching rule', async (_, env, claims, told) => {
     const head = { ref: 'main', sha: HEAD, repo: { full_name: 'acme/shop', fork: false } }
     const payload = { action: 'opened', number: 12, pull_request: { number: 12, state: 'open', head, base: head } }
     const inputs = { 'api-key': '', 'allow-unsafe-fork-code': 'true', comment: 'false' }
@@ -110,13 +110,13 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     expect(errorsIn(result.stdout)).toEqual([expect.stringContaining(told)])
   })
 
-  test('and whose address has a path is told so, and of no rule', async () => {
+  test('with a path in its address gets an error about the path, and about no rule', async () => {
     const inputs = { 'api-key': '', 'api-url': `${at.server.url}/dashboard` }
     const result = await at.deploy('main', HEAD, { inputs, env: at.issuer.workflow() })
     expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/^`api-url`: .*Leave out the path/)])
   })
 
-  test('and whose token is for another server is told the address, and of no rule', async () => {
+  test('whose token is for another server gets an error with the address, and no rule', async () => {
     const env = at.issuer.workflow({ aud: 'https://elsewhere.example' })
     const result = await at.deploy('main', HEAD, { inputs: { 'api-key': '' }, env })
     expect(errorsIn(result.stdout)).toEqual([
@@ -124,7 +124,7 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     ])
   })
 
-  test('and without the permission is told both ways', async () => {
+  test('without the permission gets an error with both ways', async () => {
     const result = await at.deploy('main', '1f'.repeat(20), { inputs: { 'api-key': '' } })
     expect(result).toMatchObject({ code: 1, outputs: { 'failure-code': 'invalid_input' } })
     expect(errorsIn(result.stdout)).toEqual([expect.stringMatching(/`id-token: write`.*secrets\.FAIRLEAD_API_KEY/)])

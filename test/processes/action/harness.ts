@@ -13,15 +13,15 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 /** The output of `slowApp`'s build, which never ends. */
 export const BUILDING = 'this takes a while'
 
-/** A process of the real server with a project that trusts pushes to main of acme/shop, which is on a git host. */
+/** A process of the real server with a project that trusts pushes to main of acme/shop on a git host. */
 export interface Workflow extends AsyncDisposable {
   readonly server: TestServer
   readonly projectId: string
   readonly repository: Repository
   readonly issuer: OidcIssuer
-  /** Commits these files to a branch, which is created when it does not exist, and returns the commit. */
+  /** Commits these files to a branch, which it creates if necessary, and returns the commit. */
   push(branch: string, files: Readonly<Record<string, string>>): Promise<string>
-  /** Runs the action like a workflow that was started by a push of this commit. */
+  /** Runs the action like a workflow after a push of this commit. */
   deploy(branch: string, commit: string, run?: Partial<ActionRun>): ReturnType<typeof runAction>
   /** True for a key that the server accepts. */
   isKnown(key: string): Promise<boolean>
@@ -42,7 +42,7 @@ export async function workflow(settings: Readonly<Record<string, string>> = {}):
   const { url } = cleanup.use(await serverProcess(dataDirectory, environment))
   const server = cleanup.use(await account({ url, database, dataDirectory }, (accounts) => accounts.ensureOperator()))
   const { id: projectId } = await server.client.projects.create({ body: { name: 'apps', plan: 'enterprise' } })
-  // Only a user who has signed in may trust workflows.
+  // Only a signed-in user may trust workflows.
   const user = await server.signIn()
   await user.client.trust.create({
     params: { project_id: projectId },
@@ -85,11 +85,10 @@ export async function workflow(settings: Readonly<Record<string, string>> = {}):
   }
 }
 
-/** The keys that a step masked, which are those it used. */
+/** The keys that a step masked, which are the keys that it used. */
 export const keysOf = ({ stdout }: Pick<ActionResult, 'stdout'>): string[] =>
   [...stdout.matchAll(/^::add-mask::(fl_\w+)$/gm)].map(([, key = '']) => key)
 
-/** Returns an app whose build runs this code. */
 export function buildingApp(code: string): Record<string, string> {
   return {
     ...nodeApp('built'),

@@ -3,7 +3,10 @@ import { pullRequestEnvironment } from '../../harness/action/payloads.ts'
 import { nodeApp } from '../../harness/repository.ts'
 import { BUILDING, buildingApp, keysOf, slowApp, type Workflow, workflow } from './harness.ts'
 
-/* The committed bundle against a process of the real server. What it does with each answer is told by test/unit/action/step. */
+/*
+ * The committed bundle against a process of the real server. test/unit/action/step tests the action's reactions to each
+ * response.
+ */
 
 let at: Workflow
 beforeAll(async () => {
@@ -14,7 +17,7 @@ afterAll(() => at?.[Symbol.asyncDispose]())
 const remote = (id: string | undefined) =>
   at.server.client.deployments.get({ params: { project_id: at.projectId, id: id ?? '' } })
 
-test('a push is deployed at its own commit, once for each attempt, and the app answers', async () => {
+test('a push is deployed at its commit, once for each attempt, and the app answers', async () => {
   const commit = await at.push('main', buildingApp("console.log('building the shop')"))
   await at.push('main', nodeApp('a newer commit'))
   const run = (GITHUB_RUN_ATTEMPT: string) =>
@@ -51,7 +54,7 @@ test('a build that fails fails the run with the end of its log, and the end of t
   expect(await at.isKnown(key)).toBe(false)
 })
 
-test('a run that is cancelled cancels at the server', async () => {
+test('a cancelled run cancels at the server', async () => {
   const commit = await at.push('slow', slowApp)
   const result = await at.deploy('slow', commit, {
     inputs: { name: 'cancelled' },
@@ -61,7 +64,7 @@ test('a run that is cancelled cancels at the server', async () => {
   expect(await remote(result.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
 })
 
-test('a pull request has an app of its own until it is closed', async () => {
+test('a pull request has a separate app until it is closed', async () => {
   const commit = await at.push('fix', nodeApp('preview'))
   const payload = (action: string) => ({
     action,

@@ -18,7 +18,7 @@ vi.mock('../../../server/src/logs/extent.ts', async (original) => {
 
 const intervalMs = 250
 
-it('a quiet log is not looked at, and noted as soon as it grows', async () => {
+it('a quiet log is not checked, and recorded as soon as it grows', async () => {
   await using directory = await temporaryDirectory()
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const path = join(directory.path, 'runtime.log')
@@ -30,7 +30,7 @@ it('a quiet log is not looked at, and noted as soon as it grows', async () => {
     const before = looks.get(path) ?? 0
     for (let passed = 0; passed < intervals; passed += 1) {
       vi.advanceTimersByTime(intervalMs)
-      // A look under way delays the next one.
+      // A running check delays the next one.
       await recorder.look(path)
     }
     return (looks.get(path) ?? 0) - before - intervals
@@ -42,11 +42,11 @@ it('a quiet log is not looked at, and noted as soon as it grows', async () => {
 
   await appendFile(path, 'line\n')
   const appendedAt = Date.now()
-  // No timer runs: the system tells it.
+  // No timer runs: the system reports it.
   await expect.poll(() => readAllMarks(path)).toMatchObject([{}, { end: 5, isExact: true }])
   expect(Math.abs(((await readAllMarks(path))[1]?.at ?? 0) - appendedAt)).toBeLessThan(1_000)
 
-  // A log that grows is looked at like before.
+  // A growing log is checked as before.
   await appendFile(path, 'more\n')
   vi.advanceTimersByTime(intervalMs)
   await expect.poll(() => readAllMarks(path)).toHaveLength(3)

@@ -16,8 +16,8 @@ import { skipped } from '../../harness/ordinary-user.ts'
 import { dataDirectoryOf } from '../../harness/runtimes/docker/bridges.ts'
 
 /*
- * Hostile images, in containers of a server that is root. Their programs run as root in the container, which an image may
- * choose.
+ * Hostile images, in containers of a server that runs as root. Their programs run as root in the container, which an
+ * image may choose.
  */
 
 const why = (await noDocker()) ?? (await noNetworks())
@@ -201,7 +201,7 @@ describe.skipIf(why !== null)('images', () => {
 
   attack({ id: 'container-metadata', held: 'A container does not reach 169.254.169.254' }, async () => {
     await using cleanup = new AsyncDisposableStack()
-    // Another test may have made it.
+    // Another test may have created it.
     const made = await system('ip', 'address', 'add', '169.254.169.254/32', 'dev', 'lo').catch(() => null)
     if (made !== null) {
       cleanup.defer(async () => void (await system('ip', 'address', 'del', '169.254.169.254/32', 'dev', 'lo')))
@@ -289,7 +289,7 @@ describe.skipIf(why !== null)('images', () => {
           socket.close()
           return (Date.now() - begun) / 1000`
         const seconds = Number(await attacker.run(sends))
-        // Those of other tests count, too, which may be such an attack as well.
+        // Other tests' connections also count: they may come from the same attack.
         expect((await trackedConnections()) - before, to).toBeLessThan(2_000 + 100 * seconds + 4_000)
       }
       await other.end()
@@ -410,7 +410,7 @@ describe.skipIf(why !== null)('images', () => {
         const { instances, releases } = containers.docker.runtime
         await expect.poll(() => instances.observe(handle), { timeout: 20_000 }).toMatchObject({ state: 'exited' })
         const seen = await instances.observe(handle)
-        // Either the engine refuses, or the folder is one of the container: there is nothing of that name.
+        // The engine refuses, or the folder belongs to the container: the machine has no folder of that name.
         expect(seen).not.toMatchObject({ code: 0 })
         await releases.remove(release)
       }
@@ -476,7 +476,7 @@ describe.skipIf(why !== null)('images', () => {
     const policy = { range: testNetwork, reach: noReach, resolvers: [], services: [], mirrors: [] }
     const server = createHttpServer((_, response) => response.end('process'))
     await using cleanup = new AsyncDisposableStack()
-    // The rules for processes, with one of another project.
+    // The rules for processes, with a process of another project.
     const link = interfaceName(names, 'app', 1)
     const victims = { projectId: 'proj_victim', address: '198.19.255.254', link, bridge: null }
     await setHostTable(tools, names, policy, 'links', { members: [victims] })

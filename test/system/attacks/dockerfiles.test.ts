@@ -23,8 +23,8 @@ import {
 } from '../../harness/runtimes/docker/dockerfiles.ts'
 
 /*
- * Hostile Dockerfiles, on the daemon that builds them: they need a server that is root. What a step of one can try is tried in
- * one build, whose log tells what it has found.
+ * Hostile Dockerfiles, on their build daemon: they need a server that runs as root. One build tries everything that a
+ * step can try, and its log reports the results.
  */
 
 const why = (await noDockerfiles()) ?? (await noRegistry())
@@ -35,7 +35,7 @@ const attack = (claim: Omit<Claim, 'modes'>, body: () => Promise<void>): void =>
   it(claim.held, { meta }, body)
 }
 
-/** Tries everything, and prints what it could do. */
+/** Tries everything, and prints its successes. */
 const probe = `
 reach() { timeout 5 bash -c "echo > /dev/tcp/$2/$3" 2> /dev/null && echo "reached $1" || echo "tried $1"; }
 gateway=$(while read -r _ to via _; do
@@ -65,7 +65,10 @@ done
 echo 'probe ended'
 `
 
-/** Looks for the password of a registry at the places that a program can read, and ends with 43 when it finds it. */
+/**
+ * Searches for a registry's password in all places that a program can read, and ends with 43 when it finds the
+ * password.
+ */
 const search = `
 shopt -s globstar dotglob nullglob
 for file in /proc/[0-9]*/environ /proc/[0-9]*/cmdline /etc/** /root/** /home/** /run/** /tmp/** /var/** /dev/shm/**; do
@@ -90,7 +93,7 @@ describe.skipIf(why !== null)('a hostile Dockerfile', () => {
     .filter(({ internal, family }) => !internal && family === 'IPv4')
     .map(({ address }) => address)
   const port = () => (service.address() as AddressInfo).port
-  /** All of them build for one app, which has the base image. */
+  /** All Dockerfiles build for one app, which has the base image. */
   const build = (files: Files, options: BuildOptions = {}) => docker.build(files, { app: 'app_hostile', ...options })
   const probeFile = () => {
     const { public: open, private: closed, metadata } = outside.addresses
@@ -223,7 +226,7 @@ describe.skipIf(why !== null)('a hostile Dockerfile', () => {
     },
     async () => {
       for (const flag of ['--security=insecure', '--network=host']) {
-        // The flag is an argument, too, so that no step of another build is taken from the cache.
+        // The flag is also an argument, so that no step of another build comes from the cache.
         const step = `RUN ${flag} bash /probe ${flag}`
         const built = await build({ Dockerfile: `COPY probe /probe\n${step}`, probe: probeFile() })
         expect(built.log).toMatch(/probe ended|unknown flag|not allowed/i)
@@ -341,7 +344,7 @@ describe.skipIf(why !== null)('a hostile Dockerfile', () => {
         `FROM ${other.image?.Id}`,
         `COPY --from=${name} /secret /x\nRUN cat /x`,
       ]) {
-        // Registries have no such image, or are not reached.
+        // Registries have no such image, or are unreachable.
         const code = expect.stringMatching(/^(image_not_found|image_denied|registry_unreachable)$/)
         await expect(build({ Dockerfile })).rejects.toMatchObject({ code })
         expect(await docker.lastLog()).not.toMatch(/^secret$/m)

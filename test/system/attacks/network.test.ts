@@ -11,11 +11,11 @@ import { system, testNetwork, trackedConnections } from '../../harness/networks.
 import { releasePorts } from '../../harness/ports.ts'
 import { processesIn } from '../../harness/process.ts'
 
-/** Code that fetches an address and returns the answer, or the code of the error. */
+/** Code that fetches an address and returns the response, or the error code. */
 const fetches = (url: string) =>
   `return fetch(${JSON.stringify(url)}, { signal: AbortSignal.timeout(3000) }).then((answer) => answer.text(), (error) => ({ error: error.cause?.code ?? error.name }))`
 
-/** Code that answers for as many ports of a range as it can, and returns how many these are. */
+/** Code that answers on as many ports of a range as it can, and returns their number. */
 const takes = ({ from, to }: { from: number; to: number }) => `
   const listen = (port) => new Promise((done) => {
     const server = require('node:http').createServer((request, response) => response.end('attacker'))
@@ -27,7 +27,7 @@ const takes = ({ from, to }: { from: number; to: number }) => `
 
 const portOf = (server: Pick<Server, 'address'>) => (server.address() as AddressInfo).port
 
-/** A service of the machine, which apps are not meant to reach. */
+/** A service of the machine that apps must not reach. */
 async function hostService(address: string, port = 0): Promise<{ port: number } & AsyncDisposable> {
   const server = createServer((_, response) => response.end('secret'))
   await new Promise<void>((done, fail) => server.once('error', fail).listen(port, address, done))
@@ -138,7 +138,7 @@ attacks({}, (attack) => {
         return (await Promise.all(Array.from({ length: ${count} }, open))).filter(Boolean).length`
       const app = await hostileApp(attacker, 'attacks')
       expect(await app.run(opens(500))).toBe(100)
-      // Those to the API count with them.
+      // Requests to the API count, too.
       expect(await app.run(opens(500, new URL(server.url).port))).toBe(100)
       const other = await hostileApp(victim, 'other-app')
       expect(await other.run(opens(10))).toBe(10)
@@ -154,7 +154,7 @@ attacks({}, (attack) => {
     },
     async ({ attacker }) => {
       const app = await hostileApp(attacker, 'attacks')
-      // Nobody answers at these addresses, which are for documentation.
+      // These documentation addresses have no server.
       const sends = `
         const socket = require('node:dgram').createSocket('udp4')
         let sent = 0
@@ -167,7 +167,7 @@ attacks({}, (attack) => {
       const started = Date.now()
       await app.run(sends)
       const seconds = (Date.now() - started) / 1000
-      // Those of other tests count, too, which may be such an attack as well.
+      // Other tests' connections also count: they may come from the same attack.
       expect((await trackedConnections()) - before).toBeLessThan(2_000 + 100 * seconds + 4_000)
     },
   )
@@ -180,7 +180,7 @@ attacks({}, (attack) => {
       held: 'An app reaches no app of another project, neither by a name nor at its address',
     },
     async ({ attacker, victim }) => {
-      // A name of the same project does not stand in for it.
+      // A name of the same project does not replace it.
       const app = await hostileApp(attacker, 'attacks')
       await hostileApp(attacker, 'private-api')
       const tells = `const all = Object.values(require('node:os').networkInterfaces()).flat()
@@ -217,7 +217,7 @@ require('node:http').createServer((_, response) => response.end('private ' + add
     },
     async (given) => {
       const { attacker, victim, data } = given
-      // A supervisor that lives on when its worker has ended.
+      // A supervisor that outlives its worker.
       const worker =
         "require('node:http').createServer((request, response) => request.url === '/end' ? process.exit() : response.end('victim')).listen(process.env.PORT)"
       const supervisor = "require('node:child_process').fork('worker.js'); setInterval(() => undefined, 1000)"
@@ -225,12 +225,12 @@ require('node:http').createServer((_, response) => response.end('private ' + add
       const { url } = await hostileApp(victim, 'supervised', { 'server.js': supervisor, 'worker.js': worker })
       const answer = async (path = '/') => (await fetch(new URL(path, url)).catch(() => null))?.text() ?? 'none'
       expect(await answer()).toBe('victim')
-      // The server must not be there to start the victim again.
+      // The server must not be there to restart the victim.
       await given.server.kill()
       await answer('/end')
       await app.run(takes(releasePorts))
       expect(await answer()).not.toBe('attacker')
-      // Without the gateway, the app's address itself is free. The attacker goes on by itself.
+      // Without the gateway, the app's address is free. The attacker continues by itself.
       const { port } = new URL(url)
       const later = `setInterval(async () => { ${takes({ from: Number(port), to: Number(port) })} }, 20)`
       await app.run(later)

@@ -4,7 +4,7 @@ import { attacks } from '../../harness/attacks/attack.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 
-/** Six uids: two are PostgreSQL's, and one is git's. */
+/** Six uids: two for PostgreSQL, and one for git. */
 const settings = { FAIRLEAD_UIDS: '61000-61005', FAIRLEAD_FILE_SOURCES: tmpdir() }
 
 attacks({ settings }, (attack) => {

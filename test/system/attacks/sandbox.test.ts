@@ -7,7 +7,10 @@ import { attackersShell, shell } from '../../harness/attacks/shell.ts'
 import { processesOf } from '../../harness/deployments.ts'
 import { prefix } from '../../harness/temporary.ts'
 
-/** Numbers of system calls by the machine (asm/unistd.h), with arguments that would do something where they are allowed. */
+/**
+ * Numbers of system calls by architecture (asm/unistd.h), with arguments that would have an effect where they are
+ * allowed.
+ */
 const systemCalls = `
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -99,7 +102,7 @@ attacks({ settings: { FAIRLEAD_FILE_SOURCES: tmpdir() } }, (attack) => {
       const signals = (await app.node(`
         const attempt = (pid, signal) => { try { process.kill(pid, signal); return 'done' } catch (error) { return error.code } }
         return [attempt(1, 'SIGUSR1'), attempt(${pid}, 0), attempt(${server.server.child.pid}, 0)]`)) as string[]
-      // The first process of its namespace is bubblewrap: where it is the user's own, a signal has no effect.
+      // The first process of its namespace is bubblewrap: a signal to the user's own bubblewrap has no effect.
       expect(signals.slice(1)).toEqual(['ESRCH', 'ESRCH'])
       const traced = `import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -128,7 +131,7 @@ print(json.dumps([libc.ptrace(16, pid, 0, 0) for pid in (${pid}, ${server.server
           '/root',
           '/home',
           '/srv',
-          // Of /var there is at most the folder of Debian's gems.
+          // Of /var the sandbox has at most the folder of Debian's gems.
           '/var/cache',
           '/var/lib/dpkg',
           '/var/log',
@@ -294,7 +297,7 @@ print(json.dumps([libc.syscall(447, 0), errno.errorcode[ctypes.get_errno()]]))`)
     },
     async (server) => {
       const name = `fairlead-debug-${server.mode}`
-      // The dynamic linker of every program that has these variables writes a file, wherever the program may write.
+      // With these variables, the dynamic linker of every program writes a file, wherever the program may write.
       const variables = { LD_DEBUG: 'files', LD_DEBUG_OUTPUT: `/var/tmp/${name}` }
       const app = await shell(server.attacker, 'variables', variables)
       expect(app.url).toBeTruthy()

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Claim } from '../../harness/attacks/claim.ts'
 import { securityTable } from '../../harness/attacks/table.ts'
 
-it('the table says in which mode an attack is held, is not, or cannot be tried', () => {
+it('the table says in which mode an attack is held, is not held, or cannot be tried', () => {
   const both: Claim = { id: 'both', topic: 'Limits', held: 'Both hold', notHeld: { user: 'A reason.' } }
   const one: Claim = { id: 'one', topic: 'Limits', held: 'One holds', modes: ['root'] }
   const outcomes = [
@@ -18,7 +18,7 @@ it('the table says in which mode an attack is held, is not, or cannot be tried',
   ])
 })
 
-it('two attacks cannot have one id', () => {
+it('two attacks cannot have the same id', () => {
   const outcomes = ['One', 'Another'].map((held) => {
     return { claim: { id: 'same', topic: 'Limits', held }, mode: 'root', held: true } as const
   })

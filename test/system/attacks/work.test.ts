@@ -3,12 +3,12 @@ import { type Work, type Workbench, workbench } from '../../harness/attacks/work
 import { serverProcesses } from '../../harness/server-processes.ts'
 
 /*
- * The worst input of each kind, 20 times at once, against 20 ordinary ones in the same run. Times of this machine alone mean nothing;
- * `npm run bench work` prints them.
+ * The worst input of each kind, 20 times at once, compared with 20 ordinary inputs in the same run. Absolute times of
+ * this machine mean nothing; `npm run bench work` prints them.
  */
 
 const most = 3
-/** The server's other work, such as periodic checks and collecting garbage. */
+/** The server's other work, such as periodic checks and garbage collection. */
 const noise = { cpuMs: 200, pauseMs: 40, megabytes: 64 }
 /** Other programs of the machine only ever add work. */
 const tries = 4
@@ -40,11 +40,11 @@ const kinds = [
 ]
 
 it.each(kinds)(
-  '%s: the worst take the server no more than three times what ordinary ones of their size take',
+  '%s: the worst inputs take the server no more than three times the work of ordinary ones of their size',
   async (name) => {
     const kind = bench.kinds.find((each) => each.name === name)
     if (kind === undefined) throw new Error(`there is no kind ${name}`)
-    // The first ones load modules.
+    // The first inputs load modules.
     await bench.measure(kind.ordinary)
     let ordinary = await bench.measure(kind.ordinary)
     const found: Record<string, unknown> = {}

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 
-/** A file and the rule of trust that belongs to it, as `docs/ci.md` has them. */
+/** A CI file and its trust rule, as in `docs/ci.md`. */
 export interface CiFile {
   readonly file: unknown
   /** The arguments of `fairlead trust add`. */
@@ -11,7 +11,7 @@ export interface CiFile {
 
 const text = readFileSync(fileURLToPath(new URL('../../../docs/ci.md', import.meta.url)), 'utf8')
 
-/** Reads the file of a CI, and its rule. */
+/** Reads a CI's file and its rule. */
 export function ciFile(name: string): CiFile {
   const block = (kind: string) =>
     new RegExp(`<!-- ${kind}: ${name} -->\n\`\`\`\\w+\n([\\s\\S]*?)\`\`\``).exec(text)?.[1] ?? ''

@@ -42,7 +42,7 @@ afterAll(async () => {
 const names = ['gitlab', 'forgejo', 'github', 'buildkite', 'circleci'] as const
 type CiName = (typeof names)[number]
 
-/** A CI: the claims of its tokens, by the names that it documents, and the variables of a job. */
+/** A CI: the claims of its tokens, by their documented names, and the variables of a job. */
 interface Ci {
   /** The path of its issuer below the address. */
   readonly path: string
@@ -67,7 +67,7 @@ const signed = (name: CiName, audience: string) => {
   })
 }
 
-/** Answers with tokens of a CI at an address, as the runners of GitHub and Forgejo do. */
+/** Answers with a CI's tokens at an address, as the runners of GitHub and Forgejo do. */
 const answerTokens = (name: CiName) => {
   issuer.answer(`/job/${name}`, async (request, response) => {
     const audience = new URL(request.url ?? '', issuer.url).searchParams.get('audience') ?? ''
@@ -81,7 +81,7 @@ const answerTokens = (name: CiName) => {
   }
 }
 
-/** Puts a program of a CI on the PATH that prints a token, if it is called with these arguments. */
+/** Puts a CI's program on the PATH. It prints a token for exactly these arguments. */
 const printTokens = async (name: CiName, program: string, expected: readonly string[]) => {
   const address = answerTokens(name).ACTIONS_ID_TOKEN_REQUEST_URL
   const script = `#!${process.execPath}
@@ -164,7 +164,7 @@ function without(claims: Claims, names: readonly string[]): Claims {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !names.includes(name)))
 }
 
-/** Lets the project trust a CI by the rule of the page; the issuer is that of the tests. */
+/** Lets the project trust a CI by the page's rule; the issuer is the tests' issuer. */
 async function trust(name: CiName): Promise<string> {
   const { rule } = ciFile(name)
   const { path } = cis[name]
@@ -174,7 +174,7 @@ async function trust(name: CiName): Promise<string> {
   const [repository, repository_id, branch] = ['--repository', '--repository-id', '--branch'].map((flag) =>
     flagOf(rule, flag),
   )
-  // The tokens of Buildkite are known by its one address, which the tests cannot have.
+  // Buildkite's tokens are known by Buildkite's address, which the tests cannot have.
   const conditions =
     name === 'buildkite'
       ? { claims: { sub: String(cis.buildkite.claims['sub']) } }
@@ -279,7 +279,7 @@ describe('a job', () => {
     await person.client.deployments.cancel({ params: { project_id: project, id } })
   })
 
-  it('is told what to do without a project, an identity, or trust', async () => {
+  it('without a project, an identity, or trust gets an error with advice', async () => {
     const run = async (args: readonly string[], variables: Readonly<Record<string, string>>) => {
       const { code, stdout, stderr } = await commandHere(args, { ...environment(), ...variables }, { of: 'users' })
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -294,7 +294,7 @@ describe('a job', () => {
     const untrusted = await run(withProject, await cis.circleci.variables())
     expect(untrusted).toContain('does not trust the issuer')
     expect(untrusted).not.toContain('eyJ')
-    // Of each CI, the command that the page has for it, without its branch.
+    // For each CI, the page's command without its branch.
     for (const name of ['gitlab', 'buildkite', 'circleci'] as const) {
       const { rule } = ciFile(name)
       const told = await run(withProject, await cis[name].variables())

@@ -10,7 +10,9 @@ import { command } from '../../harness/process.ts'
 import { type Repository, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/* The server is one in the memory of the test: what a process does at a signal, and at the end of a pipe, is the claim. */
+/*
+ * The server is in the memory of the test: the tests check what a process does at a signal, and at the end of a pipe.
+ */
 
 const opened: { close(): unknown }[] = []
 afterEach(() => {
@@ -19,7 +21,10 @@ afterEach(() => {
 
 const created = { id: 'dep_1', name: 'web', status: 'building', url: 'http://web.example', failure: null, steps: [] }
 
-/** Starts `fairlead deploy` of a repository on a server that answers so, beside what every deployment asks for. */
+/**
+ * Starts `fairlead deploy` of a repository on a server with these answers, in addition to the answers that every
+ * deployment needs.
+ */
 async function deploying(
   source: Repository,
   answers: Readonly<Record<string, (response: ServerResponse, request: Parameters<RequestListener>[0]) => unknown>>,
@@ -63,7 +68,7 @@ it.each(Object.keys(signals) as (keyof typeof signals)[])(
     await using source = await repository({ 'large.bin': randomBytes(1_000_000).toString('hex') })
     const uploading = Promise.withResolvers<void>()
     const { child, temporary } = await deploying(source, {
-      // It takes the upload and never answers.
+      // The server accepts the upload and never answers.
       'POST /proj_1/sources': (_, request) => request.resume().once('end', uploading.resolve),
     })
     await uploading.promise
@@ -77,7 +82,7 @@ it.each(Object.keys(signals) as (keyof typeof signals)[])(
 it.each([
   ['running', 0],
   ['failed', 1],
-])('a deployment whose log nobody reads any more is followed until it is %s', async (status, code) => {
+])('a deployment without a reader of its log is followed until it is %s', async (status, code) => {
   await using source = await repository({ 'index.html': 'here' })
   const logs = Promise.withResolvers<ServerResponse>()
   const { child } = await deploying(source, {

@@ -19,7 +19,7 @@ it('a mistake in the arguments ends the process with status 1, and names what is
 })
 
 describe('fairlead serve', () => {
-  it('takes the key that was made before its first start, and stops on SIGTERM with status 0 and nothing left', async () => {
+  it('accepts a key that was created before its first start, and stops on SIGTERM with status 0 without leftovers', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const before = await fairlead(['keys', 'create', '--new', '--name', 'before', '--data-dir', data])
@@ -39,7 +39,7 @@ describe('fairlead serve', () => {
     expect(await readFile(join(data, 'postgres/postgres.log'), 'utf8')).toMatch(/is shut down\n$/)
     expect(await readdir(join(data, 'run'))).toEqual([])
 
-    // Nobody else than root can give it away.
+    // Only root can change the folder's owner.
     if (isRoot) await chown(data, 12_345, 12_345)
     const otherKey = await fairlead(['serve', '--port', '0', '--data-dir', data], {
       FAIRLEAD_SECRET_KEY: Buffer.alloc(32, 7).toString('base64'),
@@ -74,7 +74,7 @@ describe('fairlead serve', () => {
     expect(result.stderr).toContain('--data-dir')
   })
 
-  it('lets a second server follow the first and lead when that has gone, and takes two SIGINTs at once as one Ctrl+C', async () => {
+  it('lets a second server follow the first and lead after it, and treats two SIGINTs at once as one Ctrl+C', async () => {
     await using servers = await serverProcesses()
     await using first = await servers.start()
     await using second = await servers.start()
@@ -109,7 +109,7 @@ describe('a data directory', () => {
   })
 
   // Only a server that runs as root has processes of other users.
-  it.runIf(isRoot)('that other users cannot reach is not made; the folder that keeps them out is named', async () => {
+  it.runIf(isRoot)('that other users cannot reach is not created; the error names the closed folder', async () => {
     await using directory = await temporaryDirectory()
     const closed = join(directory.path, 'closed')
     await mkdir(closed)
@@ -122,13 +122,13 @@ describe('a data directory', () => {
   })
 
   // Only root runs PostgreSQL as another user.
-  it.runIf(isRoot)('works with other uids than those of its first start', async () => {
+  it.runIf(isRoot)('works with other uids than at its first start', async () => {
     await using directory = await temporaryDirectory()
     const FAIRLEAD_DATA_DIR = join(directory.path, 'data')
     const make = (environment: Record<string, string>) =>
       commandHere(['keys', 'create', '--new', '--name', 'a'], { FAIRLEAD_DATA_DIR, ...environment })
     expect(await make({ FAIRLEAD_UIDS: '47000-47999' })).toMatchObject({ code: 0 })
-    // PostgreSQL goes on as the owner of its cluster.
+    // PostgreSQL continues as the owner of its cluster.
     expect(await make({})).toMatchObject({ code: 0, stderr: '' })
     await chown(FAIRLEAD_DATA_DIR, 12_345, 12_345)
     const asRoot = await commandHere(['keys', 'list'], { FAIRLEAD_DATA_DIR })
@@ -136,7 +136,7 @@ describe('a data directory', () => {
   })
 
   it.each([['users', 'list'], ['users', 'setup-link'], ['accounts', 'list'], ['keys', 'list'], ['status'], ['stop']])(
-    'is not made by %s %s',
+    'is not created by %s %s',
     async (...args) => {
       await using directory = await temporaryDirectory()
       const given = { FAIRLEAD_DATA_DIR: join(directory.path, 'data') }
@@ -146,7 +146,7 @@ describe('a data directory', () => {
   )
 })
 
-it('says how to build a checkout that is not built', async () => {
+it('an unbuilt checkout says how to build it', async () => {
   await using directory = await temporaryDirectory()
   const copy = join(directory.path, 'bin', 'fairlead.js')
   await cp(command, copy)
@@ -156,7 +156,7 @@ it('says how to build a checkout that is not built', async () => {
   expect(result.stderr).toMatch(/^fairlead: this checkout is not built yet\. Run npm run build .*\n$/)
 })
 
-it.each(['20.1.0', '24.8.0'])('reports that Node %s is too old, and how to get another one', async (version) => {
+it.each(['20.1.0', '24.8.0'])('reports that Node %s is too old, and how to get another version', async (version) => {
   const text = await readFile(command, 'utf8')
   // Runs the version check with an old version.
   const versions = JSON.stringify({ value: { node: version } })

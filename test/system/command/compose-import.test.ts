@@ -35,7 +35,7 @@ require('node:http').createServer((_, response) => response.end(JSON.stringify({
 const idOf = async (project: string) =>
   (await server.client.projects.list()).projects.find(({ name }) => name === project)?.id ?? ''
 
-it('import compose makes apps and databases once, says what it leaves out, and goes on when it is run again', async () => {
+it('import compose creates apps and databases once, reports what it omits, and resumes when it is run again', async () => {
   await server.client.projects.create({ body: { name: 'Shop', plan: 'enterprise' } })
   await using source = await repository({ 'compose.yaml': compose, ...app })
   const environment = { FAIRLEAD_URL: server.url, FAIRLEAD_API_KEY: server.apiKey, WHO: 'me' }
@@ -72,7 +72,7 @@ it('import compose makes apps and databases once, says what it leaves out, and g
   expect((await server.client.databases.list({ params })).databases).toHaveLength(1)
 })
 
-it('import compose deploys an app again whose first deployment failed, and none by the fairlead.json of another folder', async () => {
+it('import compose redeploys an app whose first deployment failed, and none by another folder’s fairlead.json', async () => {
   const compose = `
 services:
   web: { build: ., environment: { WHO: file } }

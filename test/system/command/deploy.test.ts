@@ -43,7 +43,7 @@ describe('fairlead deploy', () => {
   })
   afterAll(() => app[Symbol.asyncDispose]())
 
-  it('says how to begin in a folder without a repository, and in one without a commit', async () => {
+  it('explains the first step in a folder without a repository, and in a repository without a commit', async () => {
     await using folder = await temporaryDirectory()
     const none = await run('deploy', folder.path)
     expect(none).toMatchObject({ code: 1, stdout: '' })
@@ -54,7 +54,7 @@ describe('fairlead deploy', () => {
     expect(await projects()).toEqual([])
   })
 
-  it('makes the project and the app, deploys what is committed, and prints the address alone', async () => {
+  it('creates the project and the app, deploys the committed files, and prints only the address', async () => {
     const commit = await app.commit(showsVariable)
     await writeFile(join(app.path, 'server.js'), 'not committed')
     const { code, stdout, stderr } = await run('deploy', app.path, '--name', 'web', '--env', 'WHO=first', 'OTHER=x')
@@ -70,7 +70,7 @@ describe('fairlead deploy', () => {
 
   it('deploys the same app the next time, which keeps its variables', async () => {
     const commit = await app.commit({ ...showsVariable, 'README.md': 'second' })
-    // The bundle that it sends is kept on another file system, as Debian 13 has one for temporary files.
+    // The command keeps its bundle on another file system, as Debian 13 does for temporary files.
     const elsewhere = { ...environment(), TMPDIR: '/dev/shm' }
     const { code, stdout } = await commandHere(['deploy', app.path, '--env', 'WHO=second', '--json'], elsewhere)
     expect(code).toBe(0)
@@ -86,7 +86,7 @@ describe('fairlead deploy', () => {
     expect(await projects()).toEqual(['web'])
   })
 
-  it('deploys an address, and tells the reason of a failure', async () => {
+  it('deploys an address, and prints the reason of a failure', async () => {
     await using source = await repository({ 'a.txt': 'nothing to start' })
     const { code, stdout, stderr } = await run('deploy', source.url, '--project', 'other', '--name', 'none')
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -94,7 +94,7 @@ describe('fairlead deploy', () => {
     expect(await projects()).toEqual(['other', 'web'])
   })
 
-  it('deploys a folder of a repository, which the next deployments keep', async () => {
+  it('deploys a subfolder of a repository, and later deployments keep it', async () => {
     const below = (files: Readonly<Record<string, string>>) =>
       repository(Object.fromEntries(Object.entries(files).map(([path, text]) => [`backend/${path}`, text])))
     await using program = await below(nodeApp('below'))
@@ -120,7 +120,7 @@ describe('fairlead deploy', () => {
     expect([moved.code, inside.code, secret.code]).toEqual([1, 1, 1])
   })
 
-  it('goes on after Ctrl+C, and says how to follow and to cancel it', async () => {
+  it('leaves the deployment running after Ctrl+C, and says how to follow and cancel it', async () => {
     await using source = await repository(hangingBuild)
     const env = { PATH: process.env['PATH'], ...environment() }
     const child = spawn(process.execPath, [command, 'deploy', source.path, '--project', 'web', '--name', 'slow'], {
@@ -153,8 +153,8 @@ describe('fairlead deploy', () => {
   })
 })
 
-describe('a server is found', () => {
-  it('on this machine by its data directory, and the key is kept for the user alone', async () => {
+describe('finds a server', () => {
+  it('on this machine by its data directory, and stores the key readable only for the user', async () => {
     await using user = await temporaryDirectory()
     await using app = await repository(site('local'))
     const given = { HOME: user.path, XDG_CONFIG_HOME: '', DATABASE_URL: server.database.url }
@@ -173,7 +173,7 @@ describe('a server is found', () => {
     expect(open).toMatchObject({ code: 1, stderr: expect.stringContaining('chmod 600') })
   })
 
-  it('by four commands at once, of which one makes the key', async () => {
+  it('in four concurrent commands, of which one creates the key', async () => {
     await using user = await temporaryDirectory()
     const env = { XDG_CONFIG_HOME: user.path, DATABASE_URL: server.database.url }
     const open = () => fairlead(['open', 'unknown', '--data-dir', server.dataDirectory], env)
@@ -197,13 +197,13 @@ describe('a server is found', () => {
     expect(await commandHere(['api', 'account.get'], given)).toMatchObject({ code: 0, stderr: using })
   })
 
-  it('or else the message says how to name one', async () => {
+  it('or otherwise explains how to name one', async () => {
     await using folder = await temporaryDirectory()
     const none = await commandHere(['open', 'x', '--data-dir', folder.path])
     expect(none.stderr).toContain(`no server that is ready runs with the data directory ${folder.path}. Start it`)
   })
 
-  it('by a login whose key is refused, which is told with its file, and by what the environment names all the same', async () => {
+  it('by a login whose key is refused, which the message names with its file, while variables take precedence', async () => {
     await using user = await temporaryDirectory()
     const given = { XDG_CONFIG_HOME: user.path }
     const file = join(user.path, 'fairlead', 'config.json')

@@ -26,7 +26,7 @@ const lineOf = (stdout: string, subject: string): string =>
   stdout.split('\n').find((line) => line.includes(` ${subject} `)) ?? ''
 
 describe('fairlead doctor', () => {
-  it('on a machine that the server can run on: status 0, a line for each check, and nothing changed', async () => {
+  it('on a suitable machine: status 0, a line for each check, and nothing changed', async () => {
     const { code, stdout, stderr } = await doctor()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const subject of ['git', 'data directory', 'disk', 'API port', 'clock'])
@@ -40,7 +40,7 @@ describe('fairlead doctor', () => {
     expect(await readdir(directory.path)).toEqual([])
   })
 
-  it('says how containers are turned on, and whether their engine can be used', async () => {
+  it('says how to turn containers on, and whether their engine can be used', async () => {
     const { stdout } = await doctor({ DOCKER_HOST: '' })
     expect(lineOf(stdout, 'containers')).toMatch(/^- .*no Docker engine is configured/)
     expect(stdout).toContain('FAIRLEAD_RUNTIME=process,docker')
@@ -54,7 +54,7 @@ describe('fairlead doctor', () => {
     expect(lineOf(alone.stdout, 'base of containers')).toMatch(/^ok .*debian:12/)
   })
 
-  it('runs in a checkout of which nothing is built', async () => {
+  it('runs in an unbuilt checkout', async () => {
     await using checkout = await temporaryDirectory()
     const modules = join(checkout.path, 'node_modules')
     await mkdir(join(checkout.path, 'server'), { recursive: true })
@@ -62,7 +62,7 @@ describe('fairlead doctor', () => {
       await cp(join('server', part), join(checkout.path, 'server', part), { recursive: true })
     }
     await mkdir(modules)
-    // The packages of the workspace are not built either.
+    // The packages of the workspace are not built, either.
     for (const name of await readdir('node_modules')) {
       if (name !== '@fairlead') await symlink(resolve('node_modules', name), join(modules, name))
     }
@@ -95,7 +95,7 @@ describe('fairlead doctor', () => {
   })
 
   it.skipIf(process.getuid?.() !== 0)(
-    'with a data directory that its apps cannot get into: status 1, and which folder is closed',
+    'with a data directory that its apps cannot reach: status 1, and the closed folder',
     async () => {
       const closed = join(directory.path, 'closed')
       await mkdir(closed, { mode: 0o700 })
@@ -107,7 +107,7 @@ describe('fairlead doctor', () => {
     },
   )
 
-  it('with a port that another program holds: status 1, and which', async () => {
+  it('with a port of another program: status 1, and the port', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const port = String((other.address() as AddressInfo).port)
@@ -122,7 +122,7 @@ describe('fairlead doctor', () => {
     expect(lineOf(gateway.stdout, 'API port')).toMatch(/^ok /)
   })
 
-  it('with a mistake in the configuration: status 1, and which variable', async () => {
+  it('with a mistake in the configuration: status 1, and the variable', async () => {
     const { code, stdout, stderr } = await doctor({ FAIRLEAD_RESERVE_MB: 'much' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('FAIRLEAD_RESERVE_MB')
@@ -137,7 +137,7 @@ describe('fairlead doctor', () => {
       FAIRLEAD_METRICS_TOKEN: 'hunter2-of-the-metrics',
       FAIRLEAD_BUILD_ENV: JSON.stringify({ REGISTRY_TOKEN: 'hunter2-of-the-registry' }),
     })
-    // Nothing answers at the address of the state database.
+    // The state database's address has no listener.
     expect(code).toBe(1)
     expect(stdout + stderr).not.toContain('hunter2')
     expect(stdout + stderr).not.toContain(secretKey)

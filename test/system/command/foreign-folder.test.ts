@@ -10,10 +10,10 @@ import { command } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-it('fairlead deploy asks no server that a repository names in a folder .fairlead, and starts no cluster of it', async () => {
+it('fairlead deploy contacts no server that a repository names in a folder .fairlead, and starts no cluster in it', async () => {
   await using app = await repository(nodeApp('x'))
   await using elsewhere = await temporaryDirectory()
-  // Another user of the machine can make such a socket, and knows its path when the repository is written.
+  // Another user of the machine can create such a socket, and knows its path when the repository is written.
   await chmod(elsewhere.path, 0o755)
   const name = `${process.pid}-aaaaaaaa`
   const socket = join(elsewhere.path, `${name}.sock`)

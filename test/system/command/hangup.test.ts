@@ -31,7 +31,7 @@ describe('a server whose terminal is closed', () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const port = await freePort()
-    // `script` makes the terminal, which is gone when `script` is killed.
+    // `script` creates the terminal, which disappears when `script` is killed.
     const serve = `exec 2>&1; '${process.execPath}' '${command}' serve --data-dir '${data}'${pipe}`
     const terminal = spawn('script', ['--quiet', '--flush', '--command', serve, '/dev/null'], {
       env: {
@@ -64,7 +64,7 @@ describe('SIGHUP', () => {
   const ready = ({ log }: ServerProcess) => log.filter((line) => line['msg'] === 'ready').length
 
   it('twice replaces the server once, and apps keep running', async () => {
-    // A handover is no stop: it ends nothing.
+    // A handover does not stop anything.
     await using servers = await serverProcesses({ FAIRLEAD_ON_STOP: 'all' })
     await using _ = { [Symbol.asyncDispose]: async () => void (await servers.command('stop')) }
     await using server = await servers.start()
@@ -84,7 +84,7 @@ describe('SIGHUP', () => {
     expect(await (await fetch(app)).text()).toBe('here')
   })
 
-  it('during a start is refused, and a handover that fails leaves the server and its apps at work', async () => {
+  it('during a start is refused, and a failed handover leaves the server and its apps running', async () => {
     await using servers = await serverProcesses({ FAIRLEAD_HANDOVER_TIMEOUT: '0.01' })
     const starting = servers.start()
     const records = () => readdir(join(servers.data, 'run')).catch(() => [])

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-/** Runs `fairlead login` without a key; calls back with the code that it shows. */
+/** Runs `fairlead login` without a key; calls back with the displayed code. */
 async function logIn(decide: (code: string) => Promise<unknown>) {
   await using user = await temporaryDirectory()
   const env = { PATH: process.env['PATH'], XDG_CONFIG_HOME: user.path }
@@ -39,7 +39,7 @@ async function logIn(decide: (code: string) => Promise<unknown>) {
   return { code, stdout, stderr, kept, mode: kept && (await stat(file)).mode & 0o777, folder: user.path }
 }
 
-it.concurrent('login keeps the key that a person approves, for the user alone, and shows it nowhere', async () => {
+it.concurrent('login stores the key that a person approves, readable only for the user, and never prints it', async () => {
   const { code, stdout, stderr, kept, mode } = await logIn((user_code) =>
     person.dashboard.device.approve({ body: { user_code } }),
   )
@@ -57,7 +57,7 @@ it.concurrent('login ends with an error when the person refuses', async () => {
   expect(stderr).toContain('was refused')
 })
 
-it('login says so when the address is not one of a Fairlead server', async () => {
+it('login reports that an address is not a Fairlead server’s', async () => {
   const { code, stderr } = await commandHere(['login', `${server.url}/elsewhere`])
   expect(code).toBe(1)
   expect(stderr).toMatch(/fairlead: /)

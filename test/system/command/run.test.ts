@@ -65,15 +65,15 @@ describe('fairlead run', () => {
     expect(ran).toEqual({ code: 3, stdout: 'HELLO\n', stderr: 'e\n' })
   })
 
-  it('passes everything on that a command prints', async () => {
+  it('passes on all output of a command', async () => {
     const code = 'process.stdout.write("x".repeat(1_000_000))'
     const { stdout } = await fairlead(['run', 'shop', '--', 'node', '-e', code], settings(leader.url))
     expect(stdout).toHaveLength(1_000_000)
   })
 
-  it('waits for a slow reader of what the command has printed', async () => {
+  it('waits for a slow reader of the command’s output', async () => {
     const code = 'process.stdout.write("x".repeat(70_000))'
-    // The reader begins when it is told to. A pipe of the shell holds 65,536 bytes.
+    // The reader begins on request. A pipe of the shell holds 65,536 bytes.
     const script = '"$0" "$@" | { read -r _ <&3; wc -c; }'
     const words = [process.execPath, command, 'run', 'shop', '--', 'node', '-e', code]
     const child = spawn('sh', ['-c', script, ...words], {
@@ -105,7 +105,7 @@ describe('fairlead run', () => {
     const inside = 'test -t 0 && echo "a terminal" && stty size && exit 4'
     const words = [process.execPath, command, 'run', 'shop', '--tty', '--', 'sh', '-c', inside]
     const line = `stty rows 31 cols 97; ${words.map((word) => `'${word}'`).join(' ')}`
-    // `script` makes a terminal, and ends with the status of its command.
+    // `script` creates a terminal, and ends with the status of its command.
     const child = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
       env: { PATH: process.env['PATH'], SHELL: '/bin/sh', XDG_CONFIG_HOME: '/nonexistent', ...settings(leader.url) },
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -115,7 +115,7 @@ describe('fairlead run', () => {
     expect(await shown).toBe('a terminal\r\n31 97\r\n')
   })
 
-  it('works by every server, and the command ends when the one that runs it is killed', async () => {
+  it('works on every server, and the command ends when its server is killed', async () => {
     expect((await fairlead(['run', 'shop', '--', 'echo', 'hi'], settings(follower.url))).stdout).toBe('hi\n')
     const { ended, errors } = await started(follower.url)
     await leader.kill()

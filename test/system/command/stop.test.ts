@@ -21,7 +21,7 @@ afterEach(async () => {
   await directory[Symbol.asyncDispose]()
 })
 
-/** Starts a process that does nothing, in a session of its own as apps are. */
+/** Starts an idle process in a new session, like an app. */
 function idle(environment: Readonly<Record<string, string>> = {}): ChildProcess & { readonly pid: number } {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
     env: environment,
@@ -47,7 +47,7 @@ async function recordGateway(record: { readonly pid: number; readonly startTime:
 }
 
 describe('fairlead stop', () => {
-  it('finds nothing in a data directory that does not exist, and does not create it', async () => {
+  it('finds nothing in a missing data directory, and does not create it', async () => {
     expect(await run('stop')).toEqual({ code: 3, stdout: expect.stringContaining(nothing()), stderr: '' })
     expect(await statusOf()).toMatchObject({ code: 3, servers: [], gateways: [], clusters: [], apps: [], problems: [] })
     await expect(mkdir(data)).resolves.toBeUndefined()
@@ -55,7 +55,7 @@ describe('fairlead stop', () => {
 
   it('ends the processes of the releases in the directory, and no others', async () => {
     await mkdir(join(data, 'apps/app_one/releases/dep_ours'), { recursive: true })
-    // Its owner is the user that the app runs as.
+    // Its owner is the user of the app.
     await mkdir(join(data, 'apps/app_one/home'))
     const ours = idle({ FAIRLEAD_DEPLOYMENT_ID: 'dep_ours' })
     const foreign = idle({ FAIRLEAD_DEPLOYMENT_ID: 'dep_theirs' })
@@ -66,7 +66,7 @@ describe('fairlead stop', () => {
     expect(lives(foreign)).toBe(true)
   })
 
-  it('ends the gateway that has recorded itself, unless its pid belongs to another program by now', async () => {
+  it('ends the recorded gateway, unless its pid belongs to another program now', async () => {
     const gateway = idle()
     await recordGateway({ pid: gateway.pid, startTime: '1' })
     expect(await statusOf()).toMatchObject({
@@ -82,7 +82,7 @@ describe('fairlead stop', () => {
     await expect.poll(() => lives(gateway)).toBe(false)
   })
 
-  it('ends the engine that builds a Dockerfile, and shows it before', async () => {
+  it('ends the engine that builds a Dockerfile, and lists it before', async () => {
     const engine = idle()
     await mkdir(join(data, 'image-builds/app_one'), { recursive: true })
     const startTime = startTimeOf(engine.pid)
@@ -96,7 +96,7 @@ describe('fairlead stop', () => {
     expect((await statusOf()).builds).toEqual([])
   })
 
-  it('does not end the process that has got the pid of a server that is gone', async () => {
+  it('does not end a process that has a dead server’s pid', async () => {
     const innocent = idle()
     await mkdir(join(data, 'run'), { recursive: true, mode: 0o700 })
     const record = {
@@ -113,7 +113,7 @@ describe('fairlead stop', () => {
     expect(lives(innocent)).toBe(true)
   })
 
-  it('refuses a timeout that is none', async () => {
+  it('refuses an invalid timeout', async () => {
     const { code, stderr } = await run('stop', '--timeout', '0')
     expect(code).toBe(1)
     expect(stderr).toContain('--timeout')

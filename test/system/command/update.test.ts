@@ -13,7 +13,7 @@ import { packedVersion } from '../../harness/versions.ts'
 const self = await fairlead(['self-check'])
 const own = JSON.parse(self.stdout) as VersionDescription
 
-/** A later version, with one more migration that only adds. */
+/** A later version, with one additional migration that only adds. */
 function later(version: string, change: Partial<VersionDescription> = {}): VersionDescription {
   return { ...own, version, migrations: [...own.migrations, { name: '0900-next' }], ...change }
 }
@@ -35,7 +35,7 @@ async function dataDirectory() {
 const placeOf = (version: string) => `${version}/node_modules/@fairlead/server`
 
 describe('fairlead update', () => {
-  it('keeps the former version beside the new one, returns to it, and removes those before', async () => {
+  it('keeps the previous version beside the new one, returns to it, and removes earlier ones', async () => {
     await using data = await dataDirectory()
     const files = []
     for (const version of ['1.0.0', '1.1.0', '1.2.0']) files.push(await packedVersion(data.path, later(version)))
@@ -46,7 +46,7 @@ describe('fairlead update', () => {
       code: 0,
       stdout: 'Version 1.0.0 is the current one; start the server again to use it\n',
     })
-    // The way back leads to where this version runs from.
+    // The way back leads to this version's folder.
     expect(await data.links()).toEqual([placeOf('1.0.0'), ownRoot])
 
     expect((await data.update(two)).code).toBe(0)
@@ -57,7 +57,7 @@ describe('fairlead update', () => {
 
     expect(await data.update('--back')).toMatchObject({ code: 0, stdout: expect.stringContaining('Version 1.1.0') })
     expect(await data.links()).toEqual([placeOf('1.1.0'), placeOf('1.2.0')])
-    // A version that is still there is not installed again.
+    // A version that is still installed is not installed again.
     expect((await data.update('1.2.0')).code).toBe(0)
     expect(await data.links()).toEqual([placeOf('1.2.0'), placeOf('1.1.0')])
     expect((await data.update(three)).stderr).toBe('fairlead: Version 1.2.0 is the current one already.\n')
@@ -83,7 +83,7 @@ describe('fairlead update', () => {
     expect(await data.folders()).toEqual([])
   })
 
-  it('installs packages that the server needs from archives as well', async () => {
+  it('also installs the server’s packages from archives', async () => {
     await using data = await dataDirectory()
     const receiver = await packedVersion(data.path, later('0.9.0'), { name: '@fairlead/receiver' })
     const server = await packedVersion(data.path, later('1.0.0'))
@@ -92,7 +92,7 @@ describe('fairlead update', () => {
     expect(packages).toEqual(['receiver', 'server'])
   })
 
-  it('--check says what a version would change, and keeps nothing of it', async () => {
+  it('--check reports what a version would change, and keeps nothing', async () => {
     await using data = await dataDirectory()
     const settings = [...own.settings.filter((name) => name !== 'FAIRLEAD_LOG_LEVEL'), 'FAIRLEAD_NEW']
     const { code, stdout } = await data.update('--check', await packedVersion(data.path, later('1.0.0', { settings })))
@@ -114,14 +114,14 @@ describe('fairlead update', () => {
 
   it.each<[string, string, string | undefined, Partial<VersionDescription>]>([
     ['that ends at once', 'cannot find itself', "throw new Error('cannot find itself')", {}],
-    ['of before such updates', 'does not say what it needs', "console.log('no JSON')", {}],
+    ['from before updates existed', 'does not say what it needs', "console.log('no JSON')", {}],
     [
       'that refuses the settings',
       'FAIRLEAD_X is not a setting',
       undefined,
       { problems: ['FAIRLEAD_X is not a setting'] },
     ],
-  ])('leaves everything as it was for a version %s', async (_, reason, program, change) => {
+  ])('leaves everything unchanged for a version %s', async (_, reason, program, change) => {
     await using data = await dataDirectory()
     expect((await data.update(await packedVersion(data.path, later('1.0.0')))).code).toBe(0)
     const before = [await data.links(), await data.folders()]
@@ -143,7 +143,7 @@ describe('fairlead update', () => {
     expect(await data.linked('current')).toBe(placeOf('1.0.0'))
   })
 
-  it('refuses archives that hold no server, and says what npm said', async () => {
+  it('refuses archives without a server, and prints npm’s message', async () => {
     await using data = await dataDirectory()
     const other = await packedVersion(data.path, later('1.0.0'), { name: '@fairlead/other' })
     expect((await data.update(other)).stderr).toContain('does not hold the package @fairlead/server')
@@ -154,7 +154,7 @@ describe('fairlead update', () => {
   })
 })
 
-it('a server of another version than the current one says which command is right', async () => {
+it('a server of another version than the current one names the right command', async () => {
   await using data = await dataDirectory()
   expect((await data.update(await packedVersion(data.path, later('1.0.0')))).code).toBe(0)
   await using database = await testDatabase()

@@ -4,7 +4,7 @@ import { serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
 import { keepingApp } from '../../harness/volumes.ts'
 
-it('volumes lists what an app keeps, and deletes what it does not use', { timeout: 120_000 }, async () => {
+it('volumes lists an app’s volumes, and deletes unused ones', { timeout: 120_000 }, async () => {
   await using given = await serverWithProject()
   await using two = await repository(keepingApp({ data: '/srv/data', old: '/srv/old' }))
   await using one = await repository(keepingApp({ data: '/srv/data' }))

@@ -21,11 +21,11 @@ if (why !== null) skipped('builds of Dockerfiles with images of private registri
 
 interface TokenRegistry extends AsyncDisposable {
   readonly host: string
-  /** The requests for tokens by an account. */
+  /** The token requests by account. */
   readonly asked: string[]
 }
 
-/** Answers for a registry as Docker Hub does: to those with a token, which it gives to everybody, and for private images to the account. */
+/** Answers for a registry as Docker Hub does: it gives tokens to everybody, and private images only to the account. */
 async function withTokens(registry: TestRegistry): Promise<TokenRegistry> {
   const { username, password } = registryAccount
   const basic = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
@@ -76,7 +76,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     guarded = stack.use(await startRegistry({ asksForAccount: true }))
     const open = stack.use(await startRegistry())
     tokens = stack.use(await withTokens(open))
-    // Builds reach them, as they reach mirrors that the operator names.
+    // Builds reach them like the operator's mirrors.
     const mirrors = servicesIn([`http://${guarded.host}`, `http://${tokens.host}`])
     docker = stack.use(await fixture({ reach: { mirrors } }))
     await open.push(docker.engine, baseImage, 'team/base:1')
@@ -99,7 +99,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(copied).toMatchObject({ code: 0 })
   })
 
-  it('begins with an image of a registry that gives tokens for the credentials of the project', async () => {
+  it('begins with an image of a registry that exchanges the project’s credentials for tokens', async () => {
     const Dockerfile = `FROM ${tokens.host}/team/base:1\nRUN true`
     await expect(docker.build({ Dockerfile })).rejects.toMatchObject({
       code: 'image_not_found',
@@ -111,7 +111,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(tokens.asked.length).toBeGreaterThan(0)
   })
 
-  it('leaves no credentials in what the daemon keeps for the next build', async () => {
+  it('leaves no credentials in the daemon’s data for the next build', async () => {
     await docker.build({ Dockerfile: `FROM ${image}\nRUN true` }, own())
     const entries = await readdir(docker.folder, { recursive: true, withFileTypes: true })
     const files = entries.filter((entry) => entry.isFile())
@@ -133,7 +133,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
   it.each([
     ['FROM', () => `FROM ${image}`],
     ['COPY', () => `COPY --from=${image} /bin/cat /cat`],
-  ])('without credentials says which registry asks for some, by %s', async (_, Dockerfile) => {
+  ])('without credentials says which registry requires them, by %s', async (_, Dockerfile) => {
     await expect(docker.build({ Dockerfile: Dockerfile() })).rejects.toMatchObject({
       ...denied,
       message: expect.stringContaining(
@@ -142,7 +142,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     })
   })
 
-  it('says that a registry is not reached, or has no such image', async () => {
+  it('reports that a registry is unreachable, or lacks the image', async () => {
     await expect(docker.build({ Dockerfile: 'FROM registry.invalid/team/base:1' })).rejects.toMatchObject({
       code: 'registry_unreachable',
       message: expect.stringContaining('The registry of registry.invalid/team/base:1 could not be reached'),
@@ -154,20 +154,20 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     })
   })
 
-  it('is not given the credentials for another registry, nor for another port', async () => {
+  it('gets no credentials of another registry, nor of another port', async () => {
     const [name = ''] = guarded.host.split(':')
     const credentials = { [name]: registryAccount, [`${name}:1`]: registryAccount, 'docker.io': registryAccount }
     await expect(docker.build({ Dockerfile: `FROM ${image}` }, { credentials })).rejects.toMatchObject(denied)
   })
 
-  it('with credentials that the registry refuses says so, and none of them', async () => {
+  it('with refused credentials reports this, without the credentials', async () => {
     const wrong = own({ ...registryAccount, password: 'of-somebody-else' })
     const error = await docker.build({ Dockerfile: `FROM ${image}` }, wrong).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ ...denied, message: expect.stringContaining('refuses the credentials') })
     expect(String(error)).not.toContain('of-somebody-else')
   })
 
-  it('whose credentials are taken away does not begin with the image that its app has in its cache', async () => {
+  it('whose credentials were removed does not begin with its cached image', async () => {
     const Dockerfile = `FROM ${image}\nRUN true`
     expect(await docker.build({ Dockerfile }, { ...own(), app: 'app_cached' })).toMatchObject({ code: 0 })
     await expect(docker.build({ Dockerfile }, { app: 'app_cached' })).rejects.toMatchObject(denied)

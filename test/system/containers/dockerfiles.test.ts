@@ -17,7 +17,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
   }, 120_000)
   afterAll(() => docker?.[Symbol.asyncDispose]())
 
-  it('becomes an image of the engine that runs apps, and nothing of its build runs on', async () => {
+  it('becomes an image of the engine that runs apps, and its build leaves no process', async () => {
     const built = await docker.build({
       Dockerfile: 'COPY . /app\nRUN echo "built by $(id -u)" && cp greeting copy\nCMD ["cat", "/app/copy"]',
       greeting: 'hello\n',
@@ -31,7 +31,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(await docker.groups()).toEqual([])
   })
 
-  it('lies where its path says, and is built up to the stage that is named', async () => {
+  it('is at its path, and is built up to the named stage', async () => {
     const Dockerfile =
       'FROM fairlead-test/small AS first\nENV STAGE=first\nCOPY file .\nFROM first\nENV STAGE=second\nRUN exit 3'
     const built = await docker.build(
@@ -52,7 +52,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(wrong.log).toContain('RAN')
   })
 
-  it('leaves a core to everything else, in its steps, for as long as it is asked to', async ({ skip }) => {
+  it('leaves a core free during its steps, for as long as the server asks', async ({ skip }) => {
     if (!(await canSetCores())) skip('one core, or cores that cannot be set')
     const cores = 'cores() { while read -r name list; do [ $name = Cpus_allowed_list: ] && echo $list; done; }'
     const wait = (until: string) => `until [ "$(cores < /proc/self/status)" ${until} "$all" ]; do sleep 0.1; done`
@@ -81,7 +81,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect({ code, left, last }).toEqual({ code: 0, left: withoutLast(first ?? ''), last: first })
   })
 
-  it('is given variables when a step mounts them, and none is in the image', async () => {
+  it('gets variables when a step mounts them, and none is in the image', async () => {
     const steps = [
       'RUN --mount=type=secret,id=TOKEN [ "$(tr a-z b-za < /run/secrets/TOKEN)" = "pg uif bqq" ]',
       'RUN --mount=type=secret,id=npm_config_token [ "$(tr a-z b-za < /run/secrets/npm_config_token)" = pg-uif-pqfsbups ]',
@@ -104,7 +104,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(built.log).toContain('NONE')
   })
 
-  it('sees the files of the commit that .dockerignore leaves', async () => {
+  it('sees the commit’s files except those in .dockerignore', async () => {
     const built = await docker.build({
       Dockerfile: 'COPY . /app\nRUN ls -A /app /app/src',
       '.dockerignore': '# none of these\n*.log\nnode_modules\n!keep.log\n**/secret*',
@@ -120,7 +120,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     )
   })
 
-  it('that is built again takes its steps from the cache of its app, and of no other one', async () => {
+  it('that is rebuilt takes its steps from the cache of its app, and of no other app', async () => {
     const random = 'head -c 12 /dev/urandom'
     const Dockerfile = `RUN --mount=type=cache,target=/cache ls -A /cache && ${random} > /random && cat /random > /cache/it`
     const build = async (app: string) => {
@@ -133,11 +133,11 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
       log: expect.stringContaining('(from the cache)'),
     })
     expect(other.random).not.toBe(first.random)
-    // The folder that a step of one app has filled is empty for the other one.
+    // The folder that a step of one app has filled is empty for the other app.
     expect(other.log).not.toMatch(/^it$/m)
   })
 
-  it('that is canceled ends with all that it runs, and does not wait for its steps', async () => {
+  it('that is canceled ends with all of its processes, and does not wait for its steps', async () => {
     const cancel = new AbortController()
     let began = 0
     const then = () => {
@@ -153,7 +153,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(await findRunningDaemons(docker.folder)).toEqual([])
   })
 
-  it('ends with the server that builds it, and is built by the next one on what that has left', async () => {
+  it('ends with its server, and is built by the next server with the remaining cache', async () => {
     const killed = await docker.kill(
       { Dockerfile: 'RUN head -c 9000000 /dev/zero > /it\nRUN echo begun; sleep 1000' },
       'begun',
@@ -164,7 +164,7 @@ describe.skipIf(why !== null)('a Dockerfile', () => {
     expect(next).toMatchObject({ code: 0 })
   })
 
-  it('that takes more memory than it may is told so', async () => {
+  it('that exceeds its memory limit gets an error about the limit', async () => {
     const built = await docker.build({ Dockerfile: 'RUN dd if=/dev/zero of=/dev/null bs=1500M count=1' })
     expect(built).toMatchObject({ image: null, exceeded: { code: 'out_of_memory', allowed: 512_000_000 } })
   })

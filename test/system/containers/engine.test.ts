@@ -16,9 +16,9 @@ test.each([
   ['26.1', '1.45', '1.24', '1.45'],
   ['29, which refuses old clients', '1.52', '1.44', '1.51'],
   ['19.03, which is too old', '1.40', '1.12', null],
-  ['one that is too new', '1.99', '1.60', null],
+  ['that is too new', '1.99', '1.60', null],
   ['1.100, which is newer than 1.51', '1.100', '1.24', '1.51'],
-])('of an engine %s, the newest version is spoken that both know', (_, last, first, expected) => {
+])('the client and an engine %s use the newest common version', (_, last, first, expected) => {
   expect(commonVersion({ ApiVersion: last, MinAPIVersion: first })).toBe(expected)
 })
 
@@ -35,7 +35,7 @@ const frame = (stream: number, text: string): Buffer => {
   return Buffer.concat([header, Buffer.from(text)])
 }
 
-test.each([1, 7, 1_000])('frames that arrive in pieces of %s bytes are put together', async (size) => {
+test.each([1, 7, 1_000])('assembles frames that arrive in pieces of %s bytes', async (size) => {
   const bytes = Buffer.concat([frame(1, 'one'), frame(2, ''), frame(2, 'zwölf'), frame(1, 'x'.repeat(2_000))])
   const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
     bytes.subarray(at * size, (at + 1) * size),
@@ -49,19 +49,19 @@ test.each([1, 7, 1_000])('frames that arrive in pieces of %s bytes are put toget
   ])
 })
 
-test('a stream that is not made of frames is refused before it fills the memory', async () => {
+test('refuses a stream without frames before it fills the memory', async () => {
   const endless = Readable.from([Buffer.from('HTTP/1.1 200 OK\r\n')])
   await expect(allOf(readFrames(endless))).rejects.toThrow('not known')
 })
 
-test('values of JSON are read line by line, also when characters are cut', async () => {
+test('reads JSON values line by line, even when characters are split', async () => {
   const bytes = Buffer.from('{"a":"ü"}\r\n\n{"a":"€"}')
   const cut = Readable.from([...bytes].map((byte) => Buffer.from([byte])))
   expect(await allOf(readJsonLines<{ a: string }>(cut))).toEqual([{ a: 'ü' }, { a: '€' }])
 })
 
-describe('an engine that gives no proper answer', () => {
-  test('is away when nothing listens at its socket', async () => {
+describe('an engine without proper responses', () => {
+  test('is unavailable when its socket has no listener', async () => {
     await using folder = await temporaryDirectory()
     const error = await createEngine(join(folder.path, 'none.sock'))
       .version()
@@ -70,7 +70,7 @@ describe('an engine that gives no proper answer', () => {
     expect(error).toMatchObject({ name: 'EngineError', status: null, detail: 'ENOENT' })
   })
 
-  test('is away when it takes too long, or its answer ends early', async () => {
+  test('is unavailable when it takes too long, or its response ends early', async () => {
     await using folder = await temporaryDirectory()
     const socket = join(folder.path, 'slow.sock')
     const server = createServer((request, response) => {
@@ -94,7 +94,7 @@ describe('an engine that gives no proper answer', () => {
 })
 
 describe('an engine that hangs', () => {
-  /** Answers with its version for as long as `answers` says so, and begins an answer that never ends. */
+  /** Answers with its version while `answers` allows it, and begins an endless response. */
   async function hanging(answers: () => boolean) {
     await using cleanup = new AsyncDisposableStack()
     const folder = cleanup.use(await temporaryDirectory())
@@ -114,18 +114,18 @@ describe('an engine that hangs', () => {
     return { engine: createEngine(socket, 3_000), asked, [Symbol.asyncDispose]: () => owned.disposeAsync() }
   }
 
-  test('is away when its answer does not end in time', async () => {
+  test('is unavailable when its response does not end in time', async () => {
     await using silent = await hanging(() => true)
     const call = silent.engine.call({ method: 'GET', path: ['half'], timeoutMs: 200 })
     expect(isAway(await call.catch((reason: unknown) => reason))).toBe(true)
-    // A stream may take as long as it likes.
+    // A stream may take any time.
     const answer = await silent.engine.open({ method: 'GET', path: ['half'], timeoutMs: 200 })
     await sleep(400)
     expect(answer.destroyed).toBe(false)
     answer.destroy()
   })
 
-  test('is not waited for by each call', async () => {
+  test('does not delay each call', async () => {
     let answers = true
     await using silent = await hanging(() => answers)
     const ask = (timeoutMs: number) =>
@@ -169,7 +169,7 @@ describe.skipIf(why !== null)('a real engine', () => {
     return made.Id
   }
 
-  it('is asked in a version that it knows, and tells of things that it does not have', async () => {
+  it('gets requests in a supported version, and reports missing objects', async () => {
     const { api } = await dockerd.engine.version()
     expect(api).toMatch(/^1\.\d+$/)
     const inspect = (name: string) =>
@@ -178,7 +178,7 @@ describe.skipIf(why !== null)('a real engine', () => {
     expect(await inspect('../images')).toBeInstanceOf(EngineError)
   })
 
-  it('gives the input and output of a program, its two streams apart', async () => {
+  it('gives the input and output of a program, with two separate streams', async () => {
     const id = await create(['sh', '-c', 'read line; echo "got $line"; echo wrong >&2'])
     const streams = await dockerd.engine.upgrade({
       method: 'POST',
@@ -191,7 +191,7 @@ describe.skipIf(why !== null)('a real engine', () => {
     expect(seen.toSorted()).toEqual(['stderr: wrong\n', 'stdout: got a line\n'])
   })
 
-  it('reads an archive that is sent to it, and refuses an upgrade with its reason', async () => {
+  it('reads an uploaded archive, and refuses an upgrade with its reason', async () => {
     const id = await create(['true'])
     const answer = await dockerd.engine.open({
       method: 'GET',
@@ -208,7 +208,7 @@ describe.skipIf(why !== null)('a real engine', () => {
     await expect(refused).rejects.toMatchObject({ status: 404 })
   })
 
-  it('is asked again after it was killed and started again', async () => {
+  it('is used again after a kill and a restart', async () => {
     await dockerd.kill('SIGKILL')
     const error = await dockerd.engine.call({ method: 'GET', path: ['info'] }).catch((reason: unknown) => reason)
     expect(isAway(error)).toBe(true)

@@ -4,8 +4,8 @@ import { createEngine } from '../../../server/src/runtimes/docker/client.ts'
 import { createOutputs } from '../../../server/src/runtimes/docker/output.ts'
 
 /*
- * Writes the output of a container into a log, as a server does, until it is killed: `node follower.ts <socket> <server> <folder
- * of records> <container> <log>`.
+ * Writes the output of a container into a log, as a server does, until it is killed: `node follower.ts <socket>
+ * <server> <folder of records> <container> <log>`.
  */
 
 const [socket = '', server = '', directory = '', container = '', log = ''] = process.argv.slice(2)

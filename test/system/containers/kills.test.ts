@@ -26,7 +26,7 @@ if (why !== null) skipped('kills of containers, of their engine and of servers',
 /** True for a process that exists and has not ended. */
 const lives = (pid: number): boolean => readStat(pid)?.ended === false
 
-/** Prints numbers at a changing pace to both outputs, as many as it is told; then it waits. */
+/** Prints this many numbers at a changing pace to both outputs; then it waits. */
 const counter = `let next = 0
 const most = Number(process.argv[1])
 const print = () => {
@@ -39,7 +39,7 @@ const print = () => {
 print()
 setInterval(() => {}, 60_000)`
 
-/** Starts processes until it gets no more, and fails some time later. */
+/** Starts processes up to the limit, and fails some time later. */
 const forks = `const { spawn } = require('node:child_process')
 const fork = () => {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' })
@@ -85,7 +85,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
   const linesOf = async (log: string) => (await readFile(log, 'utf8')).trimEnd().split('\n').length
 
   if (liveRestore) {
-    it('servers that are killed one after the other write every line of an app once, each of its outputs in order', async () => {
+    it('servers that are killed in turn write every line of an app once, each of its outputs in order', async () => {
       const most = 20_000
       const { release, handle, log, container } = await start('node', '-e', counter, String(most))
       await docker.close()
@@ -113,7 +113,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 120_000)
 
-    it('a container that turns unhealthy while nobody listens is ended by the next server, with a line that says why', async () => {
+    it('a container that turns unhealthy without a listening server is ended by the next server, with a line that says why', async () => {
       const release = { ...(await newRelease()), internalName: 'shop' }
       const check = 'HEALTHCHECK --interval=5s --timeout=5s --retries=1 CMD ["cat", "/none"]'
       await changeImage(bench.dockerd.engine, imageOf(bench.server, release), [check])
@@ -135,7 +135,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 120_000)
 
-    it('a container that its engine has lost is ended, and no other one', async () => {
+    it('only a container that its engine has lost is ended', async () => {
       const [lost, other] = [await start('node', 'app.js', 'listens'), await start('node', 'app.js', 'listens')]
       for (const { handle } of [lost, other]) await until(handle, 'listening')
       const pidOf = async ({ container }: typeof lost) => {
@@ -144,7 +144,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       }
       const [pid, otherPid] = [await pidOf(lost), await pidOf(other)]
       await bench.dockerd.kill('SIGKILL')
-      // It is as if the engine had been killed before it wrote down that the container runs.
+      // The same happens when the engine is killed before it records the container as running.
       await rm(join(bench.dockerd.directory, 'data', 'containers', lost.container), { recursive: true })
       await bench.dockerd.start()
       await docker.clean()
@@ -156,7 +156,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       for (const { release } of [lost, other]) await docker.runtime.releases.remove(release)
     }, 120_000)
 
-    it('a container of another server, which has an engine of its own, is not taken for a lost one', async () => {
+    it('another server’s container, with a separate engine, does not count as lost', async () => {
       await using others = await createDockerBench({ liveRestore })
       const release = await newRelease()
       await others.makeImage(release)
@@ -169,7 +169,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await instances.stop(handle, { graceMs: 0 })
     }, 120_000)
 
-    it('a command whose engine is killed has failed, and does not go on when the engine is back', async () => {
+    it('a command whose engine is killed fails, and does not continue when the engine is back', async () => {
       const { release, handle } = await start('node', 'app.js', 'listens')
       await until(handle, 'listening')
       const commands = async () => {
@@ -203,7 +203,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 120_000)
 
-    it('an engine that is killed and started again does not end a container, nor is it taken for ended, and its output goes on', async () => {
+    it('a container survives a kill and restart of its engine, does not count as ended, and its output continues', async () => {
       const { release, handle, log } = await start('node', 'app.js', 'listens')
       await until(handle, 'listening')
       const onExit = vi.fn()
@@ -222,7 +222,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 120_000)
   } else {
-    it('an engine that ends with its containers lets them be seen as ended when it is back, and started again', async () => {
+    it('containers that end with their engine are seen as ended when the engine is back, and restarted', async () => {
       const { release, handle, log } = await start('node', 'app.js', 'listens')
       await until(handle, 'listening')
       await vi.waitFor(async () => expect(await readFile(log, 'utf8')).toBe('ready\n'), 10_000)
@@ -240,7 +240,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 120_000)
 
-    it('containers that end without a server have their last lines in the log when they are started again', async () => {
+    it('containers that end without a server have their last lines in the log when they are restarted', async () => {
       const { release, handle, log, container } = await start('node', 'app.js', 'listens')
       await until(handle, 'listening')
       await vi.waitFor(async () => expect(await readFile(log, 'utf8')).toBe('ready\n'), 10_000)
@@ -257,7 +257,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(release)
     }, 60_000)
 
-    it('a container that runs out of memory, or of processes, is observed with that limit', async () => {
+    it('a container that reaches its memory or process limit is observed with that limit', async () => {
       const hog = await start(
         'node',
         '-e',
@@ -277,7 +277,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       await docker.runtime.releases.remove(forking.release)
     }, 60_000)
 
-    it('labels of the server that an image brings with it count for nothing', async () => {
+    it('an image’s forged labels of the server are ignored', async () => {
       const release = await newRelease()
       const labels = {
         command: 'none',
@@ -297,7 +297,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       expect(await state(handle)).toBe('exited')
     }, 60_000)
 
-    it('a container that held the files of an image is removed when its engine was away at its end, and the image belongs to nobody', async () => {
+    it('a container that held the files of an image is removed when its engine was unavailable at its end, and the image has no owner', async () => {
       const { engine } = bench.dockerd
       const away = new EngineError('DELETE containers', null, 'ECONNREFUSED')
       const call: typeof engine.call = (asked) =>
@@ -324,7 +324,7 @@ describe.skipIf(why !== null).each([{ liveRestore: true }, { liveRestore: false 
       })
     }, 60_000)
 
-    it('commands that a killed server has left are removed by the next one, with records of containers that are gone', async () => {
+    it('the next server removes a killed server’s commands, and records of missing containers', async () => {
       const { release, handle, container } = await start('node', 'app.js', 'listens')
       await until(handle, 'listening')
       const body = {

@@ -15,7 +15,7 @@ const range = { first: 10 * 2 ** 24 + 208 * 2 ** 16, bits: 12 }
 const policy: Policy = { range, reach: noReach, resolvers: [], services: [], mirrors: [] }
 const names = bridgeNamesOf('/data')
 
-test('each project has a /24 of the range, and a bridge whose name the kernel takes', () => {
+test('each project has a /24 of the range, and a bridge with a valid interface name', () => {
   expect(bridgeCount(range)).toBe(4096)
   expect(bridgeSubnet(range, 0)).toEqual({ index: 0, gateway: '10.208.0.1', cidr: '10.208.0.0/24' })
   expect(bridgeSubnet(range, 4095)).toMatchObject({ gateway: '10.223.255.1', cidr: '10.223.255.0/24' })
@@ -24,14 +24,14 @@ test('each project has a /24 of the range, and a bridge whose name the kernel ta
   expect(bridgeName(names, 65_535).length).toBeLessThanOrEqual(15)
 })
 
-test('bridges have rules of their own, and not those of processes', () => {
+test('bridges have separate rules from processes', () => {
   const processes = namesOf('/data')
   expect(names.table).not.toBe(processes.table)
   expect(bridgeName(names, 0).startsWith(processes.interfaces)).toBe(false)
   expect(bridgeNamesOf('/other').interfaces).not.toBe(names.interfaces)
 })
 
-test('addresses that a route of the machine leads to are found, but for the default one', () => {
+test('finds addresses of the machine’s routes, except the default route', () => {
   const table = [
     'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT',
     'eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0',
@@ -47,7 +47,7 @@ test('addresses that a route of the machine leads to are found, but for the defa
   expect(taken).toEqual([4, 5, 6, 7, 9])
 })
 
-test('containers of a project reach each other, and those of another one are dropped before anything is accepted', () => {
+test('containers of a project reach each other, and other projects’ packets are dropped before any is accepted', () => {
   const rules = hostRules(names, policy, { opened: [], members: [] }, 'bridges').split('\n')
   const own = `"${names.interfaces}*"`
   const order = [
@@ -68,7 +68,7 @@ test('containers of a project reach each other, and those of another one are dro
   expect(order).toEqual([...order].sort((one, other) => one - other))
 })
 
-test('a container is led to the services at 127.0.0.1 that it may use, and the gateway alone to what listens there', () => {
+test('a container reaches its allowed services at 127.0.0.1, and only the gateway reaches the container’s loopback', () => {
   const reach = { ...noReach, loopback: [{ from: 30_000, to: 30_099 }] }
   const services = [{ address: '127.0.0.1', port: 5432 }]
   const rules = containerRules('10.208.0.1', { reach, services }).split('\n')

@@ -71,7 +71,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     await api?.[Symbol.asyncDispose]()
   }, 60_000)
 
-  it('reach each other by name in one project, and nothing of another one', { timeout: 90_000 }, async () => {
+  it('reach each other by name in one project, and nothing of another project', { timeout: 90_000 }, async () => {
     const [one, two, other] = [
       await start('proj_a', { name: 'one' }),
       await start('proj_a', { name: 'two' }),
@@ -80,7 +80,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     const outcomes = await Promise.all([
       two.ask('http://one.internal:3000/'),
       one.ask('http://two.internal:3000/'),
-      // The name is that of the own project's app.
+      // The name belongs to the same project's app.
       other.ask('http://one.internal:3000/'),
       other.open(one.address, 3000),
       one.open(other.address, 3000),
@@ -92,7 +92,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
   })
 
   it.each(['0.0.0.0', '127.0.0.1', 'eth0'])(
-    'are reached when they listen on %s',
+    'are reachable when they listen on %s',
     { timeout: 60_000 },
     async (listen) => {
       const app = await start('proj_a', { name: 'app', listen })
@@ -100,7 +100,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     },
   )
 
-  it('reach the services that are meant for them, and no other one of the machine', { timeout: 60_000 }, async () => {
+  it('reach only their intended services of the machine', { timeout: 60_000 }, async () => {
     await using loopback = await service('secret', '127.0.0.1')
     await using everywhere = await service('secret', '0.0.0.0')
     const app = await start('proj_a', { name: 'app', listen: '127.0.0.1' })
@@ -126,14 +126,14 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     expect(await app.open(outside.addresses.metadata, 80)).toBe('ECONNREFUSED')
   })
 
-  it('begin when their network is complete, and end as usual when they cannot', { timeout: 60_000 }, async () => {
+  it('begin when their network is complete, and end as usual when it fails', { timeout: 60_000 }, async () => {
     const { engine } = dockerd
     await networks.join('proj_a', async (network) => {
       const run = async (...argv: string[]) => {
         const id = await createContainer(engine, server, network, { argv: [...network.entry, ...argv] })
         await engine.call({ method: 'POST', path: ['containers', id, 'start'] })
         const { State, NetworkSettings } = await inspect(engine, id)
-        // The kernel cuts the name of the program.
+        // The kernel truncates the program's name.
         await expect.poll(() => readFile(`/proc/${State.Pid}/comm`, 'utf8')).toBe('.fairlead-enter\n'.slice(0, 16))
         const [at] = Object.values(NetworkSettings.Networks)
         await networks.started('proj_a', { id, pid: State.Pid, gateway: at?.Gateway ?? '' })
@@ -149,7 +149,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     await networks.left('proj_a')
   })
 
-  it("that have ended have no rules, also when their pid is another process's by then", async () => {
+  it('that have ended have no rules, even when another process has their pid by then', async () => {
     const other = spawn('unshare', ['--net', 'sleep', '100'], { stdio: 'ignore' })
     try {
       const networkOf = (pid: number | 'self' | undefined) => readlink(`/proc/${pid}/ns/net`)
@@ -162,7 +162,7 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     }
   })
 
-  it('leave no network behind, and have the same one while any is there', { timeout: 90_000 }, async () => {
+  it('leave no network behind, and keep the same network while one of them remains', { timeout: 90_000 }, async () => {
     const one = await start('proj_a', { name: 'one' })
     const two = await start('proj_a', { name: 'two' })
     expect(await own()).toHaveLength(1)
@@ -191,14 +191,14 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     expect(await app.answer()).toBe(`app to ${gateway}`)
     expect(await app.ask(`http://127.0.0.1:${database.port}/`)).toBe('database')
     expect(await system('nft', 'list', 'set', 'inet', names.table, 'apps')).toContain('1234')
-    // A firewall that is loaded again removes the rules of others.
+    // A firewall that is reloaded removes foreign rules.
     await system('nft', 'delete', 'table', 'inet', names.table)
     await start('proj_a', { name: 'later' })
     expect(await app.ask(`http://127.0.0.1:${database.port}/`)).toBe('database')
     expect(await app.open(gateway, api.port)).toBe('ECONNREFUSED')
   })
 
-  it('end with a stop of all that runs of the data directory', { timeout: 60_000 }, async () => {
+  it('end when everything of the data directory is stopped', { timeout: 60_000 }, async () => {
     await using root = await temporaryDirectory()
     await writeFile(join(root.path, 'server-id'), server)
     expect(await endContainers({ root: root.path }, { graceMs: 0 })).toEqual([])
@@ -212,12 +212,12 @@ describe.skipIf(why !== null)('containers in the networks of their projects', ()
     await expect(endContainers({ root: root.path }, { graceMs: 0 })).rejects.toThrow('does not answer')
   })
 
-  it('are left alone when they are of others, whatever they claim', { timeout: 60_000 }, async () => {
+  it('of others are not touched, whatever they claim', { timeout: 60_000 }, async () => {
     const body = {
       Name: 'of-the-operator',
       Labels: { 'app.fairlead.server': 'another', 'app.fairlead.project': 'proj_a' },
     }
-    // The engine fails while another one on the machine changes the firewall.
+    // The engine fails while another engine on the machine changes the firewall.
     const create = () => dockerd.engine.call<{ Id: string }>({ method: 'POST', path: ['networks', 'create'], body })
     const { Id } = await vi.waitFor(create, { timeout: 20_000, interval: 300 })
     await start('proj_a', { name: 'one' })

@@ -70,13 +70,13 @@ describe.skipIf(why !== null)('a pull', () => {
     return found === null ? null : [...found.RepoTags, ...found.RepoDigests]
   }
 
-  it('that a kill has cut off leaves its image to the next server, which removes it', async () => {
+  it('that a kill has interrupted leaves its image to the next server, which removes it', async () => {
     const { engine, directory } = bench.dockerd
     const name = `${registry.host}/team/shop@${digest}`
     const fence = () => undefined
     const before = createUnfinishedPulls(engine, join(directory, 'unfinished'), fence)
     const there = Promise.withResolvers<void>()
-    // It ends with its server, and does nothing more.
+    // It ends with its server, and stays idle.
     void before.during(
       name,
       async () => false,
@@ -118,7 +118,7 @@ describe.skipIf(why !== null)('a pull', () => {
     expect(await engine.call({ method: 'GET', path: ['images', 'json'] })).toEqual([])
   })
 
-  it('gives the release the image, and the reference of the very same one; nothing else has a name of it', async () => {
+  it('gives the release the image, and a reference to exactly this image, which has no other name', async () => {
     const [first, second] = [newRelease(), newRelease()]
     const { pulled, log } = await pull(`${registry.host}/team/shop:1`, { release: first })
     expect(pulled).toBe(`${registry.host}/team/shop@${digest}`)
@@ -134,7 +134,7 @@ describe.skipIf(why !== null)('a pull', () => {
     expect(left).toEqual([])
   })
 
-  it('of an image that the operator has, too, leaves it with its names', async () => {
+  it('of an image that the operator also has leaves the image with its names', async () => {
     const own = `${registry.host}/team/shop@${digest}`
     const query = { fromImage: `${registry.host}/team/shop`, tag: '1' }
     for await (const _ of await bench.dockerd.engine.open({ method: 'POST', path: ['images', 'create'], query }));
@@ -146,7 +146,7 @@ describe.skipIf(why !== null)('a pull', () => {
     await bench.dockerd.engine.call({ method: 'DELETE', path: ['images', `${registry.host}/team/shop:1`] })
   })
 
-  it('at once of the same image leaves both releases with it', async () => {
+  it('by two releases at once leaves both with the image', async () => {
     const both = [newRelease(), newRelease()]
     await Promise.all(both.map((release) => pull(`${registry.host}/team/shop:1`, { release })))
     const { releases } = bench.newRuntime().runtime
@@ -173,13 +173,13 @@ describe.skipIf(why !== null)('a pull', () => {
     ],
     ['a registry that does not answer', 'registry_unreachable', () => '127.0.0.1:1/shop:1', null],
     ['a host that does not exist', 'registry_unreachable', () => 'registry.invalid/shop:1', null],
-  ])('of %s fails as %s, in words without secrets', async (_, code, reference, credentials) => {
+  ])('of %s fails as %s, with a message without secrets', async (_, code, reference, credentials) => {
     const error = await pull(reference(), { credentials }).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ name: 'RuntimeError', code })
     expect((error as Error).message).not.toMatch(/another|sha256|dial|\/v2\//)
   })
 
-  it('with the right credentials gets the image, and the engine keeps none of them', async () => {
+  it('with the right credentials gets the image, and the engine stores no credentials', async () => {
     const release = newRelease()
     const { pulled } = await pull(`${guarded.host}/shop:1`, { release, credentials: registryAccount })
     expect(pulled).toContain(`${guarded.host}/shop@sha256:`)

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-it('every application has its row, and every row its application', async () => {
+it('every application has a row, and every row has an application', async () => {
   expect(rows.map(({ name }) => name).sort()).toEqual((await appFolders()).sort())
 })
 

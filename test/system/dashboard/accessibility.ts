@@ -4,22 +4,22 @@ import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** The text for people takes a page twice as long to read. */
+/** The full file, with texts for people, takes a page twice as long to load. */
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 export const phone = { width: 390, height: 844 } as const
 
-/** Each theme with its background and the rules to check. The themes differ in their colours only. */
+/** Each theme with its background and the rules to check. The themes differ only in their colours. */
 const themes = [
   { colorScheme: 'light', canvas: 'rgb(246, 247, 248)', rules: undefined },
   { colorScheme: 'dark', canvas: 'rgb(14, 19, 22)', rules: ['color-contrast'] },
 ] as const
 
-/** The number of pixels by which the content of an open dialog is wider than the dialog. */
+/** The number of pixels by which the content of an open dialog overflows it. */
 const dialogOverflow =
   "[...document.querySelectorAll('[role=dialog]')].reduce((max, box) => Math.max(max, box.scrollWidth - box.clientWidth), 0)"
 
-/** The number of fields with text below 16 pixels, which phones zoom into when they get the focus. */
+/** The number of fields with text below 16 pixels. Phones zoom into them on focus. */
 const smallFields =
   "[...document.querySelectorAll('input, select, textarea')].filter((field) => parseFloat(getComputedStyle(field).fontSize) < 16).length"
 
@@ -29,10 +29,10 @@ export interface Violation {
   readonly targets: readonly string[]
 }
 
-/** Returns what axe finds by these rules, by default by all. */
+/** Returns axe's results for these rules, by default for all. */
 export async function violationsOf(page: Page, rules?: readonly string[]): Promise<Violation[]> {
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe)
-  // To describe what is right as well would take axe longer than to find what is wrong.
+  // Reporting passes as well would double axe's time.
   const options = { resultTypes: ['violations'], ...(rules !== undefined && { runOnly: rules }) }
   return page.evaluate<Violation[]>(`axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
   violations.map(({ id, impact, nodes }) => ({ id, impact, targets: nodes.map(({ target }) => target.join(' ')) })))`)
@@ -45,7 +45,7 @@ export async function seriousViolations(page: Page, rules?: readonly string[]): 
     .flatMap(({ id, targets }) => targets.map((target) => `${id}: ${target}`))
 }
 
-/** Returns what is wrong with an open page in both themes: violations, and content that the screen does not hold. */
+/** Returns the faults of an open page in both themes: violations, and overflowing content. */
 export async function problemsOfPage(page: Page): Promise<string[]> {
   await page.emulateMedia({ colorScheme: 'light' })
   const found = await problemsOfScreen(page)
@@ -61,8 +61,8 @@ export async function problemsOfPage(page: Page): Promise<string[]> {
 }
 
 /**
- * Returns what is wrong with an open page on a desk and then on a phone, whose size the page keeps. On the phone, the page is dark:
- * its style alone depends on the size, and its colours are the same.
+ * Returns the faults of an open page on a desktop and then on a phone; the page keeps the phone's size. On the phone,
+ * the page is dark: only its layout depends on the size, and its colours do not.
  */
 export async function problemsOnDeskAndPhone(page: Page): Promise<string[]> {
   const onDesk = await problemsOfPage(page)
@@ -83,7 +83,7 @@ async function smallFieldsOf(page: Page): Promise<string[]> {
   return small > 0 ? [`${small} fields that phones zoom into`] : []
 }
 
-/** Returns what is wrong with an open dialog. */
+/** Returns the faults of an open dialog. */
 export async function problemsOfDialog(page: Page): Promise<string[]> {
   const overflow = await page.evaluate<number>(dialogOverflow)
   const wide = overflow > 0 ? [`${overflow} pixels wider than the dialog`] : []

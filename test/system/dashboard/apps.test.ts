@@ -29,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
   let failed: string
   let busy: string
   let page: Page
-  /** The paths of the requests to the API since the test began, without their queries. */
+  /** The paths of the test's requests to the API, without their queries. */
   let requests: string[]
 
   beforeAll(async () => {
@@ -65,7 +65,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
   const deployment = (id: string) => `/projects/${projectId}/deployments/${id}`
   const log = () => page.getByLabel('Lines of the log')
 
-  it('shows the app that has run since before the newest 100, and that its latest deployment failed', async () => {
+  it('shows the app that has run since before the newest 100, and its latest failed deployment', async () => {
     await open('')
     const row = page.getByRole('row', { name: /^old/ })
     await row.getByText('running', { exact: true }).waitFor()
@@ -75,7 +75,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     const link = row.getByRole('link', { name: /^last deployment failed/ })
     expect(await link.getAttribute('href')).toBe(deployment(failed))
     await page.getByText('301 succeeded, 219 failed, 0 canceled or in progress').waitFor()
-    // One request for each kind of thing on the page, not one for each app.
+    // One request for each kind of data on the page, not one for each app.
     expect(requests.length).toBeLessThanOrEqual(7)
   })
 
@@ -111,7 +111,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     await page.getByText('No release matches').waitFor()
   })
 
-  it('shows one log, that of the deployment that is open', async () => {
+  it('shows only the log of the open deployment', async () => {
     await page.goto(dashboard.server.url + deployment(running.id))
     await log().getByText('the old app is open').waitFor()
     await page.getByRole('link', { name: 'Shop' }).click()
@@ -128,7 +128,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     await expect.poll(() => log().count()).toBe(1)
   })
 
-  it('offers a rollback to a release that is kept, and to no other', async () => {
+  it('offers a rollback only to a release that is kept', async () => {
     await page.goto(dashboard.server.url + deployment(busy))
     await page.getByRole('button', { name: 'Redeploy' }).waitFor()
     expect(await page.getByRole('button', { name: 'Roll back to this' }).count()).toBe(0)
@@ -165,7 +165,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     await Promise.all(tabs.slice(1).map((tab) => tab.close()))
   })
 
-  it('deletes an app with all its deployments, after a question that Escape leaves', async () => {
+  it('deletes an app with all its deployments, after a question that Escape cancels', async () => {
     await open('')
     const actions = page.getByRole('button', { name: 'Actions for busy' })
     await actions.click()
@@ -245,7 +245,7 @@ describe.skipIf(chromiumPath === undefined)('a project with 520 deployments', ()
     }
   })
 
-  it('saw no page with errors', () => {
+  it('had no page with errors', () => {
     expect(dashboard.pageErrors).toEqual([])
   })
 })

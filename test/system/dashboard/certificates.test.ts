@@ -31,7 +31,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
   })
   afterAll(() => dashboard?.[Symbol.asyncDispose]())
 
-  /** Adds a certificate as one that the server has obtained a month ago; with failures, its renewals have failed. */
+  /** Adds a certificate that the server has obtained a month ago; with failures, its renewals have failed. */
   const obtained = (name: string, { days = 60, failures = 0 } = {}) =>
     database.query(
       `insert into certificates (id, account_id, project_id, app_id, names, source, chain, private_key, issuer, serial,
@@ -57,7 +57,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     return { page, [Symbol.asyncDispose]: () => context.close() }
   }
 
-  it('are uploaded from a file with the key, which is not kept, and removed', async () => {
+  it('are uploaded from a file with the key, which is not stored, and removed', async () => {
     const { certificate, private_key } = await uploadOf({ names: ['www.example.org', '*.example.org'] })
     const other = await uploadOf({ names: ['other.example.org'] })
     await using given = await signedIn()
@@ -73,7 +73,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     await dialog.getByRole('button', { name: 'Upload certificate' }).click()
     await dialog.getByText('The server cannot be reached. Try again when it is back.').waitFor()
     await page.unroute('**/dashboard/api/**')
-    // The browser itself logs requests without an answer, which are wanted here.
+    // The browser itself logs requests without a response. The test expects these.
     dashboard.pageErrors.splice(0)
     await files.setInputFiles({ name: 'disk.img', mimeType: 'text/plain', buffer: Buffer.alloc(1_000_001) })
     await dialog.getByText('disk.img is too large to be a certificate or a private key.').waitFor()
@@ -140,7 +140,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     await page.getByRole('row', { name: /^danger\.example\.com .* failing / }).waitFor()
   })
 
-  it('are shown by the page, also hundreds of them, on a desk and on a phone', async () => {
+  it('appear on the page, even hundreds of them, on a desktop and on a phone', async () => {
     for (let made = 0; made < 70; made++) {
       await obtained(`a-rather-long-name-${made}.of-a-branch.shop.example.com`, { days: made })
     }

@@ -22,7 +22,7 @@ describe.skipIf(chromiumPath === undefined)('the page that approves a login', ()
   const ask = (device_code: string | undefined) => post('/device/token', { device_code: device_code ?? '' })
   const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor()
 
-  it('lets somebody sign in first, shows machine and code, and gives the key that then is in the list', async () => {
+  it('asks for a sign-in first, shows machine and code, and gives the key, which then is in the list', async () => {
     const context = await dashboard.context()
     const page = await context.newPage()
     const login = await begin('workbench')
@@ -61,7 +61,7 @@ describe.skipIf(chromiumPath === undefined)('the page that approves a login', ()
     expect(response?.headers()['content-security-policy']).toContain("frame-ancestors 'none'")
     await page.getByRole('button', { name: 'Approve' }).waitFor()
     expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBe(0)
-    // The themes differ in their colours only.
+    // The themes differ only in their colours.
     for (const [colorScheme, rules] of [
       ['light', undefined],
       ['dark', ['color-contrast']],
@@ -72,7 +72,7 @@ describe.skipIf(chromiumPath === undefined)('the page that approves a login', ()
     await context.close()
   })
 
-  it('logs no error, and contacts nobody else', () => {
+  it('logs no error, and contacts no other server', () => {
     expect(dashboard.pageErrors).toEqual([])
   })
 })

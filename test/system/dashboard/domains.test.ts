@@ -45,7 +45,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     page.setDefaultTimeout(60_000)
     return { page, [Symbol.asyncDispose]: () => context.close() }
   }
-  /** Lets a domain have been found right, or wrong, as a check would. What DNS says of names is for other tests. */
+  /** Sets the result of a domain's check. Other tests cover DNS. */
   const settle = async (name: string, status: 'active' | 'failing', problems: readonly object[] = []) => {
     const checked = () => database.query('select from domains where name = $1 and checked_at is not null', [name])
     await expect.poll(checked, { timeout: 60_000 }).toHaveLength(1)
@@ -86,7 +86,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await page.getByText('The DNS records are right.').waitFor()
   })
 
-  it('have one that is primary, to which others redirect, and are removed after a question', async () => {
+  it('have a primary domain, to which others redirect, and are removed after a question', async () => {
     await client.domains.create({ params, body: { name: 'www.shop.example.com', redirect: true } })
     await client.domains.create({ params, body: { name: 'bücher.example.com' } })
     await settle('www.shop.example.com', 'active')
@@ -118,7 +118,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await page.getByRole('link', { name: 'https://shop.example.com' }).waitFor()
   })
 
-  it('that were removed elsewhere are told so, and removing them again is no error', async () => {
+  it('that were removed elsewhere are reported as removed, and removing them again is no error', async () => {
     const { id } = await client.domains.create({ params, body: { name: 'gone.example.com' } })
     await using given = await signedIn()
     const { page } = given
@@ -132,7 +132,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await page.getByText('This app has no such domain').waitFor()
   })
 
-  it('say what is wrong and are checked when asked', async () => {
+  it('show their faults and are checked on request', async () => {
     const domain = await client.domains.create({ params, body: { name: 'wrong.example.com' } })
     await settle('wrong.example.com', 'failing', [problem])
     await using given = await signedIn()
@@ -147,7 +147,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await page.getByText(/^Checked: /).waitFor({ state: 'attached' })
   })
 
-  it('are accessible, fit a desk and a phone, and need few requests', async () => {
+  it('are accessible, fit a desktop and a phone, and need few requests', async () => {
     const name = 'a-name-that-is-rather-long.of-a-branch.shop.example.com'
     const { id } = await client.domains.create({ params, body: { name } })
     await settle(name, 'failing', [problem, { ...problem, code: 'caa', severity: 'warning' }])
@@ -167,7 +167,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     }
   })
 
-  it('are shown when there are hundreds of them, with names as long as DNS allows', async () => {
+  it('appear on the page, even hundreds of them, with names as long as DNS allows', async () => {
     const { id: project_id } = await client.projects.create({ body: { name: 'Shops', plan: 'enterprise' } })
     const git_url = 'https://git.example.com/team/shops.git'
     await client.deployments.create({ params: { project_id }, body: { name: 'shops', git_url } })

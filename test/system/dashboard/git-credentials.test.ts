@@ -6,7 +6,7 @@ import { openPage } from '../../harness/dashboard/pages.ts'
 if (chromiumPath === undefined) noChromium('the settings of an app')
 
 describe.skipIf(chromiumPath === undefined)('the settings of an app', () => {
-  it('are its name, and a deploy key, whose public part is shown, or a token, which is not', async () => {
+  it('are its name, and a deploy key, whose public part is shown, or a token, which is not shown', async () => {
     await using dashboard = await sharedDashboard()
     const { client } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'Shop' } })

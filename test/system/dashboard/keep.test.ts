@@ -20,7 +20,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
   const url = (path: string) => dashboard.server.url + path
   const focused = (page: Page) => page.evaluate<string>('document.activeElement.textContent')
 
-  it('keeps what was typed in a dialog on a click beside it and on Escape, and asks', async () => {
+  it('keeps typed text in a dialog on a click beside it and on Escape, and asks', async () => {
     const { context, page } = await dashboard.signedIn()
     await openPage(page, url('/projects'))
     await page.getByRole('button', { name: 'New project' }).click()
@@ -39,7 +39,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
     await context.close()
   })
 
-  it('keeps what was typed when the session ends, and goes on after a sign-in', async () => {
+  it('keeps typed text when the session ends, and continues after a sign-in', async () => {
     const { context, page, api } = await dashboard.signedIn()
     await openPage(page, url('/projects'))
     await page.getByText(dashboard.user.email).waitFor()
@@ -57,7 +57,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
     await context.close()
   })
 
-  it('says once that the server is away, and goes on by itself, with the page that was asked for', async () => {
+  it('says once that the server is unavailable, and resumes by itself, with the requested page', async () => {
     const { hostname, port } = new URL(dashboard.server.url)
     await using connection = await relay(
       { host: hostname, port: Number(port) },
@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
     await context.close()
   })
 
-  it('is dark from its first frame when that was chosen', async () => {
+  it('is dark from its first frame in the dark theme', async () => {
     const { context, page } = await dashboard.signedIn({ colorScheme: 'light' })
     await openPage(page, url('/projects'))
     await page.getByTitle('Dark').click()
@@ -121,7 +121,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
     await context.close()
   })
 
-  it('shows an upload that is complete without alarm', async () => {
+  it('shows a complete upload without alarm', async () => {
     const { context, page } = await dashboard.signedIn()
     // The browser has sent everything, and the server has not answered yet.
     await page.addInitScript(`XMLHttpRequest.prototype.send = function () {
@@ -136,7 +136,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
     await context.close()
   })
 
-  it('has examples in the API reference with the address by which it was reached', async () => {
+  it('has examples in the API reference with the dashboard’s address', async () => {
     const { context, page } = await dashboard.signedIn()
     await page.goto(url('/docs'))
     const text = await page.textContent('body')
@@ -145,7 +145,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard', () => {
     await context.close()
   })
 
-  it('saw no page with errors', () => {
+  it('had no page with errors', () => {
     expect(dashboard.pageErrors.filter(({ text }) => !text.includes('net::ERR_'))).toEqual([])
   })
 })

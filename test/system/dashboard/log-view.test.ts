@@ -55,7 +55,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     page.evaluate<number>(`document.querySelector('[aria-label="Lines of the log"] > div').clientHeight / 20`)
   const scrollTop = () => page.evaluate<number>(`document.querySelector('[aria-label="Lines of the log"]').scrollTop`)
 
-  it('has a tab for the build and one for the app, which arrow keys change', async () => {
+  it('has a tab for the build and a tab for the app, which arrow keys change', async () => {
     await page.getByRole('tab', { name: 'Build' }).click()
     await line('the build says hello').waitFor()
     expect(await line('no basket').count()).toBe(0)
@@ -65,7 +65,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     expect(await line('the build says hello').count()).toBe(0)
   })
 
-  it('shows errors with their traces, or warnings too, and their number', async () => {
+  it('shows errors with their traces, optionally warnings, and their number', async () => {
     await page.getByLabel('Level').selectOption('error')
     await page.getByRole('status').filter({ hasText: '2 lines' }).waitFor()
     await line('at checkout').waitFor()
@@ -74,7 +74,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     expect(await line('open for business').count()).toBe(0)
   })
 
-  it('marks and counts what is searched, and shows a line that was found among the others', async () => {
+  it('marks and counts matches of a search, and shows a match among its neighbours', async () => {
     await page.getByLabel('Search the log').fill('ITEM 2')
     await page.getByRole('status').filter({ hasText: '111 lines' }).waitFor()
     await page.getByLabel('Search the log').fill('item 200')
@@ -106,7 +106,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     await line('asked for /more').waitFor()
   })
 
-  it('wraps long lines so that all of them can be read without scrolling aside', async () => {
+  it('wraps long lines so that they can be read without scrolling aside', async () => {
     const overflows = () =>
       page.evaluate<boolean>(`(() => { const box = document.querySelector('[aria-label="Lines of the log"]')
   return box.scrollWidth > box.clientWidth })()`)
@@ -125,7 +125,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     await expect.poll(covered).toBe(0)
   })
 
-  it('takes the height of the window when asked', async () => {
+  it('takes the height of the window on request', async () => {
     const height = async () => (await lines().boundingBox())?.height ?? 0
     const before = await height()
     const button = page.getByRole('button', { name: 'Full height' })
@@ -136,7 +136,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     await expect.poll(height).toBe(before)
   })
 
-  it('is one over the releases of the app, with a mark where each begins, and shows a new release as it comes', async () => {
+  it('covers all releases of the app, with a mark where each begins, and shows a new release live', async () => {
     const mark = (hash: string) => lines().getByRole('link', { name: `Release ${hash.slice(0, 12)}` })
     await page.getByRole('link', { name: 'shop', exact: true }).click()
     await page.getByRole('link', { name: 'Logs' }).click()
@@ -163,7 +163,7 @@ describe.skipIf(chromiumPath === undefined)('the log of an app', () => {
     expect(page.url()).toContain(second.id)
   })
 
-  it('saw no page with errors', () => {
+  it('had no page with errors', () => {
     expect(dashboard.pageErrors).toEqual([])
   })
 })

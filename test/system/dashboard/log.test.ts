@@ -15,7 +15,7 @@ import { type SharedDashboard, sharedDashboard } from '../../harness/dashboard/o
 
 if (chromiumPath === undefined) noChromium('a log of 100,000 lines')
 
-/** A few times the number of rows that are visible. */
+/** A few times the number of visible rows. */
 const maxDrawn = 150
 
 describe.skipIf(chromiumPath === undefined)('a log of 100,000 lines', () => {

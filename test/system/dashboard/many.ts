@@ -3,7 +3,7 @@ import type { TestDatabase } from '../../harness/database.ts'
 
 const kinds = { projects: 'project', deployments: 'deployment', deliveries: 'delivery' } as const
 
-/** Adds copies of a row, newest last, with some columns changed, in place of hours of use. */
+/** Adds copies of a row, newest last, with some changed columns, to simulate hours of use. */
 export async function addCopies(
   database: TestDatabase,
   table: 'projects' | 'deployments' | 'deliveries',

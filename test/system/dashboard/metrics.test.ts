@@ -7,7 +7,7 @@ import { nodeApp, repository } from '../../harness/repository.ts'
 
 if (chromiumPath === undefined) noChromium('the metrics of an app')
 
-/** Fills all buckets of an app with the numbers of a busy one: 10 answers of 2xx and one of 4xx in each. */
+/** Fills all buckets of an app with the numbers of a busy app: 10 responses of 2xx and one of 4xx in each. */
 const busy = `
   insert into app_metrics
   select $1, seconds, mod(bucket, buckets)::integer, to_timestamp(bucket * seconds), 11, '{10,0,1,0}',

@@ -13,7 +13,7 @@ import { addCopies } from './many.ts'
 if (chromiumPath === undefined)
   noChromium('the accessibility and requests of every page, both themes, phones; a hostile app')
 
-/** The overview of a project needs as many: one for each kind of thing on it. */
+/** The overview of a project needs this many: one for each kind of data on it. */
 const mostRequests = 7
 
 describe.skipIf(chromiumPath === undefined)('the pages', () => {
@@ -71,7 +71,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('keep a chosen theme that differs from that of the system', async () => {
+  it('keep a chosen theme that differs from the system’s', async () => {
     const { context, page } = await dashboard.signedIn({ colorScheme: 'light' })
     await open(page, '/projects')
     await page.getByTitle('Dark').click()
@@ -83,7 +83,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('can be used by keyboard alone', async () => {
+  it('can be used with only the keyboard', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/projects')
     const focused = () => page.evaluate<string>('document.activeElement.textContent')
@@ -127,7 +127,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('tell when the browser is offline, and keep the data', async () => {
+  it('report when the browser is offline, and keep the data', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/projects')
     await context.setOffline(true)
@@ -139,7 +139,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     dashboard.pageErrors.splice(0)
   })
 
-  it('give the number of requests to the apps of a project in words, too', async () => {
+  it('also give the number of requests to a project’s apps in words', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, `/projects/${seeded.projectId}`)
     const chart = page.getByRole('region', { name: 'Requests in the last 24 hours' })
@@ -215,7 +215,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
     await context.close()
   })
 
-  it('tell that GitHub cannot reach a laptop, and where existing users sign in', async () => {
+  it('report that GitHub cannot reach a laptop, and where existing users sign in', async () => {
     const { context, page } = await dashboard.signedIn()
     await open(page, '/get-started')
     await page.getByText('GitHub cannot reach a server on a laptop').waitFor()
@@ -250,7 +250,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
     const projects = (page: Page) => page.getByRole('row', { name: /^Project \d/ }).first()
 
-    it('need at most 7 requests each, ask for nothing row by row, are accessible in both themes, and fit a desk and a phone', {
+    it('need at most 7 requests each, request nothing row by row, are accessible in both themes, and fit a desktop and a phone', {
       timeout: 600_000,
     }, async () => {
       const { context, page } = await dashboard.signedIn()
@@ -265,7 +265,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
         await open(page, path)
         await requests.answered()
         if (requests.made.length > mostRequests) found.push(`${name}: ${requests.made.join(' ')}`)
-        // The page asks again after as long as pages that show something quiet wait.
+        // The page requests again after the pause of pages with quiet data.
         requests.begin()
         await page.clock.runFor(10_100)
         await requests.answered()
@@ -279,7 +279,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await context.close()
     })
 
-    it('shows heading and lines in place of the content before its scripts are loaded', async () => {
+    it('shows a heading and lines in place of the content before its scripts are loaded', async () => {
       const { context, page } = await dashboard.signedIn()
       const held = Promise.withResolvers<void>()
       await page.route('**/assets/*.js', async (route) => {
@@ -296,7 +296,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await context.close()
     })
 
-    it('loads a style again that did not arrive, and keeps the page', async () => {
+    it('reloads a style that did not arrive, and keeps the page', async () => {
       const { context, page } = await dashboard.signedIn()
       page.setDefaultTimeout(60_000)
       await page.route('**/assets/index-*.css', (route) => route.abort(), { times: 2 })
@@ -308,7 +308,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
       await context.close()
     })
 
-    it('loads a page again when none of its scripts arrived', async () => {
+    it('reloads a page when none of its scripts arrived', async () => {
       const { context, page } = await dashboard.signedIn()
       page.setDefaultTimeout(60_000)
       let loads = 0
@@ -317,7 +317,7 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
         return route.continue()
       })
       await page.route('**/*.js', (route) => (loads === 1 ? route.abort() : route.continue()))
-      // The page may load itself again before all of it arrived, which must not interrupt this call.
+      // The page may reload itself before all of it has arrived, which must not interrupt this call.
       await page.goto(`${dashboard.server.url}/projects`, { waitUntil: 'commit' })
       await projects(page).waitFor()
       expect(loads).toBe(2)
@@ -327,12 +327,12 @@ describe.skipIf(chromiumPath === undefined)('the pages', () => {
 
   it('cause no errors and no requests to other origins', () => {
     const ofPages = dashboard.pageErrors.filter(({ page }) => page.startsWith(dashboard.server.url))
-    // Two tests keep scripts and styles from a page.
+    // Two tests block scripts and styles of a page.
     expect(ofPages.filter(({ text }) => !text.includes('net::ERR_FAILED'))).toEqual([])
   })
 })
 
-/** Fills the account up to 303 projects, and a project of it up to 520 deployments. */
+/** Fills the account up to 303 projects, and one project up to 520 deployments. */
 async function fill({ database, accountId }: SharedDashboard, { projectId, failedId }: Seeded): Promise<void> {
   const count = async (table: 'projects' | 'deployments') =>
     (await database.query(`select id from ${table} where account_id = $1`, [accountId])).length
@@ -352,7 +352,7 @@ async function fill({ database, accountId }: SharedDashboard, { projectId, faile
   await addCopies(database, 'deployments', failedId, copies)
 }
 
-/** Notes the requests to the API, each by its path without the query. Streams of logs are not awaited. */
+/** Records the requests to the API, each by its path without the query. Log streams are not awaited. */
 function watchRequests(page: Page) {
   const made: string[] = []
   const open = new Set<Request>()
@@ -367,7 +367,7 @@ function watchRequests(page: Page) {
   const begin = () => {
     made.length = 0
   }
-  /** Resolves when all are answered, and the answers have led to no others. */
+  /** Resolves when all requests are answered, and the responses have led to no others. */
   const answered = async () => {
     for (let before = -1; before < made.length || open.size > 0; ) {
       await expect.poll(() => open.size, { timeout: 60_000 }).toBe(0)

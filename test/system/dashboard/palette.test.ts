@@ -24,7 +24,7 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
        values ($1, $1, $2, 'recipes', 'free', 'external', '17', '127.0.0.1', 5432, '', 'available', now())`,
       [newId('database'), oldest],
     )
-    // In place of hours of use.
+    // To simulate hours of use.
     await database.query(
       `insert into projects (id, account_id, name, region, plan, status)
        select made.id, account_id, 'Project ' || number, region, plan, status
@@ -106,7 +106,7 @@ describe.skipIf(chromiumPath === undefined)('with 303 projects', () => {
     expect(await usage.getByRole('meter', { name: 'Databases' }).textContent()).toBe('1 of 1,000')
   })
 
-  it('plans and regions are chosen from those that there are, with their limits', async () => {
+  it('plans and regions are chosen from the available ones, with their limits', async () => {
     await using opened = await open('/projects')
     const { page } = opened
     await page.getByRole('button', { name: 'New project' }).click()

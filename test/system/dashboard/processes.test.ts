@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     await page.waitForURL(/#dep_\w+-worker\.1-\d+$/)
     await page.locator('[aria-current=location]').getByText('working').waitFor()
 
-    // Another client changes one number while the page is open, and the user changes the other one.
+    // Another client changes one number while the page is open, and the user changes the other number.
     await openPage(page, `${dashboard.server.url}/projects/${project_id}/apps/${apps[0]?.id}/processes`)
     await page.getByLabel('Instances of worker').waitFor()
     const params = { project_id, app_id: apps[0]?.id ?? '' }
@@ -76,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     await context.close()
   })
 
-  it('a project that is renamed keeps the plan that another client has chosen since the page was opened', async () => {
+  it('a renamed project keeps the plan that another client has chosen since the page was opened', async () => {
     await using dashboard = await sharedDashboard()
     const { client } = dashboard
     const { id: project_id } = await client.projects.create({ body: { name: 'two', plan: 'free' } })
@@ -100,7 +100,7 @@ describe.skipIf(chromiumPath === undefined)('the processes of an app', () => {
     const { page, context } = await dashboard.signedIn()
     await openPage(page, `${dashboard.server.url}/projects/${one?.id}/settings`)
     const name = page.getByLabel('Name', { exact: true })
-    // The router follows this as it does a link from one page of settings to another.
+    // The router treats this like a link from one settings page to another.
     await page.evaluate(`history.pushState(null, "", "/projects/${two?.id}/settings")`)
     await expect.poll(() => name.inputValue()).toBe('two')
     await name.fill('three')

@@ -54,7 +54,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await page.getByRole('button', { name: 'Run', exact: true }).click()
   }
 
-  it('make, change and delete schedules, with their next times and their history', async () => {
+  it('create, change and delete schedules, with their next times and their history', async () => {
     await using opened = await open('/schedules')
     const { page } = opened
     const ofFile = page.getByRole('row', { name: /of-file/ })
@@ -129,7 +129,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await client.schedules.delete({ params: { ...params, id } })
   })
 
-  it('run a command, show what it prints and its status, and keep it in the history', async () => {
+  it('run a command, show its output and status, and keep it in the history', async () => {
     await using opened = await open('/run')
     const { page } = opened
     await begin(page, `node -e 'unclosed`)
@@ -157,7 +157,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await expect.poll(() => terminal.innerText()).toMatch(/\d+ \d+[\s\S]*42-xterm/)
     const size = /(\d+) (\d+)\s/.exec(await terminal.innerText())
     expect(Number(size?.[2])).toBeGreaterThan(80)
-    // Colours beyond the palette need no style in the markup, which the policy of the page forbids.
+    // Colours beyond the palette need no style in the markup, which the page's policy forbids.
     await page.keyboard.type(`printf '\\033[38;2;10;200;30mgreen\\033[0m\\n'\n`)
     await expect.poll(() => page.evaluate(colourOfGreen)).toBe('rgb(10, 200, 30)')
 
@@ -181,7 +181,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
       .toEqual({ status: 'canceled', problem: 'Its client has disconnected.' })
   })
 
-  it('go on answering while a command prints without end', async () => {
+  it('keep responding while a command prints without end', async () => {
     await using opened = await open('/run')
     const { page } = opened
     await begin(page, 'yes')
@@ -194,7 +194,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     expect(dashboard.pageErrors).toEqual([])
   })
 
-  it('tell that the connection was lost, and go on when the server is back', async () => {
+  it('report a lost connection, and continue when the server is back', async () => {
     await using opened = await open('/run', { viewport: { width: 390, height: 844 } })
     const { page } = opened
     await begin(page, 'sh', 'terminal')

@@ -10,7 +10,7 @@ import { seed } from '../../harness/dashboard/seed.ts'
 import { openDashboard } from '../../harness/dashboard.ts'
 import { namedApps, seedDomains } from './seed-domains.ts'
 
-/** `npm run screenshots`: takes the pictures of the guides from a real server with data on every page. */
+/** `npm run screenshots`: takes the guides' pictures from a real server with data on every page. */
 const directory = join(import.meta.dirname, '../../../docs/images')
 const desktop = { colorScheme: 'light', viewport: { width: 1120, height: 700 } } as const
 const phone = { colorScheme: 'light', viewport: { width: 390, height: 780 } } as const
@@ -66,11 +66,11 @@ await using seeded = await seed((await dashboard.makeUser()).client, dashboard.s
 for (const { file, name, options = desktop, act } of pictures) {
   const { context, page } = await dashboard.signedIn(options)
   page.setDefaultTimeout(60_000)
-  // The browser ends its requests when the network of an app comes or goes on its machine.
+  // The browser aborts its requests when the network of an app appears or disappears on its machine.
   do await openPage(page, `${dashboard.server.url}${pagesOf(seeded)[name]}`)
   while (!(await page.evaluate<boolean>("getComputedStyle(document.documentElement).fontSize === '14px'")))
   await act?.(page)
-  // Pictures show what stays.
+  // Pictures show only stable content.
   await page.waitForTimeout(500)
   await take(page, file)
   await context.close()

@@ -13,7 +13,7 @@ export const namedApps = async (): Promise<Readonly<Record<string, string>>> => 
 /** Executes a statement on the database of the server. */
 export type Query = (text: string, values: readonly unknown[]) => Promise<readonly unknown[]>
 
-/** Makes a user with an app that has domains in each state, and certificates; DNS and authorities are not asked for pictures. */
+/** Makes a user with an app that has domains in each state, and certificates, without DNS and authorities. */
 export async function seedDomains(dashboard: Dashboard, query: Query) {
   const { client } = await dashboard.makeUser()
   const { id: project_id } = await client.projects.create({ body: { name: 'Shop', plan: 'enterprise' } })

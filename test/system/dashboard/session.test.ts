@@ -20,7 +20,7 @@ describe.skipIf(chromiumPath === undefined)('the session of a browser', () => {
   }
   const sessions = (page: Page) => page.getByText('this session').waitFor()
 
-  it('is that of all its tabs, which sign in and out together', async () => {
+  it('is shared by all its tabs, which sign in and out together', async () => {
     const context = await dashboard.context()
     const first = await context.newPage()
     await first.goto(url('/sign-in?next=/settings/account'))
@@ -39,7 +39,7 @@ describe.skipIf(chromiumPath === undefined)('the session of a browser', () => {
     await context.close()
   })
 
-  it('goes on in the other tabs when one signs in again', async () => {
+  it('continues in the other tabs when one signs in again', async () => {
     const { context, page } = await dashboard.signedIn()
     await page.goto(url('/settings/sessions'))
     await sessions(page)
@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)('the session of a browser', () => {
     await context.close()
   })
 
-  it('begins and ends when a network that comes or goes takes away the first request', async () => {
+  it('begins and ends when a network change aborts the first request', async () => {
     const context = await dashboard.context()
     const page = await context.newPage()
     const lost: string[] = []
@@ -81,7 +81,7 @@ describe.skipIf(chromiumPath === undefined)('the session of a browser', () => {
     await context.close()
   })
 
-  it('waits and says so when the account has used its requests, and goes on by itself', async () => {
+  it('waits and says so when the account has used its requests, and continues by itself', async () => {
     const { context, page } = await dashboard.signedIn()
     let refused = 0
     await page.route('**/dashboard/api/projects', async (route) => {

@@ -31,7 +31,7 @@ require('node:http').createServer((request, response) => {
 
 const user = { email: 'story@example.com', password: 'correct horse battery staple' }
 
-/** Every test continues where the one before it ended, from the setup link on. */
+/** Every test continues where the previous test ended, from the setup link on. */
 describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
   let dashboard: SharedDashboard
   let page: Page
@@ -152,7 +152,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await text(await (await download).createReadStream())).toContain('shop is open')
   })
 
-  it('sees the reason for a failure first', async () => {
+  it('sees the reason of a failure first', async () => {
     await using broken = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
       'build.js': "console.error('no such basket'); process.exit(3)",
@@ -198,7 +198,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await (await fetch(address)).text()).toBe('first')
   })
 
-  it('promotes what runs to another app, without a build', async () => {
+  it('promotes the serving release to another app, without a build', async () => {
     const before = page.url()
     await button('Promote').click()
     await dialog().getByLabel('App').fill('storefront-production')
@@ -211,14 +211,14 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.goto(before)
   })
 
-  it('changes variables after the rollback, and applies them to the commit that serves', async () => {
+  it('changes variables after the rollback, and applies them to the serving commit', async () => {
     const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
     const variables = async () => (await fetch(`${address}/variables`)).json()
     expect(await variables()).toEqual(['hello you', '3', null])
     await page.getByRole('listitem').getByText('GREETING').waitFor()
     await page.getByRole('link', { name: 'Change variables' }).click()
     await page.getByRole('row', { name: 'GREETING secret' }).waitFor()
-    // A secret value is not shown, so a form that sent what it shows would empty it.
+    // A secret value is not shown, so a form that sent its displayed values would empty it.
     await button('Actions for GREETING').click()
     await page.getByRole('menuitem', { name: 'Change' }).click()
     await dialog().getByRole('button', { name: 'Save' }).click()
@@ -228,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await dialog().getByText('Write the value, too: a secret one cannot be read again.').waitFor()
     const marked = dialog().getByLabel('Value of variable 1')
     expect(await marked.getAttribute('aria-invalid')).toBe('true')
-    // The form has nothing to save again, so what was wrong is not said any longer.
+    // The form has nothing left to save, so the error disappears.
     await dialog().getByLabel('Kind').selectOption('secret')
     await dialog().getByRole('button', { name: 'Save' }).click()
     await dialog().getByText('Nothing was changed.').waitFor()
@@ -244,7 +244,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await dialog().getByLabel('Kind').selectOption('plain')
     await dialog().getByRole('button', { name: 'Save' }).click()
     await page.getByRole('row', { name: 'COLOUR blue' }).waitFor()
-    // The form says Secret, so what is added to it is secret afterwards, also a variable that was plain.
+    // The form says Secret, so all variables in it become secret, even a plain one.
     await button('Actions for LEVEL').click()
     await page.getByRole('menuitem', { name: 'Change' }).click()
     await dialog().getByLabel('Value of variable 1').fill('4')
@@ -261,12 +261,12 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await page.waitForURL(/\/deployments\/dep_/)
     await page.getByRole('definition').getByText('running').waitFor()
     expect(await variables()).toEqual(['hello you', '4', 'blue'])
-    // The newest commit of the branch answers otherwise: it was rolled back.
+    // The newest commit of the branch answers differently: it was rolled back.
     expect(await (await fetch(address)).text()).toBe('first')
     expect(await page.content()).not.toContain('hello you')
   })
 
-  it('keeps all variables when an app is deployed again by its name, and removes one', async () => {
+  it('keeps all variables when an app is redeployed by its name, and removes one', async () => {
     const address = (await page.getByRole('link', { name: /^http:/ }).getAttribute('href')) ?? ''
     const variables = async () => (await fetch(`${address}/variables`)).json()
     await page.goto(url(`/projects/${projectId}/deployments`))
@@ -289,7 +289,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     expect(await variables()).toEqual(['hello you', '4', null])
   })
 
-  it('deploys an uploaded source again with another variable', async () => {
+  it('redeploys an uploaded source with another variable', async () => {
     const client = dashboard.server.clientFor(key)
     const { id: source_id } = await uploadBundle(client, projectId, await bundleOf(app, 'main'))
     const { id, commit } = await deployAndSettle(client, projectId, { name: 'bundled', source_id })
@@ -393,7 +393,7 @@ describe.skipIf(chromiumPath === undefined)('a user of the dashboard', () => {
     await expect(dashboard.server.clientFor(key).projects.list({})).rejects.toMatchObject({ code: 'unauthorized' })
   })
 
-  it('saw no page with errors or with requests to other origins', () => {
+  it('had no page with errors or with requests to other origins', () => {
     expect(dashboard.pageErrors).toEqual([])
   })
 })

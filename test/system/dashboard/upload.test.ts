@@ -12,7 +12,7 @@ if (chromiumPath === undefined) noChromium('uploads that are canceled or lose th
 
 const file = { name: 'film.bin', mimeType: 'application/octet-stream', buffer: Buffer.alloc(20_000_000, 7) }
 
-/** A network on which the upload takes minutes, so that a test can act while it is in progress. */
+/** A network that slows the upload to minutes, so that a test can act during the upload. */
 const slow = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 100_000 }
 const fast = { ...slow, uploadThroughput: -1 }
 

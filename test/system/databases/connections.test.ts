@@ -10,7 +10,7 @@ import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 const use = fc.record({ sessions: fc.nat(100), limit: fc.constant(100) })
 const uses = fc.array(use, { maxLength: 60 }).map((all) => all.map((each, at) => ({ name: `db_${at}`, ...each })))
 
-it('databases with the most sessions are brought down to the same number, so that the others stay free', () => {
+it('databases with the most sessions are reduced to the same number, so that connections stay free for the others', () => {
   fc.assert(
     fc.property(uses, (given) => {
       const { lower, raise } = limitChanges(given, new Map(), 450)
@@ -27,7 +27,7 @@ it('databases with the most sessions are brought down to the same number, so tha
   )
 })
 
-it('databases get their limits back while there is room for all that they may then use', () => {
+it('databases get their limits back when enough connections are free for all of them', () => {
   fc.assert(
     fc.property(uses, (given) => {
       const { lower, raise } = limitChanges(given, new Map(given.map(({ name }) => [name, 100])), 450)
@@ -45,7 +45,7 @@ it('databases get their limits back while there is room for all that they may th
 const [greedy, modest] = ['abcdefghijklmnopqrstuvwxyz', 'bcdefghijklmnopqrstuvwxyza'] as const
 const { signal } = new AbortController()
 
-it('a database that uses up the connections loses some to others, idle ones first, until there is room again', async () => {
+it('a database that uses up the connections loses some to others, idle ones first, until enough are free again', async () => {
   await using cleanup = new AsyncDisposableStack()
   const operator = cleanup.use(await postgresByHand())
   for (const name of [greedy, modest]) {
@@ -74,7 +74,7 @@ it('a database that uses up the connections loses some to others, idle ones firs
   const others = await Promise.all(Array.from({ length: 79 }, () => open(greedy)))
   const few = await Promise.all([open(modest), open(modest)])
   await check(signal)
-  // Two thirds of 97, less the two of the other database.
+  // Two thirds of 97, minus the two of the other database.
   expect(await limits()).toEqual([[62], [95]])
   const sessions = async () =>
     (await instance.statistics.connectionUse([greedy])).uses.find(({ name }) => name === greedy)?.sessions
@@ -89,7 +89,7 @@ it('a database that uses up the connections loses some to others, idle ones firs
   expect(await limits()).toEqual([[95], [95]])
 })
 
-it('limits that an earlier server lowered are those of the plan again', async () => {
+it('limits that an earlier server lowered return to the plan’s', async () => {
   await using operator = await postgresByHand()
   await operator.query(`create role ${greedy} login connection limit 3`)
   const instance = createInstance({ connectionString: operator.url }, () => undefined)

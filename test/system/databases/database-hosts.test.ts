@@ -37,7 +37,7 @@ describe('an address with several hosts', () => {
     expect(() => parseHosts(url)).not.toThrow('hunter2')
   })
 
-  it('of one host is left to the driver', () => {
+  it('with one host is left to the driver', () => {
     const url = 'postgres://u:p@one:5432/db?sslmode=disable'
     expect(connectionTo(url)).toEqual({ connectionString: url })
   })
@@ -58,7 +58,7 @@ describe('an address with several hosts', () => {
 describe('the choice of a host', () => {
   const hosts = ['a', 'b', 'c'].map((host): PostgresHost => ({ host, port: 1, url: host }))
 
-  it('begins with the host that was chosen last, and is shared by those who ask at the same time', async () => {
+  it('begins with the last chosen host, and concurrent callers share it', async () => {
     const asked: string[] = []
     let primary = 'b'
     const choose = chooseHost(hosts, async ({ host }) => {
@@ -73,7 +73,7 @@ describe('the choice of a host', () => {
     expect(asked).toEqual(['a', 'b', 'b', 'b', 'a', 'c'])
   })
 
-  it('says of each host why it was not chosen', async () => {
+  it('reports for each host why it was not chosen', async () => {
     const choose = chooseHost(hosts.slice(0, 2), async ({ host }) => {
       if (host === 'a') throw new Error('connection refused')
       return false
@@ -128,7 +128,7 @@ it('every connection finds the primary, and the standby after it is promoted', a
   }
 })
 
-it('a server goes on at the promoted standby, with all that it had written', async () => {
+it('a server continues at the promoted standby, with all of its data', async () => {
   await using pair = await postgresPair()
   const { primary, standby } = pair
   await using directory = await temporaryDirectory()
@@ -153,7 +153,7 @@ it('a server goes on at the promoted standby, with all that it had written', asy
     .toBe(true)
 })
 
-it('a server says why none of the hosts can be used', async () => {
+it('a server reports why it cannot use any of the hosts', async () => {
   await using directory = await temporaryDirectory()
   const [one, two] = [await freePort(), await freePort()]
   const result = await fairlead(['keys', 'list', '--data-dir', directory.path], {

@@ -80,7 +80,7 @@ describe("the cluster of users' databases", () => {
     expect(await query(address, 'select n from kept')).toEqual([[1]])
   })
 
-  it('is started again when it ends unexpectedly', async () => {
+  it('is restarted when it ends unexpectedly', async () => {
     await using directory = await temporaryDirectory()
     const data = join(directory.path, 'data')
     const key = await prepared(data)
@@ -181,7 +181,7 @@ describe('deletions, snapshots and restorations', () => {
     const { databases, roles } = await inCluster(data)
     expect(roles).toEqual(names)
     expect(databases).toEqual(expect.arrayContaining(names))
-    // The snapshots of the restored ones.
+    // The snapshots of the restored databases.
     expect(databases).toHaveLength(names.length + 2)
   })
 })

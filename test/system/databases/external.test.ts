@@ -15,7 +15,7 @@ const servers: { name: string; programs?: string }[] = [
 ]
 
 describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
-  it('databases work as they do in the embedded one', async () => {
+  it('databases work as in the embedded cluster', async () => {
     await using operator = await postgresByHand(programs)
     const [[version]] = (await operator.query('select current_setting($$server_version_num$$)::int / 10000')) as [
       [number],
@@ -51,7 +51,7 @@ describe.each(servers)("in an operator's server ($name)", ({ programs }) => {
     expect(await operator.query("select from pg_roles where rolname ~ '^.{26}$'")).toEqual([])
   })
 
-  it('an administrator who is no superuser is enough', async () => {
+  it('an administrator needs no superuser rights', async () => {
     await using operator = await postgresByHand(programs)
     await operator.query("create role helper login createdb createrole password 'helper'")
     await operator.query('grant pg_signal_backend to helper')
@@ -103,7 +103,7 @@ async function untilFailed(client: Client, projectId: string, id: string) {
   }
 }
 
-it("an operator's server that is not reachable is reported to the client that creates a database", async () => {
+it("an unreachable operator's server is reported to the client that creates a database", async () => {
   await using server = await ownServer({ FAIRLEAD_DATABASES_URL: 'postgresql://admin:secret@127.0.0.1:1/postgres' })
   const project = (await server.client.projects.create({ body: { name: 'p' } })).id
   const client = server.clientFor(server.apiKey)

@@ -25,7 +25,7 @@ const project = {
   createdAt: new Date(),
 }
 
-/** A project with one database to be provisioned, and a pool of which a single connection is free. */
+/** A project with one database to be provisioned, and a pool with a single free connection. */
 async function fullPool() {
   await using cleanup = new AsyncDisposableStack()
   const operator = cleanup.use(await postgresByHand())

@@ -27,7 +27,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 const untouched = async () =>
   expect(await query(victim.connection_string, 'select word from secrets')).toEqual([['treasure']])
 
-/** Statements that must be refused, each run by itself. `$victim`, `$self` and `$snapshot` stand for names. */
+/** Statements that must be refused, each run separately. `$victim`, `$self` and `$snapshot` stand for names. */
 const corpus = {
   'programs and files of the server': [
     "copy (select 1) to program 'cat > /tmp/fairlead-was-here'",
@@ -184,7 +184,7 @@ describe('a hostile tenant', () => {
     await expect(client.connect()).rejects.toMatchObject({ severity: 'FATAL' })
   })
 
-  it('sees neither the statements of others nor their addresses, and cannot end them', async () => {
+  it('sees neither the statements nor the addresses of others, and cannot end their sessions', async () => {
     await using busy = await connect(victim.connection_string)
     const asking = busy.query("select 'treasure', pg_sleep(1)")
     const { rows } = await (await connect(victim.connection_string)).query(
@@ -203,8 +203,8 @@ describe('a hostile tenant', () => {
   it('gets no more connections than its plan allows, and others still get theirs', async () => {
     await using cleanup = new AsyncDisposableStack()
     const open = async () => cleanup.use(await connect(attacker.connection_string))
-    // Connects one after the other: PostgreSQL counts connections that are being opened, so of many at once it may refuse
-    // too many. Closed sessions and refused attempts may be counted for a moment too.
+    // Connects one after another: PostgreSQL counts connections that are being opened, so it may refuse too many
+    // concurrent ones. It may also count closed sessions and refused attempts for a moment.
     for (let count = 0; count < 10; ) {
       const refusal = await open().then(
         () => undefined,
@@ -268,12 +268,12 @@ describe('a hostile tenant', () => {
   })
 })
 
-/** Keeps all locks that it got and takes more, until its session is ended. */
+/** Keeps all acquired locks and takes more, until its session is ended. */
 async function keepAsking(connectionString: string, text: string): Promise<never> {
   await using client = await connect(connectionString)
   for (;;) {
     await client.query(text).catch((error: { code?: string }) => {
-      // out_of_memory: all locks are taken. The session keeps those that the statement got.
+      // out_of_memory: all locks are taken. The session keeps the statement's locks.
       if (error.code !== '53200') throw error
     })
   }

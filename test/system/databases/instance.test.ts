@@ -13,7 +13,7 @@ const [own, foreign] = ['abcdefghijklmnopqrstuvwxyz', 'bcdefghijklmnopqrstuvwxyz
 const { signal } = new AbortController()
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 
-/** The system's own PostgreSQL, whose `pg_dump` is of the same version. */
+/** The system's PostgreSQL, whose `pg_dump` has the same version. */
 const systemPrograms = ['15', '16', '17'].map((major) => `/usr/lib/postgresql/${major}/bin`).find(existsSync)
 
 /** An instance with two users' databases. */
@@ -43,7 +43,7 @@ it('sessions end that are idle in a transaction, too old or idle for too long; o
   const { operator, instance, addressOf } = given
   const sessions = () => operator.query("select pid from pg_stat_activity where usename ~ '^[a-z]{26}$'")
   const endedBy = async (statement: string, bounds: object) => {
-    // The sessions before end in a moment.
+    // The earlier sessions end in a moment.
     await expect.poll(sessions).toEqual([])
     await using client = await connect(addressOf(own))
     await client.query(statement)
@@ -103,7 +103,7 @@ describe.each([
         "select shobj_description(oid, 'pg_database') from pg_database where datname ~ '^[a-z]{26}$' order by oid",
       ),
     ).toEqual([['mine'], [null]])
-    // As knex, Prisma, Django, SQLAlchemy and drivers ask.
+    // The queries of knex, Prisma, Django, SQLAlchemy and drivers.
     for (const question of [
       'select * from information_schema.columns',
       'select * from information_schema.table_privileges',
@@ -123,7 +123,7 @@ describe.each([
     }
   })
 
-  it('leaves no trace in a dump, which another server takes', async () => {
+  it('leaves no trace in a dump, which another server accepts', async () => {
     if (programs === undefined) return
     await using given = await instanceByHand(programs)
     const { instance, addressOf } = given
@@ -138,7 +138,7 @@ describe.each([
   })
 })
 
-it('a new database of a cluster of the server is a copy of one whose catalogue is closed', async () => {
+it('a new database of the server’s cluster is a copy of one with a closed catalogue', async () => {
   await using operator = await postgresByHand()
   const instance = createInstance({ connectionString: operator.url }, () => undefined, { sessionPlaces: 10 })
   await using _ = { [Symbol.asyncDispose]: () => instance.close() }
@@ -162,7 +162,7 @@ it('a new database of a cluster of the server is a copy of one whose catalogue i
   expect(await templates()).toEqual([[expect.not.stringMatching('00000000')]])
   expect(await instance.databases.ensure(own, null, signal)).toBe(false)
 
-  // As a server leaves it that died before the template was ready.
+  // As after the death of a server before the template was ready.
   await operator.query(`alter database ${template} is_template false`)
   expect(await made(foreign)).toBe(true)
   expect(await isClosed(foreign)).toEqual([[true]])

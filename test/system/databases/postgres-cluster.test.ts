@@ -27,7 +27,7 @@ describe('opening a cluster', () => {
     expect(await home.leftovers()).toEqual([])
   })
 
-  it('keeps what was written when it is opened again', async () => {
+  it('keeps its data when it is opened again', async () => {
     const first = await home.open()
     await query(first.connection, 'CREATE TABLE kept AS SELECT 42 AS answer')
     await first.close()
@@ -112,7 +112,7 @@ describe('an open cluster', () => {
   })
   afterAll(() => shared.remove())
 
-  it('listens nowhere but on a socket in a folder that is closed to others', async () => {
+  it('listens only on a socket in a folder that is closed to others', async () => {
     const { connection } = cluster
     expect(await query(connection, 'SHOW listen_addresses')).toEqual([{ listen_addresses: '' }])
     const folder = await stat(connection.host)
@@ -138,9 +138,9 @@ describe('an open cluster', () => {
   })
 })
 
-describe('opening fails with a message that helps', () => {
+describe('opening fails with a helpful message', () => {
   if (isRoot) {
-    it('when only root may enter a folder above', async () => {
+    it('when only root may enter a parent folder', async () => {
       const closed = join(home.path, 'closed')
       await mkdir(closed, { mode: 0o700 })
       const directory = join(closed, 'postgres', 'data')
@@ -149,7 +149,7 @@ describe('opening fails with a message that helps', () => {
       await expect(opening).rejects.toThrow(`the folder ${closed} does not let that user in`)
     })
   } else {
-    it('when a folder above cannot be written', async () => {
+    it('when a parent folder cannot be written', async () => {
       const closed = join(home.path, 'closed')
       await mkdir(closed, { mode: 0o500 })
       await expect(home.open({ directory: join(closed, 'postgres', 'data') })).rejects.toThrow(

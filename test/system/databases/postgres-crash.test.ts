@@ -36,7 +36,7 @@ it('adopts the postmaster that a killed process left, and stops it at the close'
   expect(await inspectProcess(pid)).toBeNull()
 })
 
-it('starts a supervised postmaster again each time it is killed', async () => {
+it('restarts a supervised postmaster each time it is killed', async () => {
   const { logger, heard } = listeningLogger()
   const cluster = await home.open({ supervise: true, logger })
   await query(cluster.connection, 'CREATE TABLE kept AS SELECT 42 AS answer')
@@ -53,7 +53,7 @@ it('starts a supervised postmaster again each time it is killed', async () => {
   expect(await inspectProcess(last)).toBeNull()
 })
 
-it('starts a supervised postmaster again that it had adopted', async () => {
+it('restarts an adopted postmaster under supervision', async () => {
   const owner = home.spawnOpener()
   await owner.opened()
   const { logger, heard } = listeningLogger()
@@ -82,7 +82,7 @@ it('keeps its membership when PostgreSQL restarts itself after the crash of a ba
   expect(await query(cluster.connection, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })
 
-it('can be closed while PostgreSQL cannot be started again', async () => {
+it('can be closed while PostgreSQL cannot be restarted', async () => {
   const { logger, heard } = listeningLogger()
   const cluster = await home.open({ supervise: true, logger })
   await appendFile(join(home.directory, 'postgresql.conf'), '\nno_such_setting = 1\n')
@@ -108,7 +108,7 @@ it('recovers when its creation was interrupted', async () => {
   expect(await home.leftovers()).toEqual([])
 })
 
-it('ends with one postmaster when four processes find the lock of a killed one', async () => {
+it('ends with one postmaster when four processes find a dead process’s lock', async () => {
   const owner = home.spawnOpener()
   await owner.opened()
   const pid = await home.postmasterPid()
@@ -132,7 +132,7 @@ it('starts although the locks name a living process of another program', async (
   const files = [join(home.directory, 'postmaster.pid'), join(host, '.s.PGSQL.5432.lock')]
   const locks = await Promise.all(files.map((file) => readFile(file, 'utf8')))
   await opener.close()
-  // Runs as PostgreSQL's own user: PostgreSQL ignores a pid of another user by itself.
+  // Runs as PostgreSQL's user: PostgreSQL itself ignores another user's pid.
   const stranger = spawn('sleep', ['600'], { ...(user ?? {}), stdio: 'ignore' })
   try {
     await once(stranger, 'spawn')
@@ -172,7 +172,7 @@ it('waits for the backends that outlive a killed postmaster', async () => {
   busy.on('error', () => undefined)
   await busy.connect()
   const { rows } = await busy.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
-  // A backend that computes does not notice the end of its postmaster until it is done.
+  // A computing backend does not notice the end of its postmaster until it finishes.
   const computing = busy
     .query(`DO $$ DECLARE deadline timestamptz := clock_timestamp() + interval '2 s';
       BEGIN WHILE clock_timestamp() < deadline LOOP END LOOP; END $$`)

@@ -33,7 +33,7 @@ describe('the binaries', () => {
     expect(await readdir(directory)).toEqual(expect.arrayContaining(['bin', 'lib', 'share']))
   })
 
-  it('are reported missing with a remedy where there are none', async () => {
+  it('are reported missing with a remedy on other platforms', async () => {
     await expect(locateBinaries('win32', 'x64')).rejects.toThrow(/no embedded PostgreSQL for win32-x64.*DATABASE_URL/)
     const other = process.arch === 'x64' ? 'arm64' : 'x64'
     await expect(locateBinaries('linux', other)).rejects.toThrow(/npm install.*DATABASE_URL/)
@@ -47,13 +47,13 @@ describe('postmaster.pid', () => {
     expect(parsePostmasterPid(text)).toEqual({ pid: 6247, port: 5432, socketDirectory: '/run/socket', status: 'ready' })
   })
 
-  it('may be cut off anywhere', () => {
+  it('may be truncated anywhere', () => {
     expect(parsePostmasterPid('')).toBeNull()
     expect(parsePostmasterPid('6247\n/var')).toEqual({ pid: 6247, port: 0, socketDirectory: '', status: '' })
     expect(parsePostmasterPid('-17\n')).toMatchObject({ pid: 17 })
   })
 
-  it('is never misread as a holder that it does not name', () => {
+  it('is never misread as an unnamed holder', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const lock = parsePostmasterPid(text)
@@ -71,7 +71,7 @@ describe('a process', () => {
     startedAt: '1',
   }
 
-  it('holds a folder when it is PostgreSQL and works there', () => {
+  it('holds a folder when it is PostgreSQL and works in the folder', () => {
     expect(holdsDirectory({ ...info, directory: '/data' }, '/data')).toBe(true)
     expect(holdsDirectory({ ...info, directory: '/other' }, '/data')).toBe(false)
     expect(holdsDirectory({ ...info, command: 'bash', directory: '/data' }, '/data')).toBe(false)
@@ -139,7 +139,7 @@ describe('the socket', () => {
     expect(choose(`/${'ä'.repeat(60)}`)).toMatch(/^\/tmp\//)
   })
 
-  it('has the same path at every start, and another one for another cluster', () => {
+  it('has the same path at every start, and another path for another cluster', () => {
     const long = `/${'p'.repeat(120)}`
     expect(choose(long)).toBe(choose(long))
     expect(choose(long)).not.toBe(choose(`${long}2`))
@@ -158,7 +158,7 @@ describe('the socket', () => {
     expect([info.mode & 0o777, info.uid]).toEqual([0o700, user?.uid ?? process.getuid?.()])
   })
 
-  it('does not go into a folder that others can enter, nor through a link', async () => {
+  it('is not placed in a folder that others can enter, nor through a link', async () => {
     const open = join(folder, 'open')
     await mkdir(open)
     await chmod(open, 0o755)
@@ -184,13 +184,13 @@ describe('the arguments', () => {
     expect(initdbArguments('darwin', 18)).toContain('--lc-ctype=en_US.UTF-8')
   })
 
-  it('quote the folder of the socket as a list of one', () => {
+  it('quote the folder of the socket as a list with one element', () => {
     expect(postmasterArguments('/data', '/a, "b"')).toContain('unix_socket_directories="/a, ""b"""')
     expect(postmasterArguments('/data', '/s')).toContain('listen_addresses=')
   })
 })
 
-it('pauses longer after each failure, up to half a minute', () => {
+it('pauses grow after each failure, up to half a minute', () => {
   const pauses = [0]
   for (let i = 0; i < 7; i++) pauses.push(nextPause(pauses[i] ?? 0))
   expect(pauses).toEqual([0, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])

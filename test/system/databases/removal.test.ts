@@ -12,7 +12,7 @@ import { ownServer } from '../../harness/server.ts'
 
 const logger = pino({ level: 'silent' })
 
-it('all databases of a project are removed for good, also when removed twice', async () => {
+it('all databases of a project are removed permanently, even after a second removal', async () => {
   await using operator = await postgresByHand()
   await using server = await ownServer({ FAIRLEAD_DATABASES_URL: operator.url })
   const newProject = async () => (await server.client.projects.create({ body: { name: 'p' } })).id
@@ -36,7 +36,7 @@ it('all databases of a project are removed for good, also when removed twice', a
     logger,
   })
   const { signal } = new AbortController()
-  // Waits until the server's own job has archived the deleted database.
+  // Waits until the server's job has archived the deleted database.
   const archived = `select from pg_database where datname = 'deleted_${engineName(deleted)}'`
   await expect.poll(() => operator.query(archived)).toHaveLength(1)
   await reconciler.removeProject(project, signal)

@@ -32,11 +32,11 @@ const project = {
 interface Given {
   /** The folder of `initdb` and `postgres`. */
   readonly programs?: string | undefined
-  /** False for an administrator who is no superuser. */
+  /** False for an administrator without superuser rights. */
   readonly superuser: boolean
 }
 
-/** A database in use, and the apps that are linked to it. */
+/** A database in use, and its linked apps. */
 async function rotatable({ programs, superuser }: Given) {
   await using cleanup = new AsyncDisposableStack()
   const operator = cleanup.use(await postgresByHand(programs))
@@ -58,7 +58,7 @@ async function rotatable({ programs, superuser }: Given) {
   const engine = createExternalEngine({ url: administrator.href, logger })
   cleanup.defer(() => engine.close())
   const announce = databaseAnnouncements(createTenancy({ database: db }))
-  /** As another leader has it: what an earlier one knew is lost. */
+  /** Simulates another leader, without the memory of an earlier one. */
   const reconciler = () => createDatabaseReconciler({ database: db, secrets, engine, plans, announce, logger })
   const databases = createDatabases({
     ...{ database: db, secrets, engine, plans, retentionMs: 3_600_000 },
@@ -97,7 +97,7 @@ async function rotatable({ programs, superuser }: Given) {
       await Promise.all([applied(), goOn()])
       return body.connection_string
     },
-    /** Says that no instance has an older connection string, and lets the former password end. */
+    /** Reports that no instance has an older connection string, so that the previous password ends. */
     async follow() {
       haveFollowed = true
       await goOn()
@@ -112,7 +112,7 @@ async function rotatable({ programs, superuser }: Given) {
   }
 }
 
-/** Resolves to `open` for a connection string that works, otherwise to the error's code. */
+/** Resolves to `open` for a working connection string, otherwise to the error's code. */
 const tried = (address: string) =>
   query(address, 'select 1').then(
     () => 'open',
@@ -128,7 +128,7 @@ describe.each([
   { name: 'the shipped PostgreSQL', ...shipped },
   { name: 'another one, by an administrator who is no superuser', programs: system, superuser: false },
 ])('a rotation in $name', (server) => {
-  it('lets both passwords work until the apps have followed, for sessions of one owner with one limit', async () => {
+  it('keeps both passwords valid until the apps have followed, with one owner and one limit for all sessions', async () => {
     await using given = await rotatable(server)
     const { first, owner } = given
     await query(first, 'create table one (n int)')
@@ -141,7 +141,7 @@ describe.each([
     expect(new URL(second).username).not.toBe(owner)
     expect(new URL(second).pathname).toBe(`/${owner}`)
     expect(await triedAll([first, second])).toEqual([works, works])
-    // Should no server run then, the former password ends all the same.
+    // Without a server at that time, the previous password ends all the same.
     const deadline = `select rolvaliduntil between now() and now() + '15min' from pg_roles where rolname = '${owner}'`
     expect(await given.operator.query(deadline)).toEqual([[true]])
     await query(second, 'create table two (n int); insert into one values (1)')
@@ -169,7 +169,7 @@ describe.each([
     await expect.poll(() => triedAll([first, second])).toEqual([ended, works])
   })
 
-  it('goes back to the first role, which owns what the second one has made, and copies later settings', async () => {
+  it('returns to the first role, which owns the second role’s objects, and copies later settings', async () => {
     await using given = await rotatable(server)
     const { first, owner } = given
     const second = await given.rotate()
@@ -188,7 +188,7 @@ describe.each([
   })
 })
 
-it('another rotation before a password has ended ends the oldest one', async () => {
+it('ends the oldest password when it begins before a password has ended', async () => {
   await using given = await rotatable(shipped)
   const second = await given.rotate()
   const third = await given.rotate()
@@ -196,7 +196,7 @@ it('another rotation before a password has ended ends the oldest one', async () 
   expect(given.told).toEqual([second, third])
 })
 
-it('requests at the same time are one rotation, which another leader goes on with', async () => {
+it('concurrent requests are one rotation, which another leader continues', async () => {
   await using given = await rotatable(shipped)
   const [one, two] = [await given.ask(), await given.ask()]
   expect(await triedAll([given.first, one.body.connection_string])).toEqual([works, ended])
@@ -207,7 +207,7 @@ it('requests at the same time are one rotation, which another leader goes on wit
   expect(await triedAll([given.first, one.body.connection_string])).toEqual([works, works])
 })
 
-it('the deletion of a database refuses both passwords, and its restoration lets both work again', async () => {
+it('the deletion of a database refuses both passwords, and its restoration accepts both again', async () => {
   await using given = await rotatable(shipped)
   const { first, operator } = given
   const second = await given.rotate()

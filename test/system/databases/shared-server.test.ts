@@ -26,7 +26,7 @@ it("users' roles cannot connect to the state database on the same PostgreSQL ser
   expect((await doctor()).stdout).toContain('closed to roles without a grant')
 })
 
-it('a state database of another owner stays as it is, and the log says what to do', async () => {
+it('another owner’s state database stays unchanged, and the log says what to do', async () => {
   await using operator = await postgresByHand()
   await operator.query("create role guest login password 'guest'")
   await operator.query('create database state')

@@ -35,7 +35,7 @@ async function protocolOf(connectionString: string, ssl?: pg.ClientConfig['ssl']
   }
 }
 
-/** True when a connection of PostgreSQL's own client has TLS. Most languages' drivers are built on the same library. */
+/** True when a connection of PostgreSQL's client has TLS. Most languages' drivers use the same library. */
 async function isProtectedByLibpq(address: string, parameters: Record<string, string>): Promise<boolean> {
   const url = new URL(address)
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
@@ -44,7 +44,7 @@ async function isProtectedByLibpq(address: string, parameters: Record<string, st
   return stdout.includes('TLSv1.3')
 }
 
-/** An app that asks its database for TLS, and answers with true where it could verify the certificate. */
+/** An app that uses TLS for its database, and answers with true when it could verify the certificate. */
 const verifyingApp = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'server.js': `
@@ -95,7 +95,7 @@ describe('databases of the embedded engine', () => {
   })
   afterAll(() => started.disposeAsync())
 
-  it('are reached with TLS by who asks for it, and without it as before', async () => {
+  it('are reached with TLS on request, and without it as before', async () => {
     expect(new URL(address).search).toBe('')
     expect(await protocolOf(address)).toBeNull()
     expect(await protocolOf(address, { rejectUnauthorized: false })).toBe('TLSv1.3')
@@ -111,7 +111,7 @@ describe('databases of the embedded engine', () => {
     await expect(isProtectedByLibpq(address, { sslmode: 'verify-full', sslrootcert: '/dev/null' })).rejects.toThrow()
   })
 
-  it('are verified by an app, in whichever network it is', async () => {
+  it('are verified by an app, in any network', async () => {
     await using source = await repository(verifyingApp)
     const params = { name: 'web', git_url: source.url, env_vars: { DATABASE_URL: address, AUTHORITY: authority } }
     const { url, status, failure } = await deployAndSettle(client, projectId, params)
@@ -119,7 +119,7 @@ describe('databases of the embedded engine', () => {
     expect(await (await fetch(url)).text()).toBe('true')
   })
 
-  it('keep the authority when the server is started again, and its key to the server', async () => {
+  it('keep the authority when the server restarts, and hide its key', async () => {
     const key = await stat(join(data, 'database-certificates', 'ca.key'))
     expect(key.mode & 0o777).toBe(0o600)
     expect(key.uid).toBe(process.getuid?.())
@@ -161,7 +161,7 @@ describe('databases of the embedded engine', () => {
 
       now = new Date()
       await engine.renewCertificate()
-      // The cluster reads it a moment after it is told to.
+      // The cluster reads the certificate a moment after the request.
       await expect.poll(async () => (await certificateAt(port, authority)).serialNumber).not.toBe(before.serialNumber)
       const renewed = await certificateAt(port, authority)
       expect(renewed.validToDate.getTime() - Date.now()).toBeGreaterThan(360 * day)
@@ -175,7 +175,7 @@ describe('databases of the embedded engine', () => {
 })
 
 describe('the certificates', () => {
-  it('are the same for all processes that make them at once, and leave nothing else', async () => {
+  it('are the same for all processes that create them at once, which leave nothing else', async () => {
     await using directory = await temporaryDirectory()
     const options = { directory: join(directory.path, 'certificates'), user: null, names: ['127.0.0.1'] }
     const several = Array.from({ length: 5 }, () => createCertificates(options))
@@ -190,7 +190,7 @@ describe('the certificates', () => {
     expect(server.ca).toBe(false)
   })
 
-  it('are made again when a name is missing', async () => {
+  it('are created again when a name is missing', async () => {
     await using directory = await temporaryDirectory()
     const options = { directory: join(directory.path, 'certificates'), user: null }
     expect(await createCertificates({ ...options, names: ['127.0.0.1'] }).ensure()).toBe(true)
@@ -202,7 +202,7 @@ describe('the certificates', () => {
   })
 })
 
-/** Opens a connection with TLS as PostgreSQL's clients do, and keeps it open without logging in. */
+/** Opens a connection with TLS as PostgreSQL's clients do, and keeps it open without a login. */
 async function startTls(port: number, authority: string | null) {
   const socket = connectTcp(port, '127.0.0.1')
   await once(socket, 'connect')

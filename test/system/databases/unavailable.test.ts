@@ -7,7 +7,7 @@ import { ownServer } from '../../harness/server.ts'
 
 const token = 'a-token-of-some-length'
 
-it('a cluster that does not start again is told by readiness, metrics and log, and so is its return', async () => {
+it('readiness, metrics and log report a cluster that does not restart, and its return', async () => {
   await using server = await ownServer({ FAIRLEAD_METRICS_TOKEN: token })
   const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
   const { id, connection_string } = await createdDatabase(server.client, project_id)

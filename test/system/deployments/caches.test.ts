@@ -15,7 +15,7 @@ describe('the caches of a server', () => {
   })
   afterAll(() => server?.[Symbol.asyncDispose]())
 
-  /** An app whose build keeps so many bytes, and says whether it found some of before. */
+  /** An app whose build caches this many bytes, and reports whether it found earlier ones. */
   const keeping = (bytes: number) => ({
     'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
     'build.js': `const { existsSync, writeFileSync } = require('node:fs')
@@ -35,7 +35,7 @@ writeFileSync(file, Buffer.alloc(${bytes}))`,
     return log.text()
   }
 
-  /** The sizes do not matter: those that are there. */
+  /** The sizes do not matter, only the presence. */
   const kept = async () => {
     const apps = join(server.dataDirectory, 'apps')
     const inside = await Promise.all(
@@ -44,7 +44,7 @@ writeFileSync(file, Buffer.alloc(${bytes}))`,
     return inside.filter(Boolean).length
   }
 
-  it('what a build keeps is there for the next one, until others need the room or it is too large itself', async () => {
+  it('a build’s cache is there for the next build, until others need the space or it is too large', async () => {
     await using first = await repository(keeping(3_000_000))
     await using second = await repository(keeping(3_500_000))
     await using large = await repository(keeping(5_000_000))
@@ -59,7 +59,7 @@ writeFileSync(file, Buffer.alloc(${bytes}))`,
     expect(await deploy('first', first.url)).toContain('nothing there')
   })
 
-  it('a repository that is too large to keep is fetched anew, and deploys all the same', async () => {
+  it('a repository that is too large for the cache is fetched again, and deploys all the same', async () => {
     await using source = await repository({ ...nodeApp('fine'), large: randomBytes(5_000_000).toString('latin1') })
     const name = createHash('sha256').update(source.url).digest('hex').slice(0, 32)
     await deploy('repository', source.url)

@@ -15,7 +15,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 
 const caller = () => withKey(given.server, given.server.apiKey)
 
-it('volumes.list lists volumes with their sizes, which releases and rollbacks keep, and those that no release names any more', async () => {
+it('volumes.list lists volumes with their sizes, which releases and rollbacks keep, and volumes that no release names any more', async () => {
   await using two = await repository(keepingApp({ data: '/var/lib/data', more: '/srv/more' }))
   await using one = await repository(keepingApp({ data: '/srv/data' }))
   const first = await given.deploy('shop', two.url)
@@ -46,7 +46,7 @@ it('volumes.list lists volumes with their sizes, which releases and rollbacks ke
   expect((await read()).volumes[0]?.bytes).toBeGreaterThan(0)
 })
 
-it('volumes.update deletes a volume that no release names any more, and no other one; with the app all are gone', async () => {
+it('volumes.update deletes only a volume that no release names any more; with the app all disappear', async () => {
   await using two = await repository(keepingApp({ data: '/srv/data', old: '/srv/old' }))
   await using one = await repository(keepingApp({ data: '/srv/data' }))
   await given.deploy('deleting', two.url)
@@ -72,7 +72,7 @@ it('volumes.update deletes a volume that no release names any more, and no other
   await expect.poll(() => readdir(folder).catch(() => null)).toBe(null)
 })
 
-it('a deployment from another one finds its files by the path that the build had, also when the other one is gone, and takes no more of the disk', async () => {
+it('a deployment from another one finds its files at the build’s path, even when the other is gone, and takes no additional space', async () => {
   await using source = await repository({
     'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
     'build.js': `const { openSync, ftruncateSync, writeFileSync } = require('node:fs')

@@ -22,7 +22,7 @@ require('node:http').createServer((request, response) => {
   response.end(${JSON.stringify(text)})
 }).listen(process.env.PORT)`)
 
-/** Takes longer to answer than the server waits between two looks at its apps, but only who comes through the gateway. */
+/** Answers the gateway's requests later than the server's next check of its apps, and other requests at once. */
 const slowBehindGateway = `require('node:http').createServer((request, response) => {
   setTimeout(() => response.end('new'), request.headers['x-forwarded-for'] === undefined ? 0 : 2500)
 }).listen(process.env.PORT)`
@@ -47,7 +47,7 @@ it('a rollback routes back to a release that is still draining without starting 
   expect(await open.text()).toBe('begun, and ended')
 })
 
-it('a release that is looked at while another takes its address finishes its requests', async () => {
+it('a release that is checked while another takes its address finishes its requests', async () => {
   await using source = await repository(appOf(endless))
   const old = await given.deploy('web', source.url)
   const before = await processesOf(old.id)
@@ -58,7 +58,7 @@ it('a release that is looked at while another takes its address finishes its req
   expect((await given.deploy('web', source.url)).status).toBe('running')
 
   const { length } = given.server.log
-  // Time enough for the server to do what it has made up its mind to.
+  // Enough time for the server to finish its decision.
   for (let read = 0; read < 100; read++) expect((await reader?.read())?.done).toBe(false)
   expect(await processesOf(old.id)).toEqual(before)
   expect(given.server.log.slice(length).map((line) => line['msg'])).not.toContain('starting the release again')

@@ -7,8 +7,8 @@ import { releasesOnDisk } from '../../harness/releases.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 
 /*
- * Requests end real processes and remove files. Which states they lead to, and that a runtime is told to remove a release, is
- * shown by API tests, where apps have no processes.
+ * Requests end real processes and remove files. API tests, where apps have no processes, show the resulting states, and
+ * that a runtime is told to remove a release.
  */
 
 let given: OwnServerWithProject
@@ -83,7 +83,7 @@ it('a restart starts a new process, a stop ends it, and the removal of the app l
   await expect.poll(() => readdir(folder).catch(() => null)).toBe(null)
 })
 
-it('the removal of one deployment leaves the files and the process of another one alone', async () => {
+it('the removal of one deployment does not touch another’s files and process', async () => {
   const first = await given.deploy('kept')
   await using source = await repository(nodeApp('second'))
   const second = await given.deploy('kept', source.url)

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 
-it('an app has its variables as they were given, also by the line of a Procfile, and nothing of the environment of the server', async () => {
+it('an app has its variables unchanged, even by the line of a Procfile, and nothing of the server’s environment', async () => {
   await using source = await repository({
     Procfile: 'web: node app.js "$PORT"\n',
     'app.js':

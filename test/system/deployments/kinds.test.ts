@@ -47,7 +47,7 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text()
 const httpServer = (answer: string) =>
   `require('node:http').createServer((request, response) => { ${answer} }).listen(process.env.PORT)\n`
 
-it('a build that prints nothing is told again and again, with the command that runs', async () => {
+it('a silent build is reported repeatedly, with the running command', async () => {
   const silent = "setTimeout(() => process.stdout.write('made\\n'), 20_000)"
   const { id } = await deployed({
     'fairlead.json': JSON.stringify({ build: ['node', 'build.js'], start: ['node', 'server.js'] }),
@@ -88,7 +88,7 @@ describe('a Node app', () => {
   )
 })
 
-it('a build that needs a hash of before OpenSSL 3 runs again with it, and with the options that it was given', async () => {
+it('a build that needs a hash from before OpenSSL 3 runs again with this hash, and with its given options', async () => {
   const build = `const { createHash } = require('node:crypto')
     require('node:fs').writeFileSync('dist/index.html', createHash('md4').update('a').digest('hex') + process.env.NODE_OPTIONS)`
   const files = { 'package.json': JSON.stringify({ scripts: { build: 'node build.js' } }), 'build.js': build }
@@ -101,7 +101,7 @@ it('a build that needs a hash of before OpenSSL 3 runs again with it, and with t
 })
 
 describe('a static site', () => {
-  it('is served as Vite built it, with its own page for a path that is not there', async () => {
+  it('is served as Vite built it, with its own page for a missing path', async () => {
     const url = await running(await filesOf('vite-site'), { VITE_AUDIENCE: 'everybody' })
     const page = await read(url)
     expect(page).toContain('<title>everybody</title>')
@@ -133,7 +133,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 print('listening')
 http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n`
 
-  it('runs by its Procfile, in an environment of its own, with a local package that its requirements name', async () => {
+  it('runs by its Procfile, in a separate environment, with a local package from its requirements', async () => {
     const files = {
       'greeter/__init__.py': '',
       'greeter/__main__.py': main,
@@ -168,7 +168,7 @@ describe('a fairlead.json', () => {
     'services/api/tool/tool.js': `#!/usr/bin/env node\n${httpServer("response.end(require('node:path').basename(process.cwd()))")}`,
   }
 
-  it('makes the app of a folder run there, with the programs of its packages', async () => {
+  it('runs the app of a folder there, with the programs of its packages', async () => {
     const url = await running({
       ...monorepo,
       'fairlead.json': JSON.stringify({ root: 'services/api', start: ['tool-of-the-app'] }),

@@ -25,9 +25,9 @@ const cleanup = new AsyncDisposableStack()
 beforeAll(async () => {
   const directory = cleanup.use(await temporaryDirectory())
   const plansFile = join(directory.path, 'plans.json')
-  // Small, so that little is needed to exceed it.
+  // So small that tests exceed it quickly.
   const plans = Object.entries(shippedPlans).map(([name, plan]) => [name, { ...plan, memory_mb: 128, apps: 50 }])
-  // So much that Node ends at its own limit first, however it collects its garbage.
+  // So large that Node ends at its own limit first, however it collects its garbage.
   const roomy = { roomy: { ...shippedPlans.starter, memory_mb: 1_500, apps: 50 } }
   await writeFile(plansFile, JSON.stringify({ ...Object.fromEntries(plans), ...roomy }))
   server = cleanup.use(
@@ -60,32 +60,32 @@ async function outcomeOf(files: Readonly<Record<string, string>>, into = project
   return await deployAndSettle(server.client, into, { name: `app ${count}`, git_url: source.url })
 }
 
-/** An app that ran has failed by itself. */
+/** Expects that a running app has failed by itself. */
 async function untilFailed(id: string) {
   const read = () => server.client.deployments.get({ params: { project_id: project, id } })
   await expect.poll(async () => (await read()).status, { timeout: 90_000, interval: 250 }).toBe('failed')
   return read()
 }
 
-/** Allocates what is no buffer: Node's own heap. */
+/** Allocates Node's own heap, not buffers. */
 const heapHog = 'const kept = []; setInterval(() => kept.push(Array.from({ length: 1e5 }, (_, n) => ({ n }))), 1)'
 const hog = 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'
 
 describe('memory', () => {
-  test('a build that hogs it is ended, and the failure says why', async () => {
+  test('a build that exceeds it is ended, and the failure says why', async () => {
     const { failure } = await outcomeOf(building(hog))
     expect(failure).toMatchObject({ stage: 'build', code: 'out_of_memory' })
     expect(failure?.message).toMatch(/more than the 256 MB .*: it used \d+ MB .* FAIRLEAD_BUILD_MEMORY_MB/)
   })
 
-  test('an app that hogs it before it answers is ended, and the failure says why', async () => {
+  test('an app that exceeds it before it answers is ended, and the failure says why', async () => {
     const { failure } = await outcomeOf(starting(hog))
     expect(failure).toMatchObject({ stage: 'start', code: 'out_of_memory' })
     expect(failure?.message).toMatch(/more than the 128 MB .*: it used \d+ MB .* a larger plan/)
   })
 
-  test('an app that hogs it again and again once it runs is given up, and the failure says why', async () => {
-    // The first time when it is told to, once the deployment runs; whether a later start comes to answer is all one.
+  test('an app that exceeds it repeatedly while it runs is given up, and the failure says why', async () => {
+    // The first time on request, once the deployment runs. It does not matter whether a later start answers.
     const app = await outcomeOf(
       starting(`const { existsSync, writeFileSync } = require('node:fs')
 const mark = process.env.HOME + '/told'
@@ -105,14 +105,14 @@ if (existsSync(mark)) setTimeout(take, 1000)`),
     expect(failure?.message).toContain('again and again')
   })
 
-  test('an app that Node itself ends at the limit of its heap is told so', async () => {
+  test('an app that Node itself ends at its heap limit gets a message about it', async () => {
     const { id } = await server.client.projects.create({ body: { name: 'roomy', plan: 'roomy' } })
     const { failure } = await outcomeOf(starting(heapHog), id)
     expect(failure?.stage).toBe('start')
     expect(failure?.message).toMatch(/Node reached the limit of its own heap when that had \d+ MB.* NODE_OPTIONS/)
   })
 
-  test('what several processes take together counts', async () => {
+  test('the memory of several processes counts together', async () => {
     const worker = 'const kept = Buffer.alloc(90e6, 1); setInterval(() => kept.length, 1e3)'
     const { failure } = await outcomeOf(
       starting(`const { spawn } = require('node:child_process')
@@ -145,7 +145,7 @@ process.exit(1)`),
     expect(await groupProcesses(id)).toEqual([])
   })
 
-  test('a build that hides a daemon leaves nothing: no environment, a session of its own, two forks', async () => {
+  test('a build that hides a daemon leaves nothing: no environment, a new session, two forks', async () => {
     const token = randomUUID()
     const { status } = await outcomeOf(
       building(`const { spawn } = require('node:child_process')
@@ -159,7 +159,7 @@ const look = setInterval(() => existsSync('begun') && clearInterval(look), 10)`)
     expect(await processesIn(token)).toEqual([])
   })
 
-  /** Of every group of the deployment that is there. */
+  /** Of every existing group of the deployment. */
   async function groupProcesses(id: string): Promise<string[]> {
     const parent = hierarchy?.folders.pids ?? ''
     const found: string[] = []
@@ -175,7 +175,7 @@ const look = setInterval(() => existsSync('begun') && clearInterval(look), 10)`)
 })
 
 describe('disk', () => {
-  test('a build that fills the disk is ended while it does', async () => {
+  test('a build that fills the disk is ended during the write', async () => {
     const { id, failure } = await outcomeOf(
       building(`const { appendFileSync } = require('node:fs')
 setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`),
@@ -204,12 +204,12 @@ require('node:http').createServer((request, response) => {
     ['its own folder', "setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)"],
     ['its home', "setInterval(() => appendFileSync(process.env.HOME + '/filler', Buffer.alloc(4e6)), 20)"],
     [
-      'folders that no path leads to',
+      'folders too deep for a path',
       `process.chdir(process.env.TMPDIR)
 for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
 setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     ],
-  ])('an app that fills %s once it runs is stopped, and the failure says why', async (_, start) => {
+  ])('an app that fills %s while it runs is stopped, and the failure says why', async (_, start) => {
     const { id, url, failure: none } = await outcomeOf(filling(start))
     expect(none).toBeNull()
     expect(await (await fetch(`${url}/fill`)).text()).toBe('runs')
@@ -221,7 +221,7 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     await server.client.deployments.delete({ params: { project_id: project, id } })
   })
 
-  test('an app may have what the plan of its project allows, and is stopped when that becomes less', async () => {
+  test('an app may use the disk space of its project’s plan, and is stopped when the plan shrinks', async () => {
     await using directory = await temporaryDirectory()
     const plansFile = join(directory.path, 'plans.json')
     const small = { ...shippedPlans.free, app_gb: 0.05 }
@@ -243,7 +243,7 @@ setInterval(() => appendFileSync('filler', Buffer.alloc(4e6)), 20)`,
     const roomy = await fill('large')
     const tight = await fill('small')
     const stopped = { status: 'failed', failure: { stage: 'run', code: 'too_large' } }
-    // The pause between two looks at the disk grows with the time that one takes.
+    // The pause between two checks of the disk grows with the duration of one.
     const looked = { timeout: 240_000, interval: 250 }
     expect([await tight.most(), await roomy.most()]).toEqual([50_000_000, 200_000_000])
     await expect.poll(tight.deployment, looked).toMatchObject(stopped)

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => given?.[Symbol.asyncDispose]())
 
-it('a flood of 100,000 lines reaches ten followers without a loss and without buffering it in memory', async () => {
+it('a flood of 100,000 lines reaches ten followers without a loss and without being buffered in memory', async () => {
   await using flooder = await repository({
     'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
     'server.js': `require('node:http').createServer((request, response) => {
@@ -38,7 +38,7 @@ it('a flood of 100,000 lines reaches ten followers without a loss and without bu
     }),
   )
   for (const follower of [...followers, idle]) follower.close()
-  // Over 100 MB passed. Server and followers, all in this process, held a small part of it at any time.
+  // Over 100 MB passed. Server and followers, all in this process, held a small part at any time.
   expect(most - before).toBeLessThan(32 * 1024 * 1024)
 })
 

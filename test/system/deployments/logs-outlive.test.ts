@@ -7,7 +7,7 @@ import { fairlead, serverProcess } from '../../harness/process.ts'
 import { repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/** Returns the path of the file with the times of the only log of an app. */
+/** Returns the path of the file with the times of an app's only log. */
 async function timesOf(data: string): Promise<string> {
   const names = await readdir(join(data, 'logs'), { recursive: true })
   return join(data, 'logs', String(names.find((name) => name.endsWith('runtime.times'))))

@@ -13,12 +13,12 @@ const run = promisify(execFile)
 let directory: string
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), prefix))
-  // The program reads with what pip brings, which an environment has.
+  // The program uses pip's libraries, which an environment has.
   await run('python3', ['-m', 'venv', join(directory, '.venv')])
 }, 120_000)
 afterAll(() => rm(directory, { recursive: true }))
 
-/** Returns the requirements that are given to pip for these files, by the reader of that name. */
+/** Returns the requirements that the reader of this name gives pip for these files. */
 async function requirements(reader: string, path: string, files: Readonly<Record<string, string>>): Promise<string[]> {
   const folder = await mkdtemp(join(directory, 'app-'))
   for (const [name, text] of Object.entries(files)) {
@@ -39,7 +39,7 @@ describe('the lock file of uv', () => {
   const files = `wheels = [{ url = "https://x/a.whl", hash = "${a}", size = 1 }]\nsdist = { url = "https://x/a.tgz", hash = "${b}" }`
   const hashed = (name: string) => `${name}==1.0 --hash=${a} --hash=${b}`
 
-  test('gives what production needs on this machine, with all hashes', async () => {
+  test('gives the production packages for this machine, with all hashes', async () => {
     const lock = [
       'version = 1\nrequires-python = ">=3.8"\n',
       entry(
@@ -64,7 +64,7 @@ describe('the lock file of uv', () => {
     expect(await requirements('read_uv', 'uv.lock', { 'uv.lock': lock })).toEqual(['web', 'core', 'loop'].map(hashed))
   })
 
-  test('gives the project, members of its workspace and commits of git', async () => {
+  test('gives the project, members of its workspace and git commits', async () => {
     const lock = [
       'version = 1\n',
       entry('shop', 'dependencies = [{ name = "part" }, { name = "tool" }, { name = "file" }]', '{ editable = "." }'),
@@ -80,7 +80,7 @@ describe('the lock file of uv', () => {
     ])
   })
 
-  test('takes of two versions the one for this Python', async () => {
+  test('chooses the right one of two versions for this Python', async () => {
     const fork = (version: string, marker: string) =>
       `[[package]]\nname = "np"\nversion = "${version}"\nsource = { registry = "x" }\nresolution-markers = ["${marker}"]\n`
     const dependency = (version: string, marker: string) =>
@@ -114,7 +114,7 @@ describe('the lock file of Poetry', () => {
     expect(await requirements('read_poetry', 'poetry.lock', files)).toEqual([hashed('web')])
   })
 
-  test('of earlier versions gives what the dependencies of the project need, and the project where it is a package', async () => {
+  test('of earlier versions gives the project’s dependencies, and the project where it is a package', async () => {
     const lock = [
       entry(
         'web',
@@ -130,7 +130,7 @@ describe('the lock file of Poetry', () => {
     expect(packaged.at(-1)).toBe('-e .')
   })
 
-  test('when it is missing, the ranges of the project are given', async () => {
+  test('when it is missing, gives the project’s ranges', async () => {
     const project = `[tool.poetry.dependencies]
 python = "^3.8"
 web = "^1.2"
@@ -174,7 +174,7 @@ test('the lock file of Pipenv gives its default section, and a Pipfile its range
   expect(await requirements('read_pipfile', 'Pipfile', { Pipfile: pipfile })).toEqual(['web', 'core[y]>=1'])
 })
 
-test('the lock file of PDM gives its default group, in its present and its earlier form', async () => {
+test('the lock file of PDM gives its default group, in its present and its earlier format', async () => {
   const entry = (name: string, more: string) => `[[package]]\nname = "${name}"\nversion = "1.0"\n${more}\n`
   const files = `files = [{file = "a.whl", hash = "${a}"}]`
   const present = [
@@ -196,7 +196,7 @@ test('the lock file of PDM gives its default group, in its present and its earli
   ])
 })
 
-test('a lock file that is no lock file is refused in words', async () => {
+test('an invalid lock file is refused with a message', async () => {
   const folder = await mkdtemp(join(directory, 'app-'))
   for (const [name, text] of [
     ['uv.lock', 'version = 1\n'],

@@ -19,7 +19,7 @@ const endless = ['node', '-e', 'console.log("up"); setInterval(() => 0, 1000)']
 it.each([
   ['without a terminal', undefined],
   ['in a terminal', { columns: 80, rows: 24 }],
-])('a command %s leaves no process when the key that began it is revoked', async (_, terminal) => {
+])('a command %s leaves no process when its key is revoked', async (_, terminal) => {
   const user = await given.server.signIn()
   const { id, key } = await user.client.apiKeys.create({ body: { name: 'runner', preset: 'full' } })
   const before = await processesOf(release)
@@ -31,14 +31,14 @@ it.each([
   await expect.poll(() => processesOf(release)).toEqual(before)
 })
 
-it('what a command printed in a terminal is not kept', async () => {
+it('a command’s output in a terminal is not stored', async () => {
   const shell = await startRun(given, app, ['node', '-e', 'console.log("shown")'], { columns: 80, rows: 24 })
   await shell.ended
   expect(shell.printed.output).toContain('shown')
   expect(await shell.read()).toMatchObject({ status: 'succeeded', output: null })
 })
 
-it('a command waits with its output while its client asks for a pause, and loses none of it', async () => {
+it('a command waits with its output while its client requests a pause, and loses none of it', async () => {
   const run = await startRun(given, app, ['node', '-e', 'process.stdout.write("x".repeat(20_000_000))'])
   run.send({ type: 'pause' })
   // The server answers once it has read the pause.
@@ -53,7 +53,7 @@ it('a command waits with its output while its client asks for a pause, and loses
   expect(run.printed.output).toHaveLength(20_000_000)
 })
 
-describe('a command of an app that is stopped', () => {
+describe('a command of a stopped app', () => {
   it.each([
     ['ends by itself', ['node', '-e', 'console.log("up")'], false],
     ['loses its client', endless, true],

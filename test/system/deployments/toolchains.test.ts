@@ -3,9 +3,7 @@ import { deployAndSettle, settled } from '../../harness/deployments.ts'
 import { repository } from '../../harness/repository.ts'
 import { type TestServer, testServer } from '../../harness/server.ts'
 
-/*
- * Apps that run on programs from the package registry, in the sandbox and with the limits of the smallest plan.
- */
+/* Apps that run on programs from the package registry, in the sandbox and with the limits of the smallest plan. */
 
 const long = { timeout: 300_000 }
 

@@ -12,7 +12,7 @@ afterEach(() => scope.end())
 
 const challenge = '/.well-known/acme-challenge/token'
 
-/** Gives a gateway names, certificates and an answer. */
+/** Gives a gateway names, certificates and a response. */
 async function furnish(gateway: GatewayProcess): Promise<void> {
   await gateway.name('app', [
     { hostname: 'www.test', redirectTo: 'shop.test' },
@@ -25,7 +25,7 @@ async function furnish(gateway: GatewayProcess): Promise<void> {
   await gateway.answerAt(challenge, 'proof')
 }
 
-/** Everything that a furnished gateway answers; null for what is not reached. */
+/** All responses of a furnished gateway; null for an unreachable address. */
 async function answersOf({ edge, questions }: EdgeGateway) {
   const text = async (place: string, host: string, path: string) => {
     const answer = await ask(place, { path, headers: from(host) }).catch(() => null)
@@ -46,7 +46,7 @@ async function answersOf({ edge, questions }: EdgeGateway) {
 const everything = ['hi', 'hi', 'hi', 'https://shop.test/x', 'proof', pemOf('shop'), pemOf('wild'), '']
 
 it.each([1, 2])(
-  'by a newer version loses no request of the edge, with %i workers, nor its names, certificates and answers',
+  'by a newer version loses no request of the edge, with %i workers, nor its names, certificates and responses',
   { timeout: 400_000 },
   async (workers) => {
     const at = await startEdge(scope, { workers })
@@ -74,7 +74,7 @@ it.each([1, 2])(
   },
 )
 
-it('again and again loses no request of the edge', { timeout: 400_000 }, async () => {
+it('loses no request of the edge when it is repeated', { timeout: 400_000 }, async () => {
   const at = await startEdge(scope)
   const load = startLoad(scope, at.edge, { headers: from('a.example') })
   for (let version = 2; version < 7; version += 1) {
@@ -86,7 +86,7 @@ it('again and again loses no request of the edge', { timeout: 400_000 }, async (
   expect(load.failures).toEqual([])
 })
 
-it('tells the one that is replaced of changes, where kept connections still ask', async () => {
+it('sends changes to the replaced gateway, which still serves kept connections', async () => {
   const at = await startEdge(scope)
   const arrived = Promise.withResolvers<() => void>()
   const held = await startApp(scope, (_, res) => arrived.resolve(() => res.end('held')))
@@ -107,7 +107,7 @@ it('tells the one that is replaced of changes, where kept connections still ask'
   expect((await answer).body).toBe('held')
 })
 
-it('leaves questions that wait, and those on kept connections, to the new one', async () => {
+it('leaves waiting questions, and questions on kept connections, to the new gateway', async () => {
   const at = await startEdge(scope)
   const told: string[] = []
   at.gateway.onUncertified((name) => told.push(name))
@@ -128,7 +128,7 @@ it('leaves questions that wait, and those on kept connections, to the new one', 
   await ended(old)
 })
 
-it('by one without an edge ends what the edge reaches, and by one with an edge begins it', async () => {
+it('by a gateway without an edge ends the edge’s access, and by one with an edge begins it', async () => {
   const at = await startEdge(scope, { edge: null })
   await furnish(at.gateway)
   const isThere = (path: string) =>
@@ -149,7 +149,7 @@ it('by one without an edge ends what the edge reaches, and by one with an edge b
   expect((await ask(at.port, { headers: from('a.example') })).body).toBe('hi')
 })
 
-it.each([1, 2])('a gateway that was killed is back with everything, with %i workers', async (workers) => {
+it.each([1, 2])('a killed gateway is back with everything, with %i workers', async (workers) => {
   const at = await startEdge(scope, { workers })
   await furnish(at.gateway)
   const first = await running(at.dataDirectory)
@@ -159,7 +159,7 @@ it.each([1, 2])('a gateway that was killed is back with everything, with %i work
   expect((await running(at.dataDirectory)).pid).not.toBe(first.pid)
 })
 
-it('a gateway that was killed is reached by the edge only when it knows all apps and names', async () => {
+it('the edge reaches a killed gateway only when it knows all apps and names', async () => {
   const at = await startEdge(scope)
   await furnish(at.gateway)
   const names = Array.from({ length: 2_000 }, (_, index) => ({ hostname: `n${index}.test`, redirectTo: null }))
@@ -177,7 +177,7 @@ it('a gateway that was killed is reached by the edge only when it knows all apps
   expect([...statuses]).toEqual([200])
 })
 
-it('an adopted gateway goes on with its certificates, and tells the next server their names', async () => {
+it('an adopted gateway continues with its certificates, and tells the next server their names', async () => {
   const at = await startEdge(scope)
   await furnish(at.gateway)
   const { pid } = await running(at.dataDirectory)
@@ -200,11 +200,11 @@ it('an adopted gateway goes on with its certificates, and tells the next server 
   await expect.poll(shown).toBe(pemOf('newer'))
   expect((await ask(at.edge, { headers: from('shop.test') })).body).toBe('hi')
   expect((await ask(at.edge, { headers: from('www.test') })).status).toBe(404)
-  // The next gateway cannot be given what the one that was found had from an earlier server.
+  // The next gateway cannot get what the adopted one received from an earlier server.
   expect((await ask(at.edge, { path: challenge, headers: from('shop.test') })).body).toBe('hi')
 })
 
-it('the sockets for the edge are for its user alone', async () => {
+it('only the gateway’s user can reach the sockets for the edge', async () => {
   const at = await startEdge(scope)
   for (const path of [at.edge, at.questions]) expect((await lstat(path)).mode & 0o777).toBe(0o600)
   expect((await lstat(dirname(at.edge))).mode & 0o777).toBe(0o700)

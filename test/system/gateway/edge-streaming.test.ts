@@ -8,7 +8,10 @@ import { openTunnel } from '../../harness/gateway/program.ts'
 const scope = createScope()
 afterAll(() => scope.end())
 
-/** The main process accepts the connections, and gives each second one to the other: all is done several times. */
+/**
+ * The main process accepts the connections, and passes every second one to the other process, so the test does
+ * everything several times.
+ */
 const workers = 2
 let at: EdgeGateway
 beforeAll(async () => {
@@ -32,7 +35,7 @@ beforeAll(async () => {
   await at.gateway.route('streams', app.upstream)
 })
 
-/** A request on a connection of its own, of which the head is on its way. */
+/** A request on a separate connection, whose head is being sent. */
 function begin(path: string, method = 'GET'): { sent: ClientRequest; answered: Promise<[IncomingMessage]> } {
   const sent = request({ socketPath: at.edge, path, method, agent: false, headers: from('streams.example') })
   scope.defer(() => sent.destroy())
@@ -47,7 +50,7 @@ it('WebSockets pass', async () => {
   for (const [index, tunnel] of tunnels.entries()) expect(await tunnel.say(`${index}`)).toBe(`hi ${index}`)
 })
 
-it('events arrive one by one, while the answer goes on', async () => {
+it('events arrive one by one, during the response', async () => {
   for (const _ of each) {
     const { sent, answered } = begin('/events')
     sent.end()
@@ -89,19 +92,19 @@ it('large bodies pass, with a length and without', { timeout: 300_000 }, async (
   }
 })
 
-it('a client that is slow with its head gets its answer', async () => {
+it('a client that sends its head slowly gets its response', async () => {
   for (const _ of each) {
     const client = await rawClient(scope, at.edge)
     for (const part of ['GET / HT', 'TP/1.1\r\nHo', 'st: a.exam', 'ple\r\nConnection: close\r\n', '\r\n']) {
       client.socket.write(part)
-      // The parts travel one by one when each was answered by a turn of another connection.
+      // The parts travel one by one when a turn of another connection answered each.
       await ask(at.edge, { headers: from('a.example') })
     }
     expect(await client.closed()).toMatch(/200 OK[\s\S]*hi$/)
   }
 })
 
-it('a client that has gone ends its request at the app', async () => {
+it('a client that disconnects ends its request at the app', async () => {
   const gone = Promise.withResolvers<void>()
   const app = await startApp(scope, (req) => void req.on('close', gone.resolve))
   await at.gateway.open('held', { hostname: 'held.example' })

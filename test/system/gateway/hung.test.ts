@@ -9,10 +9,10 @@ import { connectTo, ended, openTunnel, running, startEcho, startOne } from '../.
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** Longer than any hung process is waited for. */
+/** Longer than the gateway waits for any hung process. */
 const patience = { timeout: 30_000 }
 
-/** A log whose errors and warnings are kept. */
+/** A log that keeps errors and warnings. */
 function keptLog() {
   const lines: string[] = []
   const keep = (_: object, message: string) => void lines.push(message)
@@ -24,7 +24,7 @@ async function workersOf(pid: number): Promise<number[]> {
   return stdout.trim().split('\n').map(Number)
 }
 
-/** Stops a process; it goes on with the end of the test, if it is still there. */
+/** Stops a process; it continues at the end of the test, if it still exists. */
 function hang(pid: number): void {
   process.kill(pid, 'SIGSTOP')
   scope.defer(() => {
@@ -44,7 +44,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-it('a gateway that hangs is ended with its workers and replaced, and a switch that waits for it goes on', async () => {
+it('a gateway that hangs is ended with its workers and replaced, and a waiting switch continues', async () => {
   const { log, lines } = keptLog()
   const { dataDirectory, gateway, port, process: hung } = await startOne(scope, { workers: 3, log })
   const [hungWorker = 0] = await workersOf(hung.pid)
@@ -63,7 +63,7 @@ it('a gateway that hangs is ended with its workers and replaced, and a switch th
   expect(lines).toContain('the gateway has answered nothing for 10 s; it is ended and replaced')
 })
 
-it('a gateway that hangs is replaced also while nobody asks it for anything', async () => {
+it('a gateway that hangs is also replaced without any calls', async () => {
   const { port, process: hung } = await startOne(scope)
   hang(hung.pid)
   await ended(hung)
@@ -75,7 +75,7 @@ it('a gateway that hangs is replaced also while nobody asks it for anything', as
   await expect.poll(answer, patience).toBe('hi')
 })
 
-it('a worker that hangs is replaced without the other processes, and holds a switch up for seconds at most', async () => {
+it('a worker that hangs is replaced without the other processes, and delays a switch by seconds at most', async () => {
   const { dataDirectory, gateway, port, process: main } = await startOne(scope, { workers: 3 })
   const [hung = 0, other = 0] = await workersOf(main.pid)
   const next = await startEcho(scope, 'next')
@@ -94,7 +94,7 @@ it('a worker that hangs is replaced without the other processes, and holds a swi
   expect(told).toContain('a worker has answered nothing for 5 s; it is ended and replaced')
 })
 
-it('a server that starts replaces a gateway that hangs', async () => {
+it('a starting server replaces a gateway that hangs', async () => {
   const { dataDirectory, gateway, port, process: hung } = await startOne(scope)
   gateway.leave()
   hang(hung.pid)
@@ -108,7 +108,7 @@ it('a server that starts replaces a gateway that hangs', async () => {
   expect(lines).toContain('the gateway has answered nothing for 10 s; it is ended and replaced')
 })
 
-it('a gateway that was replaced, and hangs while it finishes its requests, is ended by the next one', async () => {
+it('a replaced gateway that hangs while it finishes its requests is ended by its successor', async () => {
   const { dataDirectory, port, process: old } = await startOne(scope)
   const tunnel = await openTunnel(scope, port)
   const next = await connectTo(scope, dataDirectory, { epoch: 2, version: '2.0.0', retireMs: 300_000 })

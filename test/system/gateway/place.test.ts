@@ -10,13 +10,14 @@ import { isRoot } from '../../harness/temporary.ts'
 const scope = createScope()
 afterEach(() => scope.end())
 
-it("is not looked for in a folder in the temporary directory that another user has made in the server's place", async () => {
+it('the gateway is not searched in a folder in the temporary directory that another user has created in the server’s place', async () => {
   const dataDirectory = join(await makeDataDirectory(scope), 'long'.repeat(30))
   await mkdir(dataDirectory)
   const { socket: path } = gatewayHome(dataDirectory)
   const folder = dirname(path)
   expect(folder.startsWith(dataDirectory)).toBe(false)
-  // As anybody can do it. Only root can make it another user's; what others may enter is refused all the same.
+  // Any user can do this. Only root can give the folder to another user; a folder that others may enter is also
+  // refused.
   await mkdir(folder, { mode: 0o755 })
   scope.defer(() => rm(folder, { recursive: true, force: true }))
   const told: string[] = []

@@ -25,7 +25,7 @@ import type { Task } from './server-process.ts'
 const scope = createScope()
 afterEach(() => scope.end())
 
-it('is started by the first app that is opened, answers, counts, and ends when it is stopped', async () => {
+it('starts with the first opened app, answers, counts, and ends when it is stopped', async () => {
   const dataDirectory = await makeDataDirectory(scope)
   const gateway = await connectTo(scope, dataDirectory)
   expect(await gateway.takeTraffic()).toEqual([])
@@ -52,7 +52,7 @@ it('is started by the first app that is opened, answers, counts, and ends when i
 })
 
 describe('when its server ends', () => {
-  it('goes on, and the next server adopts it with its routes', async () => {
+  it('continues, and the next server adopts it with its routes', async () => {
     const { dataDirectory, gateway, app, port, process } = await startOne(scope)
     const tunnel = await openTunnel(scope, port)
     const kept = await rawClient(scope, port)
@@ -71,7 +71,7 @@ describe('when its server ends', () => {
     expect(await tunnel.say('there')).toBe('hi there')
   })
 
-  it('goes on also when that was killed', async () => {
+  it('also continues after a kill of the server', async () => {
     const dataDirectory = await makeDataDirectory(scope)
     const { upstream } = await startEcho(scope, 'hi')
     const port = await freePort()
@@ -88,7 +88,7 @@ describe('when its server ends', () => {
     expect(await running(dataDirectory)).toEqual(process)
   })
 
-  it('ends by itself when its place is removed', async () => {
+  it('ends by itself when its folder is removed', async () => {
     const { dataDirectory, gateway, port, process } = await startOne(scope)
     gateway.leave()
     await promisify(execFile)('rm', ['-r', dataDirectory])
@@ -106,7 +106,7 @@ async function startServerProcess(task: Task): Promise<ChildProcess> {
 }
 
 describe('when it is killed', () => {
-  it('is started again with all listeners and routes', async () => {
+  it('is restarted with all listeners and routes', async () => {
     const { dataDirectory, gateway, app, port, process: first } = await startOne(scope)
     const unrouted = await freePort()
     await gateway.open('unrouted', { port: unrouted })
@@ -135,7 +135,7 @@ describe('when it is killed', () => {
     expect(gateway.current('app')).toEqual(app.upstream)
   })
 
-  it('repeats the calls that were under way, and drains of what has ended with it are over', async () => {
+  it('repeats the pending calls, and drains that ended with it are over', async () => {
     const { gateway, app, port, process: first } = await startOne(scope)
     const arrived = Promise.withResolvers<void>()
     app.server.removeAllListeners('request')
@@ -197,7 +197,7 @@ describe('its servers', () => {
 describe('its socket', () => {
   const socketOf = (dataDirectory: string) => join(dataDirectory, 'gateway', 'gateway.sock')
 
-  /** A connection to the socket, and what it has received by its end. */
+  /** A connection to the socket, and its received data at its end. */
   async function connectRaw(dataDirectory: string): Promise<{ socket: Socket; received: Promise<string> }> {
     const socket = connect(socketOf(dataDirectory))
     scope.defer(() => socket.destroy())
@@ -211,7 +211,7 @@ describe('its socket', () => {
     return { socket, received }
   }
 
-  it('and its files are for its user alone', async () => {
+  it('and its files are only for its user', async () => {
     const { dataDirectory } = await startOne(scope)
     const folder = join(dataDirectory, 'gateway')
     const modeOf = async (path: string) => ((await lstat(path)).mode & 0o777).toString(8)
@@ -230,15 +230,12 @@ describe('its socket', () => {
   it.each([
     ['no JSON', 'x\n'],
     ['no object', '1\n'],
-    [
-      'a call before its greeting, and no call',
-      '{"type":"hello","epoch":1}\n{"type":"request","id":1,"name":"adopt"}\n',
-    ],
+    ['a call before its greeting', '{"type":"hello","epoch":1}\n{"type":"request","id":1,"name":"adopt"}\n'],
     [
       'an upstream without endpoints',
       '{"type":"hello","epoch":1}\n{"type":"request","id":1,"name":"route","parameters":{"appId":"app","upstream":{"deploymentId":"d","endpoints":[]}}}\n',
     ],
-    ['a line without end', 'x'.repeat(17 * 1024 * 1024)],
+    ['an endless line', 'x'.repeat(17 * 1024 * 1024)],
     ['no epoch', '{"type":"hello","epoch":"9"}\n'],
   ])('closes a connection that says %s, and nothing else', async (_, bytes) => {
     const { dataDirectory, gateway, port, process } = await startOne(scope)
@@ -252,7 +249,7 @@ describe('its socket', () => {
     expect(next.current('app')).not.toBeNull()
   })
 
-  it('answers what asks for its status, and lets the server lead', async () => {
+  it('answers requests for its status, and lets the server lead', async () => {
     const { dataDirectory, gateway, app, port, process } = await startOne(scope)
     const { socket, received } = await connectRaw(dataDirectory)
     socket.end('{"type":"status"}\n')
@@ -266,7 +263,7 @@ describe('its socket', () => {
   })
 })
 
-it('tells apart apps by host name, from its start on', async () => {
+it('distinguishes apps by host name, from its start on', async () => {
   const dataDirectory = await makeDataDirectory(scope)
   const port = await freePort()
   const apps = { mode: 'hostnames', port, scheme: 'https' } as const

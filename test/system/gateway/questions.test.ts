@@ -14,7 +14,7 @@ afterEach(() => scope.end())
 
 const question = (name: string): Promise<Answer> => ask(at.questions, { path: questionOf(name) })
 
-/** Asks again while the queue of the socket has no room for another connection. */
+/** Retries while the queue of the socket has no room for another connection. */
 const patientQuestion = async (name: string): Promise<Answer> => {
   for (;;) {
     const answer = await question(name).catch((error: NodeJS.ErrnoException) => {
@@ -25,7 +25,7 @@ const patientQuestion = async (name: string): Promise<Answer> => {
   }
 }
 
-/** The names that the server is told of. */
+/** The names that the server hears of. */
 function told(gateway = at.gateway): string[] {
   const names: string[] = []
   gateway.onUncertified((name) => names.push(name))
@@ -33,7 +33,7 @@ function told(gateway = at.gateway): string[] {
 }
 
 describe('a question for a certificate', () => {
-  it('is answered with that of the name, or else with that of its wildcard', async () => {
+  it('is answered with the certificate of the name, or otherwise of its wildcard', async () => {
     const names = told()
     await at.gateway.name('app', [
       { hostname: '*.shop.test', redirectTo: null },
@@ -53,7 +53,7 @@ describe('a question for a certificate', () => {
     expect(at.gateway.certificates()).toHaveLength(4)
   })
 
-  it('waits for the certificate of a name that is served, and the server is told of it once', async () => {
+  it('waits for the certificate of a served name, and the server hears of it once', async () => {
     const names = told()
     const asking = Array.from({ length: 20 }, () => question('a.example'))
     const other = question('fairlead.example')
@@ -66,7 +66,7 @@ describe('a question for a certificate', () => {
     expect(names).toEqual(['a.example', 'fairlead.example'])
   })
 
-  it('for one of many names of a wildcard tells of the wildcard, and its certificate answers all', async () => {
+  it('for one of many names of a wildcard reports the wildcard, and its certificate answers all', async () => {
     const names = told()
     await at.gateway.name('app', [{ hostname: '*.shop.test', redirectTo: null }])
     const asking = Array.from({ length: 50 }, (_, index) => question(`name${index}.shop.test`))
@@ -76,7 +76,7 @@ describe('a question for a certificate', () => {
     expect(names).toEqual(['*.shop.test'])
   })
 
-  it('is answered with none as soon as nobody has the name any more, and its certificate is shown no more', async () => {
+  it('is answered with none as soon as the name has no owner, and its certificate is no longer shown', async () => {
     const names = told()
     await at.gateway.name('app', [
       { hostname: 'waits.test', redirectTo: null },
@@ -94,7 +94,7 @@ describe('a question for a certificate', () => {
     expect((await question('a.example')).status).toBe(204)
   })
 
-  it('waits again after a certificate was removed, and gets the next one', async () => {
+  it('waits again after the removal of a certificate, and gets the next one', async () => {
     const names = told()
     await at.gateway.certify('a.example', pemOf('first'))
     await at.gateway.certify('a.example', null)
@@ -104,7 +104,7 @@ describe('a question for a certificate', () => {
     expect((await asking).body).toBe(pemOf('second'))
   })
 
-  it('that waits is told to the next server, which may answer it', async () => {
+  it('that waits is passed to the next server, which may answer it', async () => {
     const names = told()
     const asking = question('a.example')
     await expect.poll(() => names).toEqual(['a.example'])
@@ -114,7 +114,7 @@ describe('a question for a certificate', () => {
     const toldNext = told(next)
     await next.certify('a.example', pemOf('a'))
     expect((await asking).body).toBe(pemOf('a'))
-    // Told while it connected, or asked again.
+    // Reported during the connection, or asked again.
     const again = question('fairlead.example')
     await next.certify('fairlead.example', pemOf('dashboard'))
     expect([(await unheard).body, (await again).body]).toEqual([pemOf('dashboard'), pemOf('dashboard')])
@@ -145,7 +145,7 @@ const hostile = [
 ] as const
 
 describe('a question for a name that is not served', () => {
-  it('is answered at once, cheaply, and told to nobody: ten thousand of them', { timeout: 200_000 }, async () => {
+  it('is answered at once, cheaply, and without a report: ten thousand of them', { timeout: 200_000 }, async () => {
     const names = told()
     const client = await rawClient(scope, at.questions)
     let text = ''
@@ -158,14 +158,14 @@ describe('a question for a name that is not served', () => {
     const answers = () => text.split('HTTP/1.1 204').length - 1
     while (answers() < count) await once(client.socket, 'data')
     expect(text.split('HTTP/1.1 ').length - 1).toBe(count)
-    // By the time of this answer the server would have been told.
+    // By the time of this response the server would have heard of it.
     const asking = question('a.example')
     await expect.poll(() => names).toEqual(['a.example'])
     await at.gateway.certify('a.example', pemOf('a'))
     await asking
   })
 
-  it('which may be hostile, is answered that there is none', async () => {
+  it('that may be hostile is answered with none', async () => {
     const names = told()
     await at.gateway.name('app', [
       { hostname: '*.shop.test', redirectTo: null },
@@ -180,7 +180,7 @@ describe('a question for a name that is not served', () => {
   })
 })
 
-it('waiting is limited for each app: those beyond it are answered at once, those of other apps wait', async () => {
+it('the limit of waiting questions is per app: further ones are answered at once, other apps’ questions wait', async () => {
   const names = told()
   await at.gateway.name('app', [{ hostname: '*.shop.test', redirectTo: null }])
   await at.gateway.open('other', { hostname: 'other.example' })
@@ -199,7 +199,7 @@ it('waiting is limited for each app: those beyond it are answered at once, those
   expect((await other).body).toBe(pemOf('other'))
 })
 
-it('one whose asker has gone waits no more', async () => {
+it('a question whose client has gone stops waiting', async () => {
   const names = told()
   const clients = await Promise.all(Array.from({ length: 128 }, () => rawClient(scope, at.questions)))
   for (const { socket } of clients) socket.write(`GET ${questionOf('a.example')} HTTP/1.1\r\nHost: a\r\n\r\n`)
@@ -210,7 +210,7 @@ it('one whose asker has gone waits no more', async () => {
   await waiting.toBe(undefined)
 })
 
-/** Resolves after all that is under way could have been answered. */
+/** Resolves when all pending questions could have been answered. */
 const soon = (): Promise<undefined> => new Promise((resolve) => setTimeout(() => resolve(undefined), 500))
 
 it('the edge may never obtain a certificate itself, and nothing else is answered', async () => {
@@ -222,7 +222,7 @@ it('the edge may never obtain a certificate itself, and nothing else is answered
   expect(await statusOf(questionOf('a.example'), 'POST')).toBe(404)
 })
 
-it('no key is told to those who ask the gateway for its state', async () => {
+it('the gateway’s state contains no key', async () => {
   await at.gateway.certify('a.example', pemOf('secret'))
   const { socket, until } = await rawClient(scope, at.edge.replace('edge.sock', 'gateway.sock'))
   socket.write('{"type":"status"}\n')

@@ -48,7 +48,7 @@ it.each([1, 2])(
   },
 )
 
-it('of the shared port loses no request either', async () => {
+it('of the shared port loses no request, either', async () => {
   const port = await freePort()
   const apps = { mode: 'hostnames', port, scheme: 'http' } as const
   const dataDirectory = await makeDataDirectory(scope)
@@ -65,7 +65,7 @@ it('of the shared port loses no request either', async () => {
   expect(load.failures).toEqual([])
 })
 
-it('tells the old one of changes, and a drain waits for what still runs there', async () => {
+it('tells the old gateway of changes, and a drain waits for its running requests', async () => {
   const { dataDirectory, port } = await startOne(scope)
   const arrived = Promise.withResolvers<() => void>()
   const held = await startApp(scope, (_, res) => arrived.resolve(() => res.end('held')))
@@ -94,7 +94,7 @@ it('tells the old one of changes, and a drain waits for what still runs there', 
   unused.socket.destroy()
 })
 
-it('by one that does not start leaves the old one as it is, and says why', async () => {
+it('by a gateway that does not start leaves the old one unchanged, and says why', async () => {
   const { dataDirectory, app, port, process: old } = await startOne(scope)
   const load = startLoad(scope, port)
   await load.more(100)
@@ -108,7 +108,7 @@ it('by one that does not start leaves the old one as it is, and says why', async
   await load.stop()
 })
 
-it('by one that listens elsewhere starts anew, with the apps and their routes', async () => {
+it('by a gateway that listens elsewhere starts over, with the apps and their routes', async () => {
   const { dataDirectory, port, process: old } = await startOne(scope)
   await connectTo(scope, dataDirectory, { epoch: 2, host: '0.0.0.0' })
   expect(isRunning(old)).toBe(false)
@@ -122,7 +122,7 @@ it('by one that listens elsewhere starts anew, with the apps and their routes', 
     .toBe('hi')
 })
 
-it('is not made by a server of the same version', async () => {
+it('does not happen for a server of the same version', async () => {
   const { dataDirectory, process: old } = await startOne(scope)
   await connectTo(scope, dataDirectory, { epoch: 2 })
   expect(await running(dataDirectory)).toEqual(old)

@@ -7,7 +7,7 @@ import { type Ask, ask, createScope, HOST, type Place, silent, startApp } from '
 import { freePort } from '../../harness/ports.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/** As many connections as the engines of this file can have. */
+/** The maximal number of connections of this file's engines. */
 const most = vi.hoisted(() => 32)
 vi.mock(import('../../../server/src/platform/processes/stat.ts'), async (original) => ({
   ...(await original()),
@@ -18,7 +18,7 @@ const scope = createScope()
 afterEach(() => scope.end())
 const signal = new AbortController().signal
 
-/** An engine with two apps, of which `hung.example` never answers and `well.example` does. */
+/** An engine with two apps: `hung.example` never answers, `well.example` does. */
 async function startEngine(hasEdge: boolean) {
   const port = await freePort()
   const engine = createEngine({
@@ -64,7 +64,7 @@ for (const hasEdge of [true, false]) {
     expect([status, headers['retry-after'], body]).toEqual([503, '1', expect.stringContaining('Too many requests')])
     const [traffic] = await engine.handlers.takeTraffic(null, signal)
     expect(traffic).toMatchObject({ appId: 'hung', answers: [0, 0, 0, most / 2 + 1] })
-    // Those that have ended make room again.
+    // Ended requests free their connections.
     for (const asked of hanging) asked.destroy()
     await expect
       .poll(async () => {

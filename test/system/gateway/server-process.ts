@@ -1,10 +1,12 @@
-/** A process that connects to the gateway of a data directory, as a server does, routes an app, and waits for its end. */
+/**
+ * A process that connects to the gateway of a data directory, as a server does, routes an app, and waits for its end.
+ */
 
 import type { Upstream } from '../../../server/src/gateway/client.ts'
 import { connectGateway, type GatewayOptions } from '../../../server/src/gateway/gateway.ts'
 import { silent } from '../../harness/gateway/silent.ts'
 
-/** The one argument of the process, as JSON. */
+/** The only argument of the process, as JSON. */
 export interface Task {
   readonly dataDirectory: string
   readonly options: GatewayOptions['options']

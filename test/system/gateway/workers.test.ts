@@ -31,7 +31,7 @@ async function workerOf(pid: number): Promise<number> {
   return Number(stdout)
 }
 
-/** Does something while a process is stopped. */
+/** Runs an action while a process is stopped. */
 async function whileStopped<Result>(pid: number, work: () => Promise<Result>): Promise<Result> {
   process.kill(pid, 'SIGSTOP')
   try {
@@ -41,14 +41,14 @@ async function whileStopped<Result>(pid: number, work: () => Promise<Result>): P
   }
 }
 
-/** Opens connections, and uses each of them once, so that a process has taken it. */
+/** Opens connections, and uses each of them once, so that a process has accepted it. */
 async function openUsed(place: Place, count: number): Promise<RawClient[]> {
   const clients = await Promise.all(Array.from({ length: count }, () => rawClient(scope, place)))
   await Promise.all(clients.map((client) => askOn(client)))
   return clients
 }
 
-/** Sends a request on a kept connection, and resolves with all bodies that it has got when this one is answered. */
+/** Sends a request on a kept connection, and resolves with all received bodies when this request is answered. */
 async function askOn(client: RawClient): Promise<string> {
   const before = bodiesOf(client).length
   client.socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -63,7 +63,10 @@ const bodiesOf = (client: RawClient): string[] =>
     .slice(1)
     .flatMap((answer) => answer.split('\r\n\r\n')[1] || [])
 
-/** Asks on all connections while a process is stopped, until `count` are answered; the rest is answered afterwards. */
+/**
+ * Sends requests on all connections while a process is stopped, until `count` are answered; the rest are answered
+ * afterwards.
+ */
 async function answeredWithout(pid: number, clients: readonly RawClient[], count: number): Promise<RawClient[]> {
   const answered: RawClient[] = []
   const { asking } = await whileStopped(pid, async () => {
@@ -76,7 +79,7 @@ async function answeredWithout(pid: number, clients: readonly RawClient[], count
   return first
 }
 
-it('share the connections evenly, and their counts are one', async () => {
+it('share the connections evenly, and add up their counts', async () => {
   const { gateway, port, main, worker } = await startTwo()
   const clients = await openUsed(port, 10)
   const ofMain = await answeredWithout(worker, clients, 5)
@@ -107,7 +110,7 @@ it.each(['port', 'edge'] as const)('share the connections of the %s that all app
   expect(new Set([...ofMain, ...ofWorker])).toEqual(new Set(clients))
 })
 
-it('one that has stopped gets few connections, and those that it has not taken when it ends are answered', async () => {
+it('a stopped process gets few connections, and its waiting connections are answered after its end', async () => {
   const { port, worker } = await startTwo()
   process.kill(worker, 'SIGSTOP')
   const bodies: string[] = []
@@ -118,7 +121,7 @@ it('one that has stopped gets few connections, and those that it has not taken w
   expect(new Set(bodies)).toEqual(new Set(['hi']))
 })
 
-it('send no request to a release after the switch to another one was confirmed', async () => {
+it('send no request to a release after a confirmed switch to another', async () => {
   const { gateway, port } = await startTwo()
   let confirmed = 0
   const older: string[] = []
@@ -143,7 +146,7 @@ it('send no request to a release after the switch to another one was confirmed',
   expect([older, load.failures]).toEqual([[], []])
 })
 
-it('a switch is confirmed by both, not by one', async () => {
+it('a switch is confirmed only by both processes', async () => {
   const { gateway, port, worker } = await startTwo()
   const other = await startEcho(scope, 'other')
   const [ofMain] = await answeredWithout(worker, await openUsed(port, 2), 1)
@@ -152,7 +155,7 @@ it('a switch is confirmed by both, not by one', async () => {
     const route = gateway.route('app', other.upstream).then(() => {
       isConfirmed = true
     })
-    // The main process has switched, and could have said so long before this.
+    // The main process has switched, and could have confirmed long before.
     await expect.poll(() => ofMain && askOn(ofMain)).toBe('other')
     expect(isConfirmed).toBe(false)
     return { route }
@@ -160,11 +163,11 @@ it('a switch is confirmed by both, not by one', async () => {
   await switching.route
 })
 
-it('one that is killed is replaced, with all apps', async () => {
+it('a killed process is replaced, with all apps', async () => {
   const { port, main, worker } = await startTwo()
   process.kill(worker, 'SIGKILL')
   await expect.poll(() => workerOf(main.pid).catch(() => worker)).not.toBe(worker)
-  // It answers while the main process cannot, as soon as that one has told it what is open.
+  // It answers while the main process cannot, once the main process has told it the open addresses.
   const answer = async () => {
     const clients = await openUsed(port, 2)
     return whileStopped(main.pid, () => Promise.race([...clients.map(askOn), sleep(500)]))
@@ -173,7 +176,7 @@ it('one that is killed is replaced, with all apps', async () => {
   expect(isRunning(main)).toBe(true)
 })
 
-it('one that is killed is replaced, with all further names and answers', async () => {
+it('a killed process is replaced, with all additional names and responses', async () => {
   const { gateway, edge, pid } = await startTwoShared('address')
   await gateway.name('app', [{ hostname: 'a', redirectTo: null }])
   const path = '/.well-known/acme-challenge/token'
@@ -195,7 +198,7 @@ it('one that is killed is replaced, with all further names and answers', async (
   await expect.poll(answer).toBe('proof')
 })
 
-it('end with the main process, and are back with the next one', async () => {
+it('end with the main process, and return with the next one', async () => {
   const { dataDirectory, port, main, worker } = await startTwo()
   process.kill(main.pid, 'SIGKILL')
   await ended(main)

@@ -6,11 +6,11 @@ import { describe, expect, test } from 'vitest'
 import { createAppUsers } from '../../../server/src/runtimes/process/users.ts'
 import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
-/** Far from those of other tests. */
+/** Far from other tests' uids. */
 const from = 3_001_000
 
 describe.skipIf(!isRoot)('uids of apps', () => {
-  test('are used again when nothing of an app is left, and as late as possible', async () => {
+  test('are reused when an app is completely removed, and as late as possible', async () => {
     await using given = await folder()
     const users = createAppUsers(given.path, { from, to: from + 3, reserved: [from, from + 3] })
     await given.app('a')
@@ -25,7 +25,7 @@ describe.skipIf(!isRoot)('uids of apps', () => {
     const both = await Promise.allSettled([users.of(b), users.of(c)])
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     const refused = both[0].status === 'rejected' ? b : c
-    // A release that a removal has not reached yet, and a process.
+    // A release that the removal has not reached yet, and a process.
     await given.app('a/releases/r')
     await mkdir(join(given.path, 'a/releases/r/source'))
     await chown(join(given.path, 'a/releases/r/source'), from + 1, from + 1)
@@ -39,7 +39,7 @@ describe.skipIf(!isRoot)('uids of apps', () => {
     expect(await users.of(refused)).toMatchObject({ uid: from + 1 })
   })
 
-  test('stay those of an app when the range is widened, and follow when it is moved', async () => {
+  test('stay with their app when the range is widened, and follow when it is moved', async () => {
     await using given = await folder()
     const of = (first: number, last: number, id: string, number: number) =>
       createAppUsers(given.path, { from: first, to: last }).of({ id, number })

@@ -17,13 +17,13 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 const limits = { memoryBytes: 512_000_000, cpus: 0.5, processes: 512 }
 const seconds = 2
 
-/** The cores that groups would get until the next look with each share. */
+/** The cores that groups would get until the next check with each share. */
 const machine = fc.record({
   idle: fc.double({ min: 0, max: 8, noNaN: true }),
   low: fc.double({ min: 0, max: 8, noNaN: true }),
 })
 
-/** Plays the rule, and returns the share and the cores that groups had in each time between two looks. */
+/** Simulates the rule, and returns the share and the groups' cores in each period between two checks. */
 function play(times: readonly Readonly<Record<Share, number>>[]): { share: Share; cores: number }[] {
   const played: { share: Share; cores: number }[] = []
   let last: CpuSample | null = null
@@ -39,7 +39,7 @@ function play(times: readonly Readonly<Record<Share, number>>[]): { share: Share
 }
 
 describe('the share of groups that give way', () => {
-  test('is what others leave, unless that was next to nothing: then it is low', () => {
+  test('is the rest of the CPU time, unless that was almost nothing: then it is low', () => {
     fc.assert(
       fc.property(fc.array(machine, { minLength: 1, maxLength: 50 }), (times) => {
         const played = play(times)
@@ -53,7 +53,7 @@ describe('the share of groups that give way', () => {
     )
   })
 
-  test('lets no build starve: of two times in a row, it has had its part or the low share in one', () => {
+  test('starves no build: in one of two consecutive periods, it has had its part or the low share', () => {
     fc.assert(
       fc.property(fc.array(machine, { minLength: 2, maxLength: 50 }), (times) => {
         const isHelped = play(times).map(({ share, cores }) => share === 'low' || cores >= leastCores - 1e-6)
@@ -62,13 +62,13 @@ describe('the share of groups that give way', () => {
     )
   })
 
-  test('is low for ever where nothing tells what the groups got', () => {
+  test('stays low where no measurement of the groups exists', () => {
     expect(shareAfter(null, { at: 1, used: null })).toBe('low')
     expect(shareAfter({ at: 1, used: null }, { at: 3, used: null })).toBe('low')
     expect(shareAfter({ at: 1, used: 5 }, { at: 3, used: null })).toBe('low')
   })
 
-  test('is files of each version, of which the kernel sets the weight when the group is no longer idle', () => {
+  test('is a file of each version; the kernel sets the weight when the group is no longer idle', () => {
     expect(shareFiles(1, 'low').map(({ file, value }) => [file, value])).toEqual([
       ['cpu.idle', '0'],
       ['cpu.shares', '256'],
@@ -105,7 +105,7 @@ describe('a folder of groups that give way', () => {
     return { directory, cpu, cpuTime, hierarchy: { version: 1, folders: { cpu }, cpuTime } as const }
   }
 
-  test('has the share, and not the groups in it, for as long as one of them runs', async () => {
+  test('has the share, in place of its groups, while one of them runs', async () => {
     const { directory, cpu, cpuTime, hierarchy } = await version1()
     await using _ = directory
     const yielding = await open(hierarchy)
@@ -121,7 +121,7 @@ describe('a folder of groups that give way', () => {
     await yielding?.close()
   })
 
-  test('that is in a place of its own lets all of that give way', async () => {
+  test('in a separate place gives way as a whole', async () => {
     const { directory, cpu, hierarchy } = await version1()
     await using _ = directory
     const yielding = await open(hierarchy, true)
@@ -147,7 +147,7 @@ describe('a folder of groups that give way', () => {
     await yielding?.close()
   })
 
-  test('has all cores, or all but one, with the folders that an engine has made in it, in version 1', async () => {
+  test('has all cores, or all but one, with an engine’s subfolders, in version 1', async () => {
     const { directory, hierarchy } = await version1()
     await using _ = directory
     const cores = join(directory.path, 'cpuset')
@@ -173,7 +173,7 @@ describe('a folder of groups that give way', () => {
     await yielding?.close()
   })
 
-  test('has all cores, or all but one, by its own folder alone, in version 2', async () => {
+  test('has all cores, or all but one, only in its own folder, in version 2', async () => {
     await using directory = await temporaryDirectory()
     const { path } = directory
     const folders = { memory: path, cpu: path, pids: path, freezer: path }
@@ -192,7 +192,7 @@ describe('a folder of groups that give way', () => {
     await yielding?.close()
   })
 
-  test('leaves the last core of a list, if there is another one', () => {
+  test('leaves the last core of a list free, if there is another', () => {
     const lists = fc
       .uniqueArray(fc.integer({ min: 0, max: 200 }), { minLength: 1 })
       .map((each) => each.toSorted(byNumber))
@@ -214,7 +214,7 @@ describe('a folder of groups that give way', () => {
     await yielding?.close()
   })
 
-  test('does not exist where there is no place for groups', async () => {
+  test('does not exist where groups have no place', async () => {
     expect(await openYielding(null, 'server', { leavesCore: () => false, logger: silentLogger })).toBeNull()
     expect(await open({ version: 1, folders: {} })).toBeNull()
   })

@@ -46,7 +46,7 @@ describe('the hierarchy for groups', () => {
     expect(found === null ? null : Object.keys(found.folders)).toEqual(controllers)
   })
 
-  test('tells where version 1 counts CPU time, with the controller of the CPU or by itself', () => {
+  test('shows where version 1 counts CPU time, with the controller of the CPU or separately', () => {
     const own = '3:memory:/\n2:cpu,cpuacct:/\n1:pids:/\n'
     expect(parseHierarchy(own, first, 'top')?.cpuTime).toBe('/sys/fs/cgroup/cpu,cpuacct/')
     const apart = lines(
@@ -57,7 +57,7 @@ describe('the hierarchy for groups', () => {
     expect(parseHierarchy('2:cpu:/\n1:cpuacct:/a\n', apart, 'top')?.cpuTime).toBeUndefined()
   })
 
-  test('tells where version 1 sets the cores of groups', () => {
+  test('shows where version 1 sets the cores of groups', () => {
     const mounts = lines(
       '30 20 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu',
       '31 20 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset',
@@ -66,7 +66,7 @@ describe('the hierarchy for groups', () => {
     expect(parseHierarchy('2:cpu:/\n1:cpuset:/a\n', mounts, 'top')?.cores).toBeUndefined()
   })
 
-  test('a service makes groups in the unit beside its own', () => {
+  test('a service creates groups in the unit beside its group', () => {
     const group = '/sys/fs/cgroup/system.slice/fairlead-apps.service'
     const found = parseHierarchy('0::/system.slice/fairlead.service\n', second, 'fairlead-apps.service')
     expect(found?.folders.pids).toBe(group)
@@ -78,14 +78,14 @@ describe('the hierarchy for groups', () => {
     expect(parseHierarchy('0::/\n', second, 'fairlead-apps.service')).toBeNull()
   })
 
-  test('a delegated service makes groups below its own group', () => {
+  test('a delegated service creates groups below its group', () => {
     expect(parseHierarchy('0::/system.slice/a.service\n', second, 'delegated')?.folders.pids).toBe(
       '/sys/fs/cgroup/system.slice/a.service',
     )
   })
 })
 
-/** As Debian 12's systemd 252 has made them, of processes of the user 1000. */
+/** The hierarchy of Debian 12's systemd 252, for processes of the user 1000. */
 describe('the groups of a user of systemd', () => {
   const mounted =
     '91 360 0:38 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:76 - cgroup2 cgroup rw,nsdelegate\n'
@@ -98,30 +98,30 @@ describe('the groups of a user of systemd', () => {
       isDelegated: async ({ name, manager }) => delegated.includes(`${manager} ${name}`),
     })
 
-  test('are used where systemd has handed the group of the process over', async () => {
+  test('are used where systemd has delegated the group of the process', async () => {
     const hierarchy = await found(started, [`user ${scope}`])
     expect(hierarchy).toMatchObject({ version: 2, folders: { memory: `/sys/fs/cgroup${users}/${scope}` } })
   })
 
-  test('are used by the next server, which its predecessor has started in the group that it has moved to', async () => {
+  test('are used by the next server, which its predecessor has started in the group to which it moved', async () => {
     const hierarchy = await found(`0::${users}/${scope}/fairlead-0123456789abcdef-server\n`, [`user ${scope}`])
     expect(hierarchy?.folders.memory).toBe(`/sys/fs/cgroup${users}/${scope}`)
   })
 
-  test('are left alone where systemd keeps them for itself, although the user may write to them', async () => {
+  test('are not touched where systemd keeps them for itself, although the user may write to them', async () => {
     expect(await found(started, [])).toBeNull()
     expect(await found('0::/user.slice/user-1000.slice/session-3.scope\n', [])).toBeNull()
   })
 
-  test('are left alone in a service, which could not be started again while its apps run', async () => {
+  test('are not touched in a service, which could not restart while its apps run', async () => {
     expect(await found('0::/system.slice/fairlead.service\n', ['system fairlead.service'])).toBeNull()
   })
 
-  test('are left alone where nothing can be limited', async () => {
+  test('are not touched where nothing can be limited', async () => {
     expect(await found(started, [`user ${scope}`], false)).toBeNull()
   })
 
-  test('are not asked for where the top can be used', async () => {
+  test('are not requested where the top can be used', async () => {
     expect((await found('0::/\n', []))?.folders.memory).toBe('/sys/fs/cgroup/')
   })
 
@@ -178,7 +178,7 @@ describe('limits and counters', () => {
     ])
   })
 
-  test('raise a tiny share of a CPU to the minimum of the kernel', () => {
+  test('raise a tiny share of a CPU to the kernel’s minimum', () => {
     expect(limitFiles(2, { ...limits, cpus: 0.001 })).toContainEqual(expect.objectContaining({ value: '1000 100000' }))
   })
 
@@ -195,7 +195,7 @@ test('limits and counters of memory use the files of version 1', async () => {
   const memory = join(directory.path, 'memory')
   await mkdir(memory)
   const groups = await openCgroups({ version: 1, folders: { memory } }, 'server')
-  // A plain folder with files in it cannot be deleted as a cgroup can, so this group is made only once.
+  // A plain folder with files cannot be deleted like a cgroup, so this group is created only once.
   expect(await groups?.make('a', limits)).toEqual([join(memory, 'server', 'a', 'cgroup.procs')])
   expect(await readFile(join(memory, 'server', 'a', 'memory.limit_in_bytes'), 'utf8')).toBe('512000000')
   expect(await groups?.exceeded('a')).toBeNull()

@@ -45,7 +45,7 @@ test('everybody who deploys is warned where nothing separates the apps', () => {
   for (const isRoot of [true, false]) expect(warningOf({ sandbox }, isRoot)).toBeNull()
 })
 
-test('bubblewrap gets the release’s own folders and nothing else of the data directory', () => {
+test('bubblewrap gets only the release’s own folders of the data directory', () => {
   const paths = pathsOf('/data/apps', release)
   const argumentsOf = (kind: 'build' | 'app', isModern: boolean) =>
     sandboxArguments(
@@ -66,13 +66,13 @@ test('bubblewrap gets the release’s own folders and nothing else of the data d
     const args = argumentsOf('app', isModern)
     expect(args).toContain('--unshare-pid')
     expect(args.includes('--size')).toBe(isModern)
-    // The data directory is hidden before anything in it is shown.
+    // The data directory is hidden before any part is shown.
     expect(args.indexOf('/data')).toBeLessThan(args.indexOf('/data/runtime/bin'))
     expect(args.slice(-2)).toEqual(['--chdir', `${app}/releases/dep_1/source`])
   }
 })
 
-test('the folder that copied files were built in leads to the copy', () => {
+test('the build folder of copied files leads to the copy', () => {
   const paths = pathsOf('/data/apps', release)
   const origins = ['/data/apps/app_0/releases/dep_0/source']
   const args = sandboxArguments(
@@ -89,7 +89,7 @@ test('the folder that copied files were built in leads to the copy', () => {
   expect(args.indexOf('--remount-ro')).toBeGreaterThan(at)
 })
 
-test('a sandboxed command is started by bubblewrap, and so is one beside it', async () => {
+test('bubblewrap starts a sandboxed command, and a command beside it', async () => {
   const confinement = createConfinement({ ...noCapabilities, sandbox }, { buildMemoryBytes: 1, fence: () => undefined })
   const local = { ...release, paths: pathsOf('/apps', release), user: null, origins: [] }
   for (const entry of [await confinement.open(local, 'app'), confinement.join(local, { pid: 1, startTime: '1' })]) {
@@ -105,13 +105,13 @@ test('an app has the limits of the plan, a build the memory of the server’s bu
   expect(groupLimits({ ...limits, cpus: 4 }, 'build', 2e9).cpus).toBe(4)
 })
 
-test('an exceeded limit says what was allowed and used', () => {
+test('an exceeded limit reports the allowance and the usage', () => {
   const memory = { allowed: 512e6, used: 600e6 }
   expect(exceededLimit('out_of_memory', memory)).toEqual({ code: 'out_of_memory', allowed: 512e6, used: 600e6 })
   expect(exceededLimit('too_many_processes', memory)).toEqual({ code: 'too_many_processes', allowed: 512, used: null })
 })
 
-test('prlimit stands in for missing groups, and limits no addresses that are only reserved', () => {
+test('prlimit replaces missing groups, and does not limit reserved addresses', () => {
   const all = { groupsProcesses: true, ownUser: true, descriptors: 1_048_576 }
   expect(prlimitArguments(all)).toEqual(['--core=0', '--nofile=8192'])
   expect(prlimitArguments({ ...all, descriptors: 4_096 })).toContain('--nofile=4096')
@@ -139,7 +139,7 @@ test.each([
       'memory.peak': '7000\n',
     },
   ],
-] as const)('a group of version %i is measured without the files that it has cached', async (version, files) => {
+] as const)('the measurement of a group of version %i excludes its cached files', async (version, files) => {
   await using directory = await temporaryDirectory()
   await mkdir(join(directory.path, 'group'))
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory.path, 'group', name), text)

@@ -4,21 +4,21 @@ import { findAppProcesses } from '../../../server/src/runtimes/leftovers.ts'
 import { fromHandle } from '../../../server/src/runtimes/process/handle.ts'
 import { type Bench, createBench, identities } from '../../harness/runtimes/support.ts'
 
-/** Goes on starting processes that carry the id of another release, which every visitor of that app can read. */
+/** Keeps starting processes that carry another release's id, which every visitor of that app can read. */
 const imposter = (id: string) => `
   const env = { ...process.env, FAIRLEAD_DEPLOYMENT_ID: '${id}' }
   const { spawn } = require('node:child_process')
   const next = () => spawn('sleep', ['60'], { env, detached: true, stdio: 'ignore' }).on('exit', () => setTimeout(next, 20))
   for (let at = 0; at < 5; at += 1) next()`
 
-describe.each(identities)('processes that carry the id of another release, as $name', ({ uids }) => {
+describe.each(identities)('processes that carry another release’s id, as $name', ({ uids }) => {
   let bench: Bench
   beforeAll(async () => {
     bench = await createBench()
   })
   afterAll(() => bench.dispose())
 
-  test('are not taken for it, and neither end with it nor delay its end', async () => {
+  test('do not count as the release’s, and neither end with it nor delay its end', async () => {
     const runtime = bench.newRuntime({ uids })
     const victim = await bench.release(runtime, 'node-server')
     const handle = await bench.start(runtime, victim, ['sleep', '1000'])

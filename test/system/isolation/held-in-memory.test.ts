@@ -8,7 +8,7 @@ import { isRoot } from '../../harness/temporary.ts'
 
 if (!isRoot) skipped('memory of processes with mounts of their own', 'the tests do not run as root')
 
-/** Starts a process with mounts of its own, and measures what it holds once it has done this. */
+/** Starts a process in a separate mount namespace, and measures its memory after this command. */
 async function heldAfter(script: string): Promise<number> {
   const child = spawn('unshare', ['--mount', 'sh', '-c', `${script}; echo done; exec sleep 1000`])
   try {
@@ -20,11 +20,11 @@ async function heldAfter(script: string): Promise<number> {
 }
 
 it.runIf(isRoot)(
-  'files in memory count for the process whose folder they are in, and never those of the machine',
+  'files in memory count for the process that owns their folder, and never the machine’s files',
   async () => {
     const fill = 'head -c 5000000 /dev/zero > /dev/shm/file'
     expect(await heldAfter(`mount -t tmpfs own /dev/shm; ${fill}`)).toBeGreaterThanOrEqual(5_000_000)
-    // A sandbox that is being made has mounts of its own, and sees the machine's folders still.
+    // A sandbox during its creation has separate mounts, and still sees the machine's folders.
     const written = `/dev/shm/fairlead-test-${process.pid}`
     await writeFile(written, Buffer.alloc(5_000_000))
     try {

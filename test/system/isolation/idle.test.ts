@@ -5,12 +5,12 @@ import { createBench, untilState } from '../../harness/runtimes/support.ts'
 
 const apps = 10
 const watchedSeconds = 6
-/** Of each app. The exit watch asks twice a second; a poll every 25 ms would read 40 times. */
+/** Per app. The exit watch checks twice a second; a poll every 25 ms would read 40 times. */
 const mostReadsPerSecond = 8
-/** All apps share looks at the processes of the machine, some seconds apart, each of which reads two files of a process. */
+/** All apps share checks of the machine's processes, some seconds apart. Each check reads two files of a process. */
 const mostReadsOfProcess = 8
 
-/** Counts the processes of the machine, which other tests start and end meanwhile. */
+/** Counts the machine's processes. Other tests start and end some of them. */
 const processCount = async () => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).length
 
 /** Returns how often this process reads a file or a socket in `watchedSeconds`, in which the test does nothing. */
@@ -21,7 +21,7 @@ async function readsWhileIdle(): Promise<number> {
   return (await count()) - before
 }
 
-it('a runtime that has adopted idle apps reads little of them', async () => {
+it('a runtime that has adopted idle apps reads few of their files', async () => {
   const bench = await createBench()
   try {
     const earlier = bench.newRuntime()
@@ -36,7 +36,7 @@ it('a runtime that has adopted idle apps reads little of them', async () => {
     const withNone = await readsWhileIdle()
     const runtime = bench.newRuntime()
     for (const handle of handles) runtime.instances.watch(handle, () => undefined)
-    // The rest of the machine adds reads meanwhile, so the quietest of some turns counts.
+    // The rest of the machine adds reads, so the quietest of several turns counts.
     const excess: number[] = []
     while (excess.length < 4 && Math.min(...excess) >= 0) {
       const processes = await processCount()

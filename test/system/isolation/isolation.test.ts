@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => server?.[Symbol.asyncDispose]())
 
 describe.skipIf(!isDivided)('an app', () => {
-  test('reads nothing of the server or of another app, and changes nothing of theirs', async () => {
+  test('reads and changes nothing of the server or of another app', async () => {
     await using other = await repository(nodeApp('other'))
     const neighbour = await deployAndSettle(server.client, project, {
       name: 'other',
@@ -81,7 +81,7 @@ describe.skipIf(!isDivided)('an app', () => {
   })
 })
 
-test.skipIf(!isDivided)('an app has no way into releases of its own that are at rest', async () => {
+test.skipIf(!isDivided)('an app has no access to its stopped releases', async () => {
   const app = (old: string) => ({
     'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
     'server.js': `const { readdirSync, writeFileSync } = require('node:fs')
@@ -130,14 +130,14 @@ require('node:http').createServer((request, response) =>
   },
 )
 
-test('variables of an app have no hold on how it is started', async () => {
+test('variables of an app do not affect its start', async () => {
   await using app = await repository(nodeApp('fine'))
   const deployed = await deployAndSettle(server.client, project, {
     name: 'preloads',
     git_url: app.url,
     env_vars: { NODE_OPTIONS: '--require /nonexistent-preload.js' },
   })
-  // The app itself fails by it; what starts the app, with the rights of the server, never sees it.
+  // Only the app itself fails. The server's starting program never sees the variable.
   expect(deployed.status).toBe('failed')
   expect(deployed.failure?.message).toContain('nonexistent-preload')
 })

@@ -5,8 +5,8 @@ import { startTimeOf } from '../../../server/src/platform/processes.ts'
 import { createMemoryWatch } from '../../../server/src/runtimes/process/confinement/memory-watch.ts'
 
 /*
- * Memory limits where the kernel enforces none: one look at the memory of the machine stands for looks at each app, until an
- * app could have reached its limit.
+ * Memory limits without enforcement by the kernel: one measurement of the machine's memory replaces measurements of
+ * each app, until an app could have reached its limit.
  */
 
 const limit = 1000
@@ -34,7 +34,7 @@ function watchedApp(machine: { bytes: number | null; ofApp: number; available?: 
   })
   const pid = app.pid ?? 0
   watch.watch('app', { leader: { pid, startTime: startTimeOf(pid) ?? '' }, memoryBytes: limit, listed: () => [] })
-  /** Lets time go by, and what is measured in it end; returns how often the app was measured. */
+  /** Advances time, and finishes measurements; returns how often the app was measured. */
   const after = async (ms: number) => {
     const before = measured
     for (let passed = 0; passed < ms; passed += 100) {
@@ -52,13 +52,13 @@ it('an idle app is measured about twice a minute', async () => {
   expect(await after(60_000)).toBeLessThanOrEqual(2)
 })
 
-it('an app is measured when the machine uses so much more that it could reach its limit, and ended beyond it', async () => {
+it('an app is measured when the machine’s growth could mean that it reached its limit, and ended beyond it', async () => {
   const machine = { bytes: 50_000, ofApp: 100 }
   const { watch, after } = watchedApp(machine)
   await after(1_000)
   machine.bytes += 400
   expect(await after(1_000)).toBe(0)
-  // Others free memory; what is used after that counts from there.
+  // Others free memory; the count starts from there.
   machine.bytes -= 5_000
   expect(await after(1_000)).toBe(0)
   machine.bytes += 500
@@ -72,13 +72,13 @@ it('an app is measured when the machine uses so much more that it could reach it
   await ended
 })
 
-it('an app is measured each time where the system does not say what the machine uses', async () => {
+it('an app is measured each time where the system does not report the machine’s usage', async () => {
   const { after } = watchedApp({ bytes: null, ofApp: 100 })
   expect(await after(2_000)).toBeGreaterThan(5)
 })
 
 it('while little memory is available, an app is measured every two seconds, and ended beyond its limit at once', async () => {
-  // Others have freed as much as the app has taken, so that the machine uses no more than before.
+  // Others have freed as much as the app has taken, so the machine's usage is unchanged.
   const machine = { bytes: 50_000, ofApp: 100, available: 100_000 }
   const { watch, after } = watchedApp(machine)
   await after(5_000)

@@ -17,7 +17,7 @@ import { noReach, testNetwork } from '../../harness/networks.ts'
 const names = namesOf('/data')
 const policy: Policy = { range: testNetwork, reach: noReach, resolvers: [], services: [], mirrors: [] }
 
-test('networks take four addresses each, and have as many numbers as an interface has names', () => {
+test('networks take four addresses each, and their numbers fit into interface names', () => {
   expect(subnetAt(testNetwork, 0)).toMatchObject({ host: '198.18.0.1', inside: '198.18.0.2', cidr: '198.18.0.0/30' })
   expect(subnetAt(testNetwork, 64)).toMatchObject({ host: '198.18.1.1', inside: '198.18.1.2' })
   expect(subnetCount(testNetwork)).toBe(32_768)
@@ -34,14 +34,14 @@ test('networks take four addresses each, and have as many numbers as an interfac
   for (const other of ['198.17.255.254', '198.20.0.2', '10.0.0.2']) expect(subnetOf(testNetwork, other)).toBeNull()
 })
 
-test('the name of a namespace tells its owner, and those of other data directories are nobody’s', () => {
+test('the name of a namespace shows its owner, unless it belongs to another data directory', () => {
   const name = namespaceName(names, { id: 'dep_1', kind: 'build' }, 77)
   expect(parseNamespace(names, name)).toEqual({ index: 77, id: 'dep_1', kind: 'build' })
   expect(parseNamespace(namesOf('/other'), name)).toBeNull()
   expect(parseNamespace(names, 'm1')).toBeNull()
 })
 
-test('a resolver on loopback is asked on the host; that of systemd is passed over, as it answers loopback alone', () => {
+test('a resolver on loopback is queried on the host, except systemd’s, which answers only loopback', () => {
   const upstream = 'nameserver 192.0.2.53\n'
   expect(resolversOf('nameserver 127.0.0.53\noptions edns0\n', upstream)).toEqual([
     { named: '127.0.0.53', address: '192.0.2.53' },
@@ -55,7 +55,7 @@ test('a resolver on loopback is asked on the host; that of systemd is passed ove
   expect(host).toContain('ip daddr { 9.9.9.9 } meta l4proto { tcp, udp } th dport 53 accept')
 })
 
-test('containers reach the processes of their project alone, whose connections are counted where they begin', () => {
+test('containers reach only the processes of their project, whose connections are counted at their source', () => {
   const members = ['198.18.0.2', '198.18.0.6'].map((address, index) => ({
     ...{ projectId: 'proj_a', address, link: `fl${index}`, bridge: 'fc7' },
   }))
@@ -98,7 +98,7 @@ test('ranges of ports that overlap or touch become one', () => {
   ])
 })
 
-test('without root, mirrors are for builds alone, and private addresses are refused after those that are allowed', () => {
+test('without root, mirrors are only for builds, and private addresses are refused after the allowed ones', () => {
   const own = ['192.0.2.2']
   const subnet = subnetAt(testNetwork, 0)
   const reach = { ...noReach, outbound: { mode: 'public' as const, allow: ['10.1.0.0/16'] } }

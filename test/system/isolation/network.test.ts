@@ -27,12 +27,12 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 const why = await noNetworks()
 if (why !== null) skipped('networks of apps', why)
 
-/** Answers with the address that it is asked from. */
+/** Answers with the client's address. */
 const echo = createServer((request, response) => response.end(`host to ${request.socket.remoteAddress}`))
 const stranger = createServer((_, response) => response.end('stranger'))
 const portOf = (server: { address(): unknown }) => (server.address() as AddressInfo).port
 
-/** Listens on the address that it is given, and asks others on request. */
+/** Listens on the given address, and contacts others on request. */
 const asker = `require('node:http').createServer(async (request, response) => {
   const url = new URL(request.url, 'http://app').searchParams.get('ask')
   if (url === null) return response.end('app to ' + request.socket.remoteAddress)
@@ -45,7 +45,7 @@ const urlOf = (seen: Extract<Observation, { state: 'listening' }>) => {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}/`
 }
 
-/** Returns the IPv4 addresses by which others reach this machine, without the networks that other tests make and remove. */
+/** Returns this machine's public IPv4 addresses, without the networks that other tests create and remove. */
 const ownAddresses = (): string[] =>
   Object.entries(networkInterfaces())
     .filter(([name]) => !/^(fl|out|br-|docker|veth)/.test(name))
@@ -111,13 +111,13 @@ async function fixture(reach: Reach = noReach): Promise<Fixture> {
   }
 }
 
-/** The sandbox's own process is one of them: where that alone is killed, the app in it still runs. */
+/** The sandbox's own process is included: if only that process is killed, the app inside keeps running. */
 async function killAllOf(id: string): Promise<void> {
   for (const pid of await processesOf(id)) process.kill(pid, 'SIGKILL')
   await processesGone(id)
 }
 
-describe.skipIf(why !== null)('apps with networks of their own', () => {
+describe.skipIf(why !== null)('apps with separate networks', () => {
   beforeAll(async () => {
     for (const server of [echo, stranger]) await new Promise<void>((done) => server.listen(0, () => done()))
   })
@@ -138,7 +138,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     expect((await (await fetch(app.url)).text()).replace('::ffff:', '')).toBe(`app to ${peer}`)
     expect(new URL(app.url).hostname).not.toBe('127.0.0.1')
     await server.runtime.instances.stop(app.handle, { graceMs: 0 })
-    // The kernel takes its time, and nobody waits for it.
+    // The kernel takes its time, and no caller waits.
     await expect.poll(() => ownNamespaces(namesOf(server.bench.directory)), { timeout: 30_000 }).toEqual([])
   })
 
@@ -160,7 +160,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     await instances.stop(moved, { graceMs: 0 })
   })
 
-  test('reaches the services that are meant for apps at the same address as before, and no other of this machine', async () => {
+  test('reaches only the intended services of this machine, at the same address as before', async () => {
     const ports = [{ from: portOf(echo), to: portOf(echo) }]
     await using server = await fixture({ ...noReach, loopback: ports, localOnly: ports })
     const { ask } = await server.start()
@@ -173,7 +173,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
   })
 
   test.each(['loopback', 'direct'] as const)(
-    'reaches the ports of apps that the gateway has opened, and no others of their range: %s',
+    'reaches only the ports of apps that the gateway has opened: %s',
     async (at) => {
       const [from = 0, to = 0] = [portOf(echo), portOf(stranger)].sort((one, other) => one - other)
       const reach: Reach = { ...noReach, apps: { ports: { from, to }, at } }
@@ -185,7 +185,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
       await server.host.networks?.publish(portOf(echo))
       expect(await ask(`http://${address}:${portOf(echo)}/`)).toContain('host to')
       expect(await ask(`http://${address}:${portOf(stranger)}/`)).toBe('none: ECONNREFUSED')
-      // The next server keeps what is open.
+      // The next server keeps the open ports.
       await server.later()
       expect(await ask(`http://${address}:${portOf(echo)}/`)).toContain('host to')
     },
@@ -201,7 +201,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     expect(await ask(`http://127.0.0.1:${portOf(echo)}/`)).toContain('none')
   })
 
-  test('of two that start at once, the last free network has one, and loses it to no other', async () => {
+  test('one of two concurrent starts gets the last free network, and keeps it', async () => {
     await using directory = await temporaryDirectory()
     const tools = (await findNetworkTools()) ?? expect.fail('no tools')
     // Eight networks, at addresses that no other test has.
@@ -229,7 +229,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     }
   })
 
-  test('servers beside each other do not meet: neither their apps, nor their cleaning', async () => {
+  test('concurrent servers do not interfere: neither their apps, nor their clean-up', async () => {
     await using one = await fixture({ ...noReach, outbound: { mode: 'any', allow: [] } })
     await using two = await fixture()
     const [a, b, c] = [await one.start(), await one.start('', { projectId: 'proj_2' }), await two.start()]
@@ -240,7 +240,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
     expect(await (await fetch(a.url)).text()).toContain('app to')
   })
 
-  test('a later server adopts them, and removes what has ended', async () => {
+  test('a later server adopts them, and removes ended ones', async () => {
     await using server = await fixture()
     const [kept, ended] = [await server.start(), await server.start()]
     await killAllOf(ended.release.id)
@@ -256,10 +256,10 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
 
   describe('the apps of a project', () => {
     const named = (projectId: string, internalName: string | null) => ({ projectId, internalName })
-    /** Every app of a server has the same port, in its own network. */
+    /** Every app of a server has the same port, in a separate network. */
     const at = (name: string, { handle }: App) => `http://${name}.internal:${handle.data['port']}/`
 
-    test('reach each other by name, and those of other projects at no address', async () => {
+    test('reach each other by name, and other projects’ apps at no address', async () => {
       await using server = await fixture({ ...noReach, outbound: { mode: 'any', allow: [] } })
       const one = await server.start('', named('proj_a', 'one'))
       const two = await server.start('', named('proj_a', 'two'))
@@ -270,7 +270,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
         [two, at('one', one), seen(two)],
         [one, at('two', two), seen(one)],
         [worker, at('one', one), seen(worker)],
-        // The name is that of the own project's app.
+        // The name belongs to the same project's app.
         [other, at('one', other), seen(other)],
         [other, at('two', two), 'none: ENOTFOUND'],
         [other, one.url, 'none: TimeoutError'],
@@ -283,7 +283,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
       expect((await (await fetch(two.url)).text()).replace('::ffff:', '')).toBe('app to 127.0.0.1')
     })
 
-    test('reach nothing that listens on loopback alone, and no service of the machine at each other’s addresses', async () => {
+    test('reach no listener on loopback, and no service of the machine at each other’s addresses', async () => {
       const ports = [{ from: portOf(echo), to: portOf(echo) }]
       await using server = await fixture({ ...noReach, loopback: ports, localOnly: ports })
       const private_ = await server.start('127.0.0.1', named('proj_a', 'private'))
@@ -306,7 +306,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
       expect(await two.ask(one.url)).toMatch(/^none: /)
     })
 
-    test('reach each other after a restart of the server, and after a firewall was loaded again', async () => {
+    test('reach each other after a restart of the server, and after a reload of a firewall', async () => {
       await using server = await fixture()
       const [one, two] = [
         await server.start('', named('proj_a', 'one')),
@@ -323,7 +323,7 @@ describe.skipIf(why !== null)('apps with networks of their own', () => {
       for (const app of [two, three]) expect(await app.ask(at('one', one))).toContain('app to')
     })
 
-    test('cannot change their names, nor see those of other projects', async () => {
+    test('cannot change their names, nor see other projects’ names', async () => {
       await using server = await fixture()
       await server.start('', named('proj_b', 'secret'))
       const app = await server.start('', named('proj_a', 'one'))
@@ -391,11 +391,11 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
     expect(await outcomes({ mode: 'any', allow: [] })).toEqual({ public: true, private: true, metadata: false })
   })
 
-  test('firewalls that drop what they do not know, as that of Docker, let the networks pass, and are left as they were', async () => {
+  test('firewalls that drop unknown packets, like Docker’s, let the networks pass, and stay unchanged', async () => {
     await using outside = await otherMachine('169.254.169.254')
     await using cleanup = new AsyncDisposableStack()
     const table = ['inet', `firewall-${process.pid}`]
-    // Servers of tests that run beside this one let their networks pass this table, too.
+    // Servers of concurrent tests let their networks pass this table, too.
     const listed = async (own: string) => {
       const lines = (await system('nft', 'list', 'table', ...table)).split('\n')
       return lines.filter((line) => !line.includes(' accept comment ') || line.includes(`"${own}"`))
@@ -408,7 +408,7 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
       const names = namesOf(server.bench.directory)
       const own = `"${names.interfaces}*"`
       name = names.table
-      // All that does not belong to this server passes, because other tests run beside this one.
+      // All foreign packets pass, because other tests run beside this one.
       const chain = (hook: string, others: string) => [
         `add chain ${table.join(' ')} ${hook} { type filter hook ${hook} priority 0; policy drop; }`,
         `add rule ${table.join(' ')} ${hook} ct state established,related accept`,
@@ -429,7 +429,7 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
     expect(await listed(name)).toEqual(before)
   })
 
-  test('a firewall of another program that comes and goes keeps no server from its networks', async () => {
+  test('a foreign firewall that appears and disappears does not disconnect the networks', async () => {
     await using server = await fixture()
     const table = `inet comes-and-goes-${process.pid}`
     const made = `add table ${table}; add chain ${table} forward { type filter hook forward priority 0; policy drop; }; add rule ${table} forward accept`
@@ -449,7 +449,7 @@ for (const path of ['/etc/hosts', '/.project/hosts', '/.project/other']) try { f
     expect((await server.start()).url).toContain('http://')
   })
 
-  test('a server that cannot clean up leaves nothing that the command stop does not find', async () => {
+  test('a server that cannot clean up leaves only what the command stop finds', async () => {
     await using server = await fixture()
     const { release, handle } = await server.start()
     const names = namesOf(server.bench.directory)

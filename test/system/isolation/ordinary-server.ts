@@ -1,7 +1,7 @@
 import { ordinaryDirectory, ordinaryUser } from '../../harness/ordinary-user.ts'
 import { fairlead, serverProcess } from '../../harness/process.ts'
 
-/** Starts a server of the ordinary user with a project, on a data directory of its own. */
+/** Starts a server of the ordinary user with a project, on a new data directory. */
 export async function ordinaryServer(environment: Readonly<Record<string, string>> = {}) {
   await using cleanup = new AsyncDisposableStack()
   const data = cleanup.use(await ordinaryDirectory()).path

@@ -13,9 +13,7 @@ import { type Findings, ownFolders, spy, successes } from '../../harness/spy.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { ordinaryServer } from './ordinary-server.ts'
 
-/*
- * A server that is not root. What divides its apps is bubblewrap, and without that nothing.
- */
+/* A server that does not run as root. Only bubblewrap separates its apps. */
 
 const noUser = await noOrdinaryUser()
 const noSandbox = noUser ?? (await noBubblewrap())
@@ -35,14 +33,14 @@ describe.skipIf(noSandbox !== null)('with bubblewrap', () => {
   })
   afterAll(() => given?.[Symbol.asyncDispose]())
 
-  it('warns of nothing', () => {
+  it('prints no warning', () => {
     expect(given.server.log.find((line) => line['msg'] === 'isolation of builds and apps')).toMatchObject({
       bubblewrap: true,
     })
     expect(saysOf(given.server)).not.toContain(warning)
   })
 
-  it('an app and its build read nothing of the server or of another app, and change nothing of theirs', async () => {
+  it('an app and its build read and change nothing of the server or of another app', async () => {
     const { data, server, client, project } = given
     await using other = await repository(nodeApp('other'))
     const env_vars = { TOKEN: 'the-others-secret' }
@@ -81,7 +79,7 @@ describe.skipIf(noSandbox !== null)('with bubblewrap', () => {
     expect(await (await fetch(neighbour.url)).text()).toBe('other')
   })
 
-  it('an app works: it writes to its own folders, and keeps no more in memory than it may', async () => {
+  it('an app works: it writes to its own folders, and stays within its memory limit', async () => {
     const { client, project } = given
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
@@ -106,7 +104,7 @@ require('node:http').createServer((request, response) => {
     expect(told.outside.filter((outcome) => !/EROFS|EACCES|ENOENT/.test(outcome))).toEqual([])
   })
 
-  it('an app is told to end, ends in order, and leaves no process', async () => {
+  it('an app gets the signal to end, ends in order, and leaves no process', async () => {
     const { client, project } = given
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
@@ -130,7 +128,7 @@ require('node:http').createServer((request, response) => response.end('up')).lis
     expect(await (await fetch(url)).text()).toBe('up')
   })
 
-  it('a server that stops leaves nothing of its user’s running', async () => {
+  it('a stopping server leaves no process of its user', async () => {
     await using other = await ordinaryServer()
     await using source = await repository(nodeApp('fine'))
     const { id } = await deployAndSettle(other.client, other.project, { name: 'a', git_url: source.url })

@@ -11,13 +11,14 @@ import { isRoot } from '../../harness/temporary.ts'
 import { ordinaryServer } from './ordinary-server.ts'
 
 /*
- * The networks of apps on a server that is not root. What they keep out is tried by the attacks in `test/system/attacks`.
+ * The networks of apps on a server that does not run as root. The attacks in `test/system/attacks` test their
+ * isolation.
  */
 
 const why = (await noOrdinaryUser()) ?? (await noBubblewrap()) ?? (await noPasta())
 if (why !== null) skipped('networks of apps on a server that is not root', why)
 
-/** An app that says where it is reached, connects to `?to=host:port`, and ends at `/end`. */
+/** An app that returns its address, connects to `?to=host:port`, and ends at `/end`. */
 const code = `require('node:http').createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url, 'http://app')
   if (pathname === '/end') process.exit(3)
@@ -32,7 +33,7 @@ const code = `require('node:http').createServer((request, response) => {
 
 const text = async (url: string) => (await fetch(url)).text()
 
-describe.skipIf(why !== null)('apps of a server that is not root', () => {
+describe.skipIf(why !== null)('apps of a server that does not run as root', () => {
   let given: Awaited<ReturnType<typeof ordinaryServer>>
   beforeAll(async () => {
     given = await ordinaryServer()
@@ -57,13 +58,13 @@ describe.skipIf(why !== null)('apps of a server that is not root', () => {
     return found.get('holder') ?? []
   }
 
-  test('the server says that they have networks of their own', () => {
+  test('the server reports that they have separate networks', () => {
     const line = given.server.log.find((each) => each['msg'] === 'isolation of builds and apps')
     expect(line).toMatchObject({ networks: true })
   })
 
   test.each(['', '127.0.0.1', '::1', 'localhost', '0.0.0.0', '::'])(
-    'one that listens on %j is reached',
+    'an app that listens on %j is reached',
     async (address) => {
       const { url, id } = await start('listens', address === '' ? {} : { ADDRESS: address })
       expect(await text(url)).toContain(address === '::1' ? 'app at ::1' : 'app at')
@@ -72,7 +73,7 @@ describe.skipIf(why !== null)('apps of a server that is not root', () => {
   )
 
   test.each(['127.0.0.1', '::1'])(
-    'one that listens on another port of %s is served there, with a warning',
+    'an app that listens on another port of %s is served there, with a warning',
     async (address) => {
       const { id, url } = await start('elsewhere', { ADDRESS: address, OTHER_PORT: '3456' })
       expect(await text(url)).toContain('app at')
@@ -106,7 +107,7 @@ describe.skipIf(why !== null)('apps of a server that is not root', () => {
     expect(await app.reaches(`${outside.addresses.metadata}:80`)).toBe('ECONNREFUSED')
   })
 
-  test('one that has ended leaves no network, and one that has lost its network is started again', async () => {
+  test('an ended app leaves no network, and an app that lost its network is restarted', async () => {
     const { client, project } = given
     const { id, url } = await start('loses')
     const [holder = Number.NaN] = await holdersOf(id)

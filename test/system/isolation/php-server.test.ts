@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 const router = fileURLToPath(new URL('../../../server/assets/php/router.php', import.meta.url))
 const php = await findProgram('php', '/usr/local/bin:/usr/bin:/bin')
 
-/** Serves a folder of these files by PHP's own server, without workers. */
+/** Serves a folder of these files by PHP's built-in server, without workers. */
 async function serve(files: Readonly<Record<string, string>>) {
   const folder = await temporaryDirectory()
   for (const [path, text] of Object.entries(files)) {
@@ -73,7 +73,7 @@ describe.skipIf(php === null)(`an app in PHP${php === null ? ' (needs php)' : ''
   )
 })
 
-it.skipIf(php === null)('a PHP app without a front controller answers 404 for a path that is no file', async () => {
+it.skipIf(php === null)('a PHP app without a front controller answers 404 for a missing file', async () => {
   await using server = await serve({ 'page.php': '<?php echo "page";', 'index.html': 'home', 'vendor/a.css': 'a' })
   expect(await server.ask('/')).toEqual([200, 'home'])
   expect(await server.ask('/vendor/a.css')).toEqual([200, 'a'])

@@ -45,7 +45,7 @@ const exited = (code: number | null, signal: string | null = null) => ({
   exceeded: null,
 })
 
-/** Returns the uid of an app: the one that owns its home. Ids of apps that run in another test at this moment are passed over. */
+/** Returns the uid of an app: the owner of its home. Ignores ids of apps that currently run in another test. */
 async function uidOf(release: Parameters<Bench['pathsOf']>[0], uids: UidRange | null): Promise<number | undefined> {
   if (uids === null) return process.getuid?.()
   const { uid } = await stat(bench.pathsOf(release).home)
@@ -115,7 +115,7 @@ describe.each(identities)('as $name', ({ uids }) => {
     expect({ mode: source.mode & 0o777, uid: source.uid }).toEqual({ mode: 0o700, uid })
   })
 
-  test('builds with npm, the development dependencies and the operator’s variables, then runs what was built', async () => {
+  test('builds with npm, the development dependencies and the operator’s variables, then runs the built app', async () => {
     const runtime = bench.newRuntime({ uids })
     const release = await bench.release(runtime, 'npm-build', { PORT: '1' })
     expect(await bench.build(runtime, release, npmBuild)).toEqual({ ok: true })
@@ -174,12 +174,12 @@ describe.each(identities)('as $name', ({ uids }) => {
     expect(await bench.processesOf(release)).toEqual([])
   })
 
-  test('ends an app that ignores SIGTERM once the grace is over', async () => {
+  test('kills an app that ignores SIGTERM after the grace period', async () => {
     const runtime = bench.newRuntime({ uids })
     const release = await bench.release(runtime, 'unruly')
     const handle = await bench.start(runtime, release, ['node', 'app.js', 'stubborn'])
     await untilState(runtime, handle, 'listening')
-    // Enough for its answer to the signal to be in the log.
+    // Enough time for its response to the signal to be in the log.
     await runtime.instances.stop(handle, { graceMs: 2_000 })
     expect(await runtime.instances.observe(handle)).toEqual(exited(null, 'SIGKILL'))
     expect(await bench.lines(release, 'runtime')).toEqual(['no'])
@@ -196,7 +196,7 @@ describe.each(identities)('as $name', ({ uids }) => {
     expect((await runtime.instances.observe(handle)).state).toBe('exited')
   })
 
-  test('a later server observes and stops an instance that it has only read about', async () => {
+  test('a later server observes and stops an instance that it knows only from its handle', async () => {
     const first = bench.newRuntime({ uids })
     const release = await bench.release(first, 'node-server')
     const started = await bench.start(first, release, nodeServer)
@@ -212,7 +212,7 @@ describe.each(identities)('as $name', ({ uids }) => {
     await instances.stop(stored, { graceMs: 0 })
   })
 
-  test('removes a release with all that runs of it, twice', async () => {
+  test('removes a release with all of its processes, twice', async () => {
     const runtime = bench.newRuntime({ uids })
     const release = await bench.release(runtime, 'unruly')
     const handle = await bench.start(runtime, release, ['node', 'app.js', 'daemon'])
@@ -223,7 +223,7 @@ describe.each(identities)('as $name', ({ uids }) => {
     await runtime.releases.remove(release)
   })
 
-  test('an attached command runs as the app, and leaves no process behind but the app’s', async () => {
+  test('an attached command runs as the app, and leaves only the app’s processes', async () => {
     const runtime = bench.newRuntime({ uids })
     const release = await bench.release(runtime, 'unruly')
     const handle = await bench.start(runtime, release, ['node', 'app.js', 'silent'])
@@ -253,7 +253,7 @@ test.runIf(process.getuid?.() === 0)('no app runs as a uid beyond the range', as
 })
 
 describe('an app', () => {
-  test('that exits is noticed with its code', async () => {
+  test('that exits has its exit code in its state', async () => {
     const runtime = bench.newRuntime()
     const release = await bench.release(runtime, 'unruly')
     const handle = await bench.start(runtime, release, ['node', 'app.js', 'exits'])
@@ -270,7 +270,7 @@ describe('an app', () => {
     await runtime.instances.stop(handle, { graceMs: 0 })
   })
 
-  test('that never listens goes on starting, even when a stranger takes its port', async () => {
+  test('that never listens stays in the starting state, even when a stranger takes its port', async () => {
     const runtime = bench.newRuntime()
     const release = await bench.release(runtime, 'unruly')
     const handle = await bench.start(runtime, release, ['node', 'app.js', 'silent'])
@@ -303,7 +303,7 @@ describe('an app', () => {
     expect((await bench.lines(release, 'build')).at(-1)).toContain(line)
   })
 
-  test('with a variable that no process can have fails to start with a clear line', async () => {
+  test('with an impossible variable fails to start with a clear line', async () => {
     const runtime = bench.newRuntime()
     const release = await bench.release(runtime, 'unruly', { BROKEN: 'a\0b' })
     const handle = await bench.start(runtime, release, ['node', 'app.js', 'silent'])
@@ -311,7 +311,7 @@ describe('an app', () => {
     expect((await bench.lines(release, 'runtime', 1))[0]).toContain('node: cannot be run')
   })
 
-  test('gets a port that no other has, while both are still starting', async () => {
+  test('gets a unique port, while both are still starting', async () => {
     const runtime = bench.newRuntime()
     const releases = await Promise.all(Array.from({ length: 5 }, () => bench.release(runtime, 'unruly')))
     const handles = await Promise.all(releases.map((each) => bench.start(runtime, each, ['node', 'app.js', 'silent'])))
@@ -324,14 +324,14 @@ describe('memory beyond the limit', () => {
   const hog = ['node', '-e', 'const kept = []; setInterval(() => kept.push(Buffer.alloc(16e6, 1)), 20)'] as const
   const small = { memoryBytes: 128_000_000, cpus: 1, diskBytes: 8e9 }
 
-  test('ends a build, and the end says how much was allowed', async () => {
+  test('ends a build, and the end reports the limit', async () => {
     const runtime = bench.newRuntime()
     const release = { ...(await bench.release(runtime, 'unruly')), limits: small }
     const exceeded = { code: 'out_of_memory', allowed: 256_000_000, used: expect.any(Number) }
     expect(await bench.build(runtime, release, [hog])).toMatchObject({ ok: false, signal: 'SIGKILL', exceeded })
   })
 
-  test('ends an app, also one that an earlier server has started', async () => {
+  test('ends an app, even one that an earlier server has started', async () => {
     const runtime = bench.newRuntime()
     const release = { ...(await bench.release(runtime, 'unruly')), limits: small }
     const exceeded = { code: 'out_of_memory', allowed: 128_000_000 }
@@ -368,13 +368,13 @@ setInterval(grow, 1)`
   expect(await bench.build(runtime, release, [['node', '-e', bomb]])).toMatchObject({ ok: false, code: 3, exceeded })
   expect(await host.builds?.processesOf(`${release.id}.build`)).toEqual([])
 
-  // The group of an app counts its processes and those of a command beside it, also those that clear their environment.
+  // An app's group counts the processes of the app and of a command beside it, even with a cleared environment.
   const handle = await bench.start(runtime, release, ['node', 'app.js', 'silent'])
   const [stdin, stdout, stderr] = [new PassThrough().end(), new PassThrough(), new PassThrough()]
   const argv = ['/bin/sh', '-c', 'env -i /bin/sleep 600 & sleep 600'] as const
   const signal = new AbortController().signal
   const attached = runtime.instances.attach(release, handle, { argv, tty: null, stdin, stdout, stderr, signal })
-  // A sandbox has two processes of its own around each of the two commands.
+  // A sandbox adds two processes around each of the two commands.
   const processes = host.sandbox === null ? 4 : 8
   await vi.waitFor(async () => expect((await runtime.instances.usage(handle)).processes).toBe(processes), 10_000)
   await runtime.releases.remove(release)
@@ -383,8 +383,8 @@ setInterval(grow, 1)`
   await closeGroups(host)
 })
 
-describe('what is not the release’s', () => {
-  test('a process that has taken over the pid counts as exited and is left alone', async () => {
+describe('foreign processes and files', () => {
+  test('a process that has taken over the pid counts as exited and is not touched', async () => {
     const runtime = bench.newRuntime()
     const release = await bench.release(runtime, 'node-server')
     const other = await bench.start(runtime, release, nodeServer)
@@ -433,12 +433,12 @@ describe('what is not the release’s', () => {
     await expect(bench.start(runtime, release, ['node', 'app.js', 'silent'])).rejects.toThrow('is not a folder')
   })
 
-  test('removing a release deletes links in it and not what they point to', async () => {
+  test('removing a release deletes its links, but not their targets', async () => {
     const runtime = bench.newRuntime()
     const [kept, removed] = [await bench.release(runtime, 'node-server'), await bench.release(runtime, 'node-server')]
     await symlink(bench.pathsOf(kept).directory, join(bench.pathsOf(removed).source, 'link'))
     await runtime.releases.remove(removed)
-    // A link in place of the release's own folder.
+    // A link in place of the release's folder.
     const alias = { id: 'dep_alias', appId: removed.appId }
     const { directory } = bench.pathsOf(alias)
     await mkdir(dirname(directory), { recursive: true })

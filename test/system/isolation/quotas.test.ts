@@ -43,7 +43,7 @@ async function btrfsDisk() {
   return { path: mounted, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** An app that writes and removes files of so many megabytes, and answers with the number of the error when it cannot. */
+/** An app that writes and removes files of this many megabytes, and answers with the error number on failure. */
 const writer = {
   'package.json': JSON.stringify({ name: 'app', scripts: { start: 'node server.js' } }),
   'server.js': `const fs = require('node:fs')
@@ -73,7 +73,7 @@ const free = { ...shippedPlans.free, app_gb: 0.06 }
 const plans = { ...shippedPlans, free, large: { ...free, app_gb: 0.1 } }
 
 describe.skipIf(none !== null)('where the data directory is on btrfs with quotas', () => {
-  it('an app is refused what is more than its plan or FAIRLEAD_APP_MB allows, and runs on', {
+  it('an app gets no more space than its plan or FAIRLEAD_APP_MB allows, and keeps running', {
     timeout: 300_000,
   }, async () => {
     await using disk = await btrfsDisk()
@@ -95,7 +95,7 @@ describe.skipIf(none !== null)('where the data directory is on btrfs with quotas
       return stdout.split('\n').find((line) => / quotas /.test(line))
     }
 
-    // Before quotas are on, folders are plain, and stay so.
+    // Folders from before the quotas are plain, and stay plain.
     expect(await doctor()).toMatch(/^missing /)
     const plain = await deploy('plain')
     btrfs('quota', 'enable', disk.path)
@@ -111,11 +111,11 @@ describe.skipIf(none !== null)('where the data directory is on btrfs with quotas
     expect(await ask('/a/release/20')).toBe(beyondQuota)
     expect(await ask('/b/home/20')).toBe(beyondQuota)
     for (const path of ['/b/home/0', '/a/tmp/0', '/a/home/0']) expect(await ask(path)).toBe('done')
-    // The file system counts a removed file until it has written that.
+    // The file system counts a removed file until it has written the removal.
     await expect.poll(() => ask('/a/release/40'), { timeout: 60_000 }).toBe('done')
     expect(await ask('/c/home/10', plain)).toBe('done')
 
-    // Files in the folder of the first release do not count for the second, once that alone runs.
+    // Files in the first release's folder do not count for the second, once only the second runs.
     const second = await deploy('app')
     expect(second.status).toBe('running')
     const limits = () => groupsOn(disk.path).map((line) => line.trim().split(/\s+/)[3])
@@ -123,7 +123,7 @@ describe.skipIf(none !== null)('where the data directory is on btrfs with quotas
     await expect.poll(() => ask('/a/home/40'), { timeout: 60_000 }).toBe('done')
     expect(await ask('/b/home/20')).toBe(beyondQuota)
 
-    // Another plan of the project holds from the next start of the app.
+    // Another plan of the project applies from the next start of the app.
     await client.projects.update({ params: { project_id: project }, body: { plan: 'large' } })
     expect(await ask('/b/home/20')).toBe(beyondQuota)
     await client.deployments.restart({ params: { project_id: project, id: second.id } })
@@ -131,7 +131,7 @@ describe.skipIf(none !== null)('where the data directory is on btrfs with quotas
     await expect.poll(limits, { timeout: 60_000 }).toEqual(['none', '100000000'])
     expect(await ask('/b/home/20')).toBe('done')
 
-    // A server with another setting holds what it adopts to that.
+    // A server with another setting applies it to adopted apps.
     await server.kill()
     const port = new URL(server.url).port
     server = await serverProcess(data, { ...withPlans, FAIRLEAD_APP_MB: '80', FAIRLEAD_PORT: port })

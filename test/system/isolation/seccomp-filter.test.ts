@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const script = fileURLToPath(new URL('../../../scripts/seccomp/compile.py', import.meta.url))
 const committed = fileURLToPath(new URL('../../../server/assets/seccomp', import.meta.url))
-/** The system's, which is the one that Debian's package is for. */
+/** The system's Python, for which Debian has the package. */
 const python = '/usr/bin/python3'
 /** Another version may compile the same rules to other instructions. */
 const version = '2.5.4'
@@ -34,7 +34,7 @@ const why =
       : `libseccomp is ${installed}, not ${version}`
 if (why !== null) skipped('the committed filters are those of the lists', why)
 
-test.skipIf(why !== null)('the committed filters are those that the lists of system calls give', async () => {
+test.skipIf(why !== null)('the committed filters match the lists of system calls', async () => {
   await using directory = await temporaryDirectory()
   await run(python, [script, directory.path])
   for (const name of ['x64.bpf', 'arm64.bpf']) {

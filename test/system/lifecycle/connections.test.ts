@@ -6,7 +6,7 @@ import { freePort, portSettings } from '../../harness/ports.ts'
 import { command } from '../../harness/process.ts'
 import { serverProcesses } from '../../harness/server-processes.ts'
 
-it('clients that open as many connections to the server as they can keep no command from it', async () => {
+it('clients that open as many connections to the server as they can block no command', async () => {
   await using servers = await serverProcesses()
   const { data } = servers
   const port = await freePort()

@@ -37,7 +37,7 @@ it('a database outage is answered with 500 and no internals; the server keeps ru
     body: { status: 'not ready', reason: 'the database does not answer' },
   })
   expect((await ask('/healthz')).status).toBe(200)
-  // A key of the wrong form is refused without the database, even though the attempt cannot be counted.
+  // A malformed key is refused without the database, even though the attempt cannot be counted.
   expect((await fetch(`${server.url}/v1/projects`, { headers: { authorization: 'Bearer wrong' } })).status).toBe(401)
 
   await proxy.restore()

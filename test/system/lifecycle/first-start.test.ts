@@ -16,7 +16,7 @@ interface Started {
   readonly sealed: string
 }
 
-/** Starts three servers at once on a data directory that does not exist, and returns what each of them found. */
+/** Starts three servers at once on a missing data directory, and returns what each server found. */
 async function startThree(environment: Readonly<Record<string, string>>): Promise<Started[]> {
   const argument = JSON.stringify({ PATH: process.env['PATH'], ...environment })
   const servers = [1, 2, 3].map(() => {
@@ -44,7 +44,7 @@ async function expectOneOfEach(started: readonly Started[], data: string): Promi
   expect((await readdir(data)).filter((name) => name.startsWith('secret'))).toEqual(['secret.key'])
 }
 
-it('three servers that start for the first time at once agree on the key, the schema and the operator', async () => {
+it('three concurrent first starts agree on the key, the schema and the operator', async () => {
   for (let round = 0; round < 2; round++) {
     await using database = await testDatabase('template1')
     await using directory = await temporaryDirectory()
@@ -53,7 +53,7 @@ it('three servers that start for the first time at once agree on the key, the sc
   }
 })
 
-it('they agree on the embedded PostgreSQL as well', async () => {
+it('three concurrent first starts also agree on the embedded PostgreSQL', async () => {
   await using directory = await temporaryDirectory()
   const data = join(directory.path, 'data')
   await expectOneOfEach(await startThree({ FAIRLEAD_DATA_DIR: data }), data)

@@ -8,7 +8,7 @@ import { packedVersion } from '../../harness/versions.ts'
 
 const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescription
 
-/** Returns a program that answers the check of an update, and runs `serve` when it is to take over. */
+/** Returns a program that passes the check of an update, and runs `serve` to take over. */
 const programWith = (description: VersionDescription, serve: string) =>
   `if (process.argv[2] === 'self-check') console.log(${JSON.stringify(JSON.stringify(description))})\nelse { ${serve} }\n`
 
@@ -38,11 +38,11 @@ describe('a new version whose start', () => {
       "process.send({ type: 'log', line: 'opening the database' }); setInterval(() => undefined, 1000)",
     ],
     [
-      'says why',
+      'fails with a message',
       /cannot start: no room left/,
       "process.send({ type: 'failed', reason: 'no room left' }); setInterval(() => undefined, 1000)",
     ],
-  ])('%s leaves the former one at work, which says why', async (_, reason, serve) => {
+  ])('%s leaves the previous server running, which says why', async (_, reason, serve) => {
     const description = { ...own, version: `9.0.${patch++}` }
     const archive = await packedVersion(servers.directory, description, { program: programWith(description, serve) })
     const update = await servers.command('update', archive)
@@ -54,10 +54,10 @@ describe('a new version whose start', () => {
   })
 })
 
-it('the former server ends only when the service manager knows the next one', async () => {
+it('the previous server ends only when the service manager knows the next one', async () => {
   await using servers = await serverProcesses()
   const heard = join(servers.directory, 'heard')
-  // Takes its time over the main process, and writes down which of the servers live after that.
+  // Delays the notification of the main process, and then records the live servers.
   const program = `#!/bin/sh
 case "$*" in
   *MAINPID=*) sleep 2; for pid in $(cat '${heard}' 2>/dev/null); do kill -0 "$pid" && echo "$pid" >> '${heard}.alive'; done

@@ -13,7 +13,7 @@ const version = '9.0.0'
 const own = JSON.parse((await fairlead(['self-check'])).stdout) as VersionDescription
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Packs this version under another number. Its program first does what `before` says. */
+/** Packs this version under another number. Its program first runs `before`. */
 async function otherVersion(directory: string, before: string): Promise<string> {
   const copy = join(directory, 'copy')
   for (const part of ['bin', 'dist', 'assets']) {
@@ -26,14 +26,14 @@ async function otherVersion(directory: string, before: string): Promise<string> 
   return packedVersion(directory, { ...own, version }, { program })
 }
 
-/** Returns the versions of the servers, and whether all that should run does. */
+/** Returns the versions of the servers, and whether everything runs that should. */
 async function running(servers: ServerProcesses) {
   const { code, stdout } = await servers.command('status', '--json')
   const status = JSON.parse(stdout) as { servers: { version: string }[] }
   return { code, versions: status.servers.map((server) => server.version) }
 }
 
-it('when one of several servers cannot be replaced, those that were return to the former version', async () => {
+it('when one of several servers cannot be replaced, the replaced ones return to the previous version', async () => {
   await using servers = await serverProcesses()
   await using _first = await servers.start()
   await using second = await servers.start()
@@ -52,7 +52,7 @@ it('when one of several servers cannot be replaced, those that were return to th
   expect((await servers.command('stop')).code).toBe(0)
 })
 
-it('Ctrl+C of an update that waits for the new server leaves the links and the server with one version', async () => {
+it('Ctrl+C of an update that waits for the new server leaves the links and the server with the same version', async () => {
   await using servers = await serverProcesses()
   await using server = await servers.start()
   const waits = "if (process.argv[2] === 'serve') await new Promise((done) => setTimeout(done, 3000))"

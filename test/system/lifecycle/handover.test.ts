@@ -38,7 +38,7 @@ async function runningServer(...args: string[]) {
         try {
           if (pid !== undefined) process.kill(pid, 'SIGKILL')
         } catch {
-          // It has ended already.
+          // It has already ended.
         }
       }
       await exited
@@ -61,7 +61,7 @@ async function send(port: number, options: { agent?: Agent; path?: string } = {}
   return { text, connection: response.headers.connection }
 }
 
-/** Sends requests until it is stopped, at most hundreds in a second; the first failure rejects. */
+/** Sends requests until it is stopped, at most hundreds per second; the first failure rejects. */
 function load(port: number, agent?: Agent) {
   const versions = new Map<string, number>()
   let stopped = false
@@ -84,7 +84,7 @@ function load(port: number, agent?: Agent) {
 }
 
 describe('a handover', () => {
-  it('loses no request of new and kept connections, and ends the former server', async () => {
+  it('loses no request of new and kept connections, and ends the previous server', async () => {
     await using server = await runningServer('1')
     const kept = new Agent({ keepAlive: true, maxSockets: 4 })
     const loads = Array.from({ length: 12 }, (_, at) => load(server.port, at % 2 === 0 ? kept : undefined))
@@ -97,13 +97,13 @@ describe('a handover', () => {
     expect(await server.exited).toEqual([0, null])
     kept.destroy()
     expect(server.lines.find(({ successor }) => successor)?.successor?.version).toBe('2')
-    // The successor hands over as well.
+    // The successor also hands over.
     const second = server.lines.find(({ version, pid }) => version === '2' && pid !== undefined)
     signal(second?.pid, 'SIGHUP')
     await expect.poll(async () => (await send(server.port)).text).toBe('{"version":"3"}')
   })
 
-  it('finishes an upload, ends followers, and closes each kept connection with an answer', async () => {
+  it('finishes an upload, ends followers, and closes each kept connection with a response', async () => {
     await using server = await runningServer('1')
     const kept = new Agent({ keepAlive: true, maxSockets: 1 })
     expect((await send(server.port, { agent: kept })).connection).toBe('keep-alive')
@@ -120,7 +120,7 @@ describe('a handover', () => {
     await write(20)
     server.child.kill('SIGHUP')
     await expect.poll(() => server.lines.some(({ successor }) => successor !== undefined)).toBe(true)
-    // It comes back with the position that it has.
+    // It reconnects with its last position.
     expect((await follower).text).toBe('id: 1\n\n')
     expect(JSON.parse((await send(server.port)).text)).toEqual({ version: '2' })
     await write(20)
@@ -138,7 +138,7 @@ describe('a handover', () => {
     ['throws', 'The new server cannot start: the schema is upside down\nthe start has begun'],
     ['exits', 'The new server ended before it was ready (exit status 3).\nthe start has begun'],
     ['hangs', 'The new server did not become ready within 15 s.\nthe start has begun'],
-  ])('to a server that %s fails with the reason, and the former one goes on', async (failure, reason) => {
+  ])('to a server that %s fails with the reason, and the previous server continues', async (failure, reason) => {
     await using server = await runningServer('1', failure)
     const running = load(server.port)
     server.child.kill('SIGHUP')

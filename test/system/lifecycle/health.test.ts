@@ -6,7 +6,7 @@ import { repository } from '../../harness/repository.ts'
 
 const soon = { timeout: 90_000, interval: 200 }
 
-/** An app whose instance is not healthy any more once it was asked for `/break`, and goes on answering. */
+/** An app whose instance becomes unhealthy after a request for `/break`, and continues to answer. */
 const app = {
   'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
   'fairlead.json': JSON.stringify({ health: '/health', processes: { web: { instances: 2 } } }),
@@ -21,7 +21,7 @@ require('node:http').createServer((request, response) => {
 `,
 }
 
-it('an instance whose health turns bad is started again, without a failed request of its app', {
+it('an instance that becomes unhealthy is restarted, without a failed request of its app', {
   timeout: 180_000,
 }, async () => {
   await using source = await repository(app)

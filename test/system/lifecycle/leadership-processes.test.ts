@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const program = fileURLToPath(new URL('./fixtures/campaign-process.ts', import.meta.url))
 
-/** A leader in a process of its own, and a second candidate in this one. */
+/** A leader in a separate process, and a second candidate in this process. */
 async function leaderAndFollower() {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -54,7 +54,7 @@ async function leaderAndFollower() {
   }
 }
 
-it('the times add up to less than 5 s until a silent leader is replaced', () => {
+it('the times until the replacement of a silent leader add up to less than 5 s', () => {
   expect(silentMs + 2 * pollMs).toBeLessThanOrEqual(3_500)
 })
 
@@ -67,7 +67,7 @@ it('another server leads soon after the death of the leader, in the next epoch',
   expect(await test.written()).toEqual([])
 })
 
-it('a leader that was only stopped is replaced, can write nothing afterwards, and can lead again', async () => {
+it('a leader that was suspended is replaced, can write nothing afterwards, and can lead again', async () => {
   await using test = await leaderAndFollower()
   test.child.kill('SIGSTOP')
   await test.takenOver()

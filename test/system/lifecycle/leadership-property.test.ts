@@ -17,13 +17,13 @@ const commands = ['stop', 'kill', 'start', 'pause', 'continue', 'away', 'back', 
 const step = fc.record({
   command: fc.constantFrom(...commands),
   server: fc.constantFrom(...servers, 'leader' as const),
-  /** Continue at once, after a moment, or when somebody who can write has written. */
+  /** Continue at once, after a moment, or after a write by a server that can write. */
   afterwards: fc.constantFrom('next' as const, 'moment' as const, 'written' as const),
   momentMs: fc.integer({ min: 1, max: 400 }),
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** Three servers, each a process with a path of its own to one database. */
+/** Three servers, each a process with a separate path to one database. */
 async function cluster() {
   await using cleanup = new AsyncDisposableStack()
   const directory = cleanup.use(await temporaryDirectory())
@@ -136,7 +136,7 @@ it('no leader writes after a later one has begun, whatever happens to servers an
          where before <> (select count(*) from written where written.epoch < begun.epoch)`,
       )
       expect(late?.found).toBe(0)
-      // The leader in the end is that of the newest epoch, unless that changes just now.
+      // The final leader has the newest epoch, unless the epoch is changing at this moment.
       await expect
         .poll(() =>
           test.database.query(

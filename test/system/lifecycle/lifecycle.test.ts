@@ -13,8 +13,8 @@ import { nodeApp, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /*
- * One server process after another on one data directory. That an app outlives its server, and that the next one adopts it, is told by
- * test/processes/story.test.ts; that an app that ends is started again by replicas.test.ts.
+ * Runs one server process after another on one data directory. test/processes/story.test.ts shows that an app outlives
+ * its server, and that the next server adopts it; replicas.test.ts shows that an app that ends is restarted.
  */
 
 const cleanup = new AsyncDisposableStack()
@@ -29,7 +29,7 @@ beforeAll(async () => {
   data = join(cleanup.use(await temporaryDirectory()).path, 'data')
   server = await serverProcess(data)
   cleanup.defer(async () => void (await server.stop()))
-  // A running server has the database that it needs, which the command would start otherwise.
+  // A running server has the necessary database, which the command would start otherwise.
   key = (await fairlead(['keys', 'create', '--new', '--name', 'test', '--data-dir', data])).stdout.trim()
   port = new URL(server.url).port
   client = server.clientFor(key)
@@ -47,7 +47,7 @@ const deploy = (name: string, git_url: string) => deployAndSettle(client, projec
 const read = (id: string) => client.deployments.get({ params: { project_id, id } })
 const end = (id: string) => settled(client, project_id, id)
 
-/** Resolves when the deployment has its turn, which the servers before this one have not seen. */
+/** Resolves when the deployment has its turn, which earlier servers have not seen. */
 const begins = (id: string) =>
   server.waitForLog((line) => line['msg'] === 'deployment begins' && JSON.stringify(line).includes(id))
 
@@ -59,7 +59,7 @@ const answers = async (url: string) => {
   }
 }
 
-/** Returns an app whose first build hangs, and whose second one finds the file of the first and succeeds. */
+/** Returns an app whose first build hangs. The second build finds the file of the first and succeeds. */
 const builtAtSecondAttempt = (answer: string) => ({
   ...nodeApp(answer),
   'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
@@ -75,7 +75,7 @@ const buildHangs = (answer: string) =>
     .poll(() => readdir(join(data, 'apps'), { recursive: true }), { timeout: 60_000 })
     .toContainEqual(expect.stringContaining(markOf(answer)))
 
-/** Ends a process, which may be ending already: with another one that was killed before, or of its own. */
+/** Ends a process, which may be ending already, because of an earlier kill or by itself. */
 function killAtOnce(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
@@ -85,7 +85,7 @@ function killAtOnce(pid: number): void {
 }
 
 describe('kill -9 of the server', () => {
-  it('and of an app: the app is started again, one that outlived it stays limited, and what was being built is built again', async () => {
+  it('and of an app: the app is restarted, an app that outlived the server stays limited, and an interrupted build is repeated', async () => {
     await using hog = await repository({
       ...nodeApp(''),
       // Allocates at most 1.2 GB, in case it is not ended.
@@ -117,11 +117,11 @@ require('node:http').createServer((request, response) => {
     expect(await answers(adopted.url)).toBe('fine')
     expect(await processesOf(adopted.id)).toEqual(before)
     await fetch(`${adopted.url}/hog`)
-    // The app is ended and started again.
+    // The app is ended and restarted.
     await expect.poll(() => processesOf(adopted.id), { timeout: 60_000 }).not.toEqual(before)
     expect(await answers(adopted.url)).toBe('fine')
 
-    // The deployment is built again, and no process of the first attempt remains.
+    // The deployment is built again, and all processes of the first attempt have ended.
     const deployment = await end(made.id)
     expect(deployment).toMatchObject({ status: 'running', failure: null })
     expect((await processesOf(made.id)).filter((pid) => building.includes(pid))).toEqual([])
@@ -143,7 +143,7 @@ require('node:http').createServer((request, response) => {
   })
 })
 
-it('a graceful stop ends apps and builds: the next start brings the apps back and builds again', async () => {
+it('a graceful stop ends apps and builds: the next start restores the apps and builds again', async () => {
   await using home = await repository(nodeApp('home'))
   await using rebuilt = await repository(builtAtSecondAttempt('later'))
   await using dying = await repository({
@@ -160,7 +160,7 @@ require('node:http').createServer((request, response) => {
   const dies = await deploy('dies', dying.url)
   const made = await create('later', rebuilt.url)
   await buildHangs('later')
-  // An app that dies while the server stops is not left running either.
+  // An app that dies while the server stops is not left running, either.
   await fetch(`${dies.url}/die`).catch(() => undefined)
   await server.waitForLog((line) => line['msg'] === 'starting the release again')
   expect(await server.stop()).toBe(0)
@@ -172,7 +172,7 @@ require('node:http').createServer((request, response) => {
   await once(occupant, 'listening')
   await mkdir(join(data, 'compiled', '0.0.1'), { recursive: true })
   await startAgain()
-  // The compiled code of another version is of no use.
+  // The compiled code of another version cannot be used.
   expect(await readdir(join(data, 'compiled'))).toEqual([ownVersion])
   expect(await end(made.id)).toMatchObject({ status: 'running' })
   const refused = await deploy('home', home.url)
@@ -184,7 +184,7 @@ require('node:http').createServer((request, response) => {
   expect(await answers(dies.url)).toBe('alive')
 })
 
-it('an app keeps five releases besides the one that runs', async () => {
+it('an app keeps five releases besides the running one', async () => {
   await using site = await repository({ 'index.html': 'here' })
   const made: string[] = []
   for (let release = 0; release < 7; release++) made.push((await deploy('site', site.url)).id)
@@ -226,7 +226,7 @@ describe('kill -9 of the database', () => {
     await receiver.waitFor(({ data }) => data.deployment_id === made.id)
   })
 
-  it('again and again while a deployment ends: the server survives and the state is correct', async () => {
+  it('repeatedly while a deployment ends: the server survives and the state is correct', async () => {
     await using app = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
       'build.js': 'setTimeout(() => process.exit(1), 1000)',

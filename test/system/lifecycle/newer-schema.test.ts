@@ -24,7 +24,7 @@ const next: Migrations = {
   },
 }
 
-/** A version after that, which removes what the one before does not use any more. */
+/** A version after the next, which removes what the next no longer uses. */
 const contracted: Migrations = {
   ...next,
   '0901-contract': {
@@ -67,7 +67,7 @@ async function opened(template?: string) {
   return { database, db: handle.db, prepare, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Writes the row of a server that runs with this schema, and goes on to run. */
+/** Writes the row of a running server with this schema, and keeps it alive. */
 async function runningServer(db: Database, schema: string): Promise<void> {
   const columns = await sql<{ name: string }>`select column_name as name from information_schema.columns
     where table_name = 'servers'`.execute(db)
@@ -78,7 +78,7 @@ async function runningServer(db: Database, schema: string): Promise<void> {
     values ('server-1', '1.2.3', ${schema}, 'earth', 42, now() + interval '9 seconds')`.execute(db)
 }
 
-it('a migration that fails is named, and nothing of the migrations before it is kept', async () => {
+it('a failing migration is named, and the migrations before it are rolled back', async () => {
   await using given = await opened()
   await migrate(given.db, migrations)
   await expect(migrate(given.db, failing)).rejects.toThrow(
@@ -95,12 +95,12 @@ describe('a schema of a newer version', () => {
     await migrate(given.db, next)
   })
 
-  it('that only adds is one on which this version works', async () => {
+  it('that only adds is compatible with this version', async () => {
     await using server = await ownServer()
     const handle = openDatabase({ connectionString: server.database.url, max: 2 }, pino({ level: 'silent' }))
     await migrate(handle.db, next)
     await handle.close()
-    // Works under a running server, and for one that starts on it.
+    // Works under a running server, and for a server that starts on it.
     const before = await server.client.projects.create({ body: { name: 'before' } })
     await server.restart()
     const after = await server.client.projects.create({ body: { name: 'after' } })
@@ -120,7 +120,7 @@ describe('a schema of a newer version', () => {
     await given.prepare('server', next)
   })
 
-  it('is refused with these words by the commands, also with DATABASE_URL', async () => {
+  it('is refused with this message by the commands, even with DATABASE_URL', async () => {
     await using given = await opened()
     await using directory = await temporaryDirectory()
     await migrate(given.db, contracted)
@@ -154,7 +154,7 @@ describe('a migration', () => {
     await given.prepare('server', contracted)
   })
 
-  it('begins once a server that uses what it removes has ended', async () => {
+  it('begins once the last server that uses the removed object has ended', async () => {
     await using given = await opened()
     await runningServer(given.db, newest)
     const jump = given.prepare('server', contracted)
@@ -171,7 +171,7 @@ describe('a migration', () => {
     await given.prepare('command', next)
   })
 
-  it('is never run by a command while a server runs that has no row', async () => {
+  it('is never run by a command while a server without a row runs', async () => {
     await using given = await opened()
     await using holder = await connect(`${given.database.url}&application_name=fairlead%20leadership`)
     await holder.query('select pg_advisory_lock(1)')

@@ -18,8 +18,8 @@ import { nodeApp, type Repository, repository } from '../../harness/repository.t
 import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
 /*
- * Apps and databases are processes of their own: a stop of the server leaves them running or ends them, as asked, and
- * `fairlead status` and `fairlead stop` work with a server and without one.
+ * Apps and databases are separate processes: a stop of the server leaves them running or ends them, as requested.
+ * `fairlead status` and `fairlead stop` work with and without a server.
  */
 
 const noUser = isRoot ? await noOrdinaryUser() : null
@@ -33,7 +33,7 @@ const fixture = fileURLToPath(new URL('./fixtures/control-process.ts', import.me
 
 /* One server after another on the same data directory. */
 describe.each(users)('as %s', (_, user) => {
-  // Claims that do not depend on the user are tried as the user of the tests.
+  // Tests that do not depend on the user run as the user of the tests.
   const isOwn = user === null
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>
   let data: string
@@ -96,7 +96,7 @@ describe.each(users)('as %s', (_, user) => {
     return stdout
   }
 
-  it('SIGTERM ends the server alone, the next one adopts what runs, and `fairlead stop` ends everything', async () => {
+  it('SIGTERM ends only the server, the next server adopts the processes, and `fairlead stop` ends everything', async () => {
     const key = await command('keys', 'create', '--new', '--name', 'test')
     client = server.clientFor(key.stdout.trim())
     project = (await client.projects.create({ body: { name: 'shop' } })).id
@@ -172,35 +172,32 @@ describe.each(users)('as %s', (_, user) => {
     expect(await ended).toEqual([0, null])
   })
 
-  it.runIf(isOwn)(
-    'a server that hangs and an app that does not run are named, and `fairlead stop` ends all by force',
-    async () => {
-      const pids = await webRuns()
-      const { pid } = (await status()).status.apps[0] ?? {}
-      process.kill(Number(pid), 'SIGSTOP')
-      server.child.kill('SIGSTOP')
-      const hanging = await status()
-      expect(hanging.code).toBe(1)
-      expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
-      expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
+  it.runIf(isOwn)('a server that hangs and a broken app are named, and `fairlead stop` ends all by force', async () => {
+    const pids = await webRuns()
+    const { pid } = (await status()).status.apps[0] ?? {}
+    process.kill(Number(pid), 'SIGSTOP')
+    server.child.kill('SIGSTOP')
+    const hanging = await status()
+    expect(hanging.code).toBe(1)
+    expect(hanging.status.servers).toMatchObject([{ pid: server.child.pid, state: 'unresponsive', leading: null }])
+    expect(hanging.status.problems).toEqual([`server ${server.child.pid} does not answer`])
 
-      // A server that is stopped cannot bring the app back. The sandbox's own process has no environment to be found by.
-      for (const each of [...pids, Number(pid)]) {
-        if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
-      }
-      await expect.poll(() => processesOf(web.id), { timeout: 30_000 }).toEqual([])
-      const { code, status: seen } = await status()
-      expect(code).toBe(1)
-      expect(seen.apps).toMatchObject([{ deployment_id: web.id, status: 'running', pid: null, since: null }])
-      expect(seen.problems).toContain('app web does not run')
+    // A suspended server cannot restart the app. The sandbox's process has no environment to be found by.
+    for (const each of [...pids, Number(pid)]) {
+      if (pidIsTaken(each)) process.kill(each, 'SIGKILL')
+    }
+    await expect.poll(() => processesOf(web.id), { timeout: 30_000 }).toEqual([])
+    const { code, status: seen } = await status()
+    expect(code).toBe(1)
+    expect(seen.apps).toMatchObject([{ deployment_id: web.id, status: 'running', pid: null, since: null }])
+    expect(seen.problems).toContain('app web does not run')
 
-      const ended = await command('stop', '--timeout', '1')
-      expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('by force') })
-      expect(await processesAround(directory.path)).toEqual([])
-    },
-  )
+    const ended = await command('stop', '--timeout', '1')
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('by force') })
+    expect(await processesAround(directory.path)).toEqual([])
+  })
 
-  it('`fairlead stop` ends what a killed server has left, and a process that has left its session and environment', async () => {
+  it('`fairlead stop` ends a killed server’s processes, and a process that has left its session and environment', async () => {
     await webRuns()
     const seconds = `86399.${server.child.pid}`
     const files = nodeApp('hello')
@@ -218,7 +215,7 @@ require('node:child_process').spawn('env', ['-i', 'setsid', '-f', 'sleep', '${se
     const said = await stopped()
     for (const { id } of [web, other]) expect(said).toContain(id)
     expect(await processesIn(seconds)).toEqual([])
-    // The next start brings them back.
+    // The next start restores them.
     server = await start()
     for (const { url } of [web, other]) {
       await expect.poll(() => fetch(url).then((answer) => answer.status, String), { timeout: 60_000 }).toBe(200)

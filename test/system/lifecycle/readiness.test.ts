@@ -18,7 +18,7 @@ const listen = () => fs.existsSync(process.env.HOME + '/wait')
 listen()`,
 }
 
-it('/readyz says 503 until the start of every app has been tried', async () => {
+it('/readyz says 503 until the server has tried to start every app', async () => {
   await using servers = await serverProcesses()
   const { data } = servers
   const key = await servers.key()
@@ -45,7 +45,7 @@ it('/readyz says 503 until the start of every app has been tried', async () => {
   expect(await (await fetch(url)).text()).toBe('here')
 })
 
-it('a starting server is alive, not ready, and answers 500 with Retry-After where it will answer requests', async () => {
+it('a starting server is alive, not ready, and answers 500 with Retry-After at its future address', async () => {
   await using servers = await serverProcesses()
   const port = String(await freePort())
   const starting = servers.start({ FAIRLEAD_PORT: port })
@@ -72,7 +72,7 @@ it('a starting server is alive, not ready, and answers 500 with Retry-After wher
   expect([...seen].sort()).toEqual(['401 null', '404 null', '500 2'])
 })
 
-it('a gateway that hangs is told and replaced, and a deployment that waits for it goes on', async () => {
+it('a gateway that hangs is reported and replaced, and a waiting deployment continues', async () => {
   await using servers = await serverProcesses()
   const key = await servers.key()
   await using server = await servers.start()
@@ -98,7 +98,7 @@ it('a gateway that hangs is told and replaced, and a deployment that waits for i
   }
 })
 
-/** Ends a process that was stopped, if it is still there. */
+/** Ends a suspended process, if it still exists. */
 function end(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

@@ -10,45 +10,41 @@ const releases = 5
 
 const long = { timeout: 900_000 }
 
-it(
-  'loses no request in five releases under load, and exchanges that are open during a switch continue',
-  long,
-  async () => {
-    await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
-    const { load, url } = releasing
-    const upload = await open(url, 'POST', '/echo')
-    const stream = await open(url, 'GET', '/endless')
-    await using oldest = await startConversation(url)
-    expect([upload, stream].map(({ response }) => response.headers['x-release'])).toEqual(['1', '1'])
-    expect(oldest.release).toBe(1)
+it('loses no request in five releases under load, and open exchanges continue after a switch', long, async () => {
+  await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: '900' })
+  const { load, url } = releasing
+  const upload = await open(url, 'POST', '/echo')
+  const stream = await open(url, 'GET', '/endless')
+  await using oldest = await startConversation(url)
+  expect([upload, stream].map(({ response }) => response.headers['x-release'])).toEqual(['1', '1'])
+  expect(oldest.release).toBe(1)
 
-    for (let made = 0; made < releases; made++) {
-      await using conversation = await startConversation(url)
-      const { number } = await releasing.release()
-      expect(conversation.release).toBe(number - 1)
-      expect(await conversation.echo()).toBe(true)
-      await conversation.close()
-    }
-    expect(await oldest.echo()).toBe(true)
-    await oldest.close()
-    expect(await stream.nextChunk()).toContain('.')
-    stream.outgoing.destroy()
-    upload.outgoing.write('are you there?')
-    expect(await upload.nextChunk()).toBe('are you there?')
-    upload.outgoing.end()
-    expect((await upload.ended).how).toBe('complete')
-    // Load continues until the last old release has ended, because requests could be lost until then.
-    await releasing.settled()
+  for (let made = 0; made < releases; made++) {
+    await using conversation = await startConversation(url)
+    const { number } = await releasing.release()
+    expect(conversation.release).toBe(number - 1)
+    expect(await conversation.echo()).toBe(true)
+    await conversation.close()
+  }
+  expect(await oldest.echo()).toBe(true)
+  await oldest.close()
+  expect(await stream.nextChunk()).toContain('.')
+  stream.outgoing.destroy()
+  upload.outgoing.write('are you there?')
+  expect(await upload.nextChunk()).toBe('are you there?')
+  upload.outgoing.end()
+  expect((await upload.ended).how).toBe('complete')
+  // Load continues until the last old release has ended, because requests could be lost until then.
+  await releasing.settled()
 
-    const { failures, lostConnections, requests, answers } = await load.stop()
-    expect(failures).toEqual([])
-    expect(lostConnections).toBe(0)
-    expect(requests).toBeGreaterThan(100)
-    expect([...answers.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: releases + 1 }, (_, i) => i + 1))
-  },
-)
+  const { failures, lostConnections, requests, answers } = await load.stop()
+  expect(failures).toEqual([])
+  expect(lostConnections).toBe(0)
+  expect(requests).toBeGreaterThan(100)
+  expect([...answers.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: releases + 1 }, (_, i) => i + 1))
+})
 
-it('ends exchanges that are open on an old release only after the drain time', async () => {
+it('ends open exchanges on an old release only after the drain time', async () => {
   const drainSeconds = 2
   await using releasing = await startApp({ FAIRLEAD_DRAIN_TIMEOUT: String(drainSeconds) })
   const { load, url } = releasing
@@ -102,7 +98,7 @@ interface OpenExchange {
   nextChunk(): Promise<string>
 }
 
-/** Sends a request, and resolves when its answer has started while both bodies are still open. */
+/** Sends a request, and resolves when its response has started while both bodies are still open. */
 async function open(url: string, method: string, path: string): Promise<OpenExchange> {
   const outgoing = request(new URL(path, url), { method, agent: false })
   outgoing.on('error', () => undefined)

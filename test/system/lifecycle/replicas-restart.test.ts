@@ -6,7 +6,7 @@ import { serverProcesses } from '../../harness/server-processes.ts'
 
 const soon = { timeout: 60_000, interval: 100 }
 
-it('all instances of an app outlive a server that is killed, and the next one looks after each', {
+it('all instances of an app outlive a killed server, and the next server watches each', {
   timeout: 180_000,
 }, async () => {
   await using servers = await serverProcesses({ FAIRLEAD_PORT: String(await freePort()) })
@@ -33,7 +33,7 @@ it('all instances of an app outlive a server that is killed, and the next one lo
   await using next = await servers.start()
   const client = next.clientFor(key)
   expect(await instancesAt(url)).toEqual(before)
-  // One that ends is started again, which shows that the next server watches it.
+  // An instance that ends is restarted, which shows that the next server watches it.
   await fetch(`${url}/exit`, { method: 'POST' }).catch(() => undefined)
   await expect.poll(async () => (await instancesAt(url)).size, soon).toBe(3)
   expect([...(await instancesAt(url))].filter((each) => before.has(each))).toHaveLength(2)

@@ -11,7 +11,7 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 
 const long = { timeout: 180_000 }
 const soon = { timeout: 60_000, interval: 100 }
-/** For what the server looks at now and then. */
+/** For checks that the server makes from time to time. */
 const patient = { timeout: 90_000, interval: 500 }
 
 async function deployed(name: string) {
@@ -64,14 +64,14 @@ it('loses no request while an app gets more and fewer instances, and a new relea
   expect(requests).toBeGreaterThan(100)
 })
 
-it('starts an instance that ends again by itself, while the others answer', long, async () => {
+it('restarts an instance that ends by itself, while the others answer', long, async () => {
   const app = await deployed('crashes')
   await app.scale({ web: 2 })
   await expect.poll(async () => (await instancesAt(app.url)).size, soon).toBe(2)
-  // Requests go in turn, so that one of them ends the first instance.
+  // Requests are distributed in turn, so one of them ends the first instance.
   for (let time = 0; time < 2; time += 1) {
     const before = await instancesAt(app.url)
-    // The gateway sends no POST again, so that one instance ends.
+    // The gateway does not retry a POST, so one instance ends.
     await fetch(`${app.url}/exit`, { method: 'POST' }).catch(() => undefined)
     const left = await instancesAt(app.url, 20)
     expect([...left].filter((each) => each.startsWith('status'))).toEqual([])
@@ -81,7 +81,7 @@ it('starts an instance that ends again by itself, while the others answer', long
   }
 })
 
-it('keeps the workers while web ends, fails to start twice, and is started again', long, async () => {
+it('keeps the workers while web ends, fails to start twice, and restarts', long, async () => {
   const app = await deployed('workers')
   await app.scale({ worker: 1 })
   await expect.poll(() => app.running('worker'), soon).toEqual(['worker.1'])
@@ -96,7 +96,7 @@ it('keeps the workers while web ends, fails to start twice, and is started again
   expect((await app.read()).processes[1]?.running).toMatchObject([{ name: 'worker.1', restarts: 0 }])
 })
 
-it('has no more instances than a smaller plan allows, and more again with a larger one', long, async () => {
+it('has no more instances than a smaller plan allows, and more again with a larger plan', long, async () => {
   const app = await deployed('slow')
   await app.scale({ web: 2, worker: 1 })
   await expect.poll(async () => (await instancesAt(app.url)).size, soon).toBe(2)
@@ -109,7 +109,7 @@ it('has no more instances than a smaller plan allows, and more again with a larg
   await expect.poll(async () => (await instancesAt(app.url)).size, patient).toBe(2)
 })
 
-it('runs other process types when they are asked for, and starts them again', long, async () => {
+it('runs other process types on request, and restarts them', long, async () => {
   const app = await deployed('works')
   const { processes } = await app.read()
   expect(processes).toMatchObject([

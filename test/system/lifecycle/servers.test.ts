@@ -17,8 +17,8 @@ import { type Repository, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
 /*
- * Three servers on one database and one data directory. The first one leads, the others answer requests; in the end the
- * first one goes, and another leads.
+ * Three servers on one database and one data directory. The first server leads, the others answer requests; in the end
+ * the first one stops, and another leads.
  */
 
 interface Running {
@@ -131,7 +131,7 @@ describe('followers', () => {
     }
   })
 
-  it('stop, restart, replace, roll back and delete what others have deployed', async () => {
+  it('stop, restart, replace, roll back and delete other servers’ deployments', async () => {
     const first = await deployAndSettle(second.client, project_id, { name: 'changes', git_url: app.url })
     expect(await third.client.deployments.stop(paramsOf(first.id))).toMatchObject({ status: 'stopped' })
     await expect.poll(() => processesOf(first.id), patience).toEqual([])
@@ -152,7 +152,7 @@ describe('followers', () => {
       .not.toContainEqual(expect.stringMatching(`${first.id}|${next.id}`))
   })
 
-  it('cancel a build, which frees everything', async () => {
+  it('cancel a build completely', async () => {
     const { id } = await second.client.deployments.create({
       params: { project_id },
       body: { name: 'hangs', git_url: hanging.url },
@@ -163,7 +163,7 @@ describe('followers', () => {
     await expect.poll(() => releasesOnDisk(dataDirectory), patience).not.toContainEqual(expect.stringContaining(id))
   })
 
-  it('store files that every server has', async () => {
+  it('store files that are available on every server', async () => {
     const body = new FormData()
     body.append('file', new Blob(['the bytes']), 'a.txt')
     const file = await second.client.storage.upload({ params: { project_id }, body })
@@ -186,7 +186,7 @@ describe('followers', () => {
   })
 })
 
-it('when the leader stops alone, another leads, and apps keep running', async () => {
+it('when only the leader stops, another leads, and apps keep running', async () => {
   const { id, url } = await deployAndSettle(second.client, project_id, { name: 'stays', git_url: app.url })
   const processes = await processesOf(id)
   const begun = await second.client.deployments.create({
@@ -201,7 +201,7 @@ it('when the leader stops alone, another leads, and apps keep running', async ()
     .toEqual(['follower', 'leader'])
   await expect.poll(() => textOf(url), patience).toBe('hello')
   expect(await processesOf(id)).toEqual(processes)
-  // The build that was cut short is built by the next leader, and has not failed.
+  // The next leader repeats the interrupted build, which has not failed.
   await expect.poll(() => processesOf(begun.id), patience).not.toEqual([])
   expect(await second.client.deployments.cancel(paramsOf(begun.id))).toMatchObject({ status: 'canceled' })
   await expect.poll(() => processesOf(begun.id), patience).toEqual([])

@@ -12,7 +12,7 @@ import { fairlead, type ServerProcess, serverProcess } from '../../harness/proce
 import { type Repository, repository } from '../../harness/repository.ts'
 import { isRoot, temporaryDirectory } from '../../harness/temporary.ts'
 
-/* Static sites have no process: the gateway answers from their folders, and they live as other apps do. */
+/* Static sites have no process: the gateway answers from their folders, and they have the same life as other apps. */
 
 const noUser = isRoot ? await noOrdinaryUser() : null
 if (noUser !== null) skipped('static sites of a server of an ordinary user', noUser)
@@ -56,7 +56,7 @@ describe.each(users)('as %s', (_, user) => {
   })
   afterAll(() => cleanup.disposeAsync())
 
-  it('is deployed without a process of its own', async () => {
+  it('is deployed without a process', async () => {
     const deployment = await deployAndSettle(client, project, { name: 'web', git_url: site.url })
     expect(deployment).toMatchObject({ status: 'running', failure: null })
     first = deployment.id
@@ -68,14 +68,14 @@ describe.each(users)('as %s', (_, user) => {
     expect(await statusOf()).toMatchObject({ apps: [ours], problems: [] })
   })
 
-  it('is released anew, rolled back, stopped and restarted', async () => {
+  it('gets a new release, is rolled back, stopped and restarted', async () => {
     await site.commit({ 'index.html': 'second' })
     const second = await deployAndSettle(client, project, { name: 'web', git_url: site.url })
     expect([second.status, await body()]).toEqual(['running', 'second'])
     const at = (id: string) => ({ params: { project_id: project, id } })
     await client.deployments.rollback(at(first))
     await expect.poll(body, { timeout: 60_000 }).toBe('first')
-    // Visitors come to the other release before it is said to run.
+    // Visitors get the new release before the API reports it as running.
     const stateOfSecond = async () => (await client.deployments.get(at(second.id))).status
     await expect.poll(stateOfSecond, { timeout: 60_000 }).toBe('superseded')
     await client.deployments.rollback(at(second.id))
@@ -101,7 +101,7 @@ describe.each(users)('as %s', (_, user) => {
     expect(await processesOf(first)).toEqual([])
   })
 
-  it.runIf(user === null && isRoot)('is read by a gateway that has no rights but to read sites', async () => {
+  it.runIf(user === null && isRoot)('is read by a gateway that may only read sites', async () => {
     const { pid } = JSON.parse(await readFile(`${data}/gateway/gateway.json`, 'utf8')) as { pid: number }
     const state = await readFile(`/proc/${pid}/status`, 'utf8')
     const field = (name: string) => state.match(new RegExp(`^${name}:\\s+(.*)$`, 'm'))?.[1]?.split(/\s+/)
@@ -117,7 +117,7 @@ describe.each(users)('as %s', (_, user) => {
   })
 
   it.runIf(user === null && isRoot)(
-    'that was closed to the gateway is opened again once the server has heard of it',
+    'that the gateway could not read is opened again once the server knows',
     async () => {
       const [app] = (await statusOf()).apps
       const release = `${data}/apps/${app?.app_id}/releases/${app?.deployment_id}`
@@ -128,7 +128,7 @@ describe.each(users)('as %s', (_, user) => {
   )
 
   it.runIf(user === null)(
-    'whose routes exist in the browser alone answers for them, and again after a restart of the server',
+    'with routes in the browser answers for them, even after a restart of the server',
     async () => {
       const scripts = { start: 'vite', build: "mkdir dist && printf app > dist/index.html && printf '' > dist/a.js" }
       await using source = await repository({
@@ -150,7 +150,7 @@ describe.each(users)('as %s', (_, user) => {
   )
 
   it.runIf(user === null)(
-    'that the build did not make fails right after the build, and says what was looked for',
+    'that the build did not produce fails right after the build, and the error names the searched folders',
     async () => {
       await using source = await repository({
         'package.json': JSON.stringify({
@@ -165,7 +165,7 @@ describe.each(users)('as %s', (_, user) => {
     },
   )
 
-  it.runIf(user === null)('without an index.html where the build puts one fails, and says so', async () => {
+  it.runIf(user === null)('without an index.html in the build’s output fails, and says so', async () => {
     await using empty = await repository({
       'fairlead.json': JSON.stringify({ build: ['true'], start: ['fairlead-static', 'dist', 'out'] }),
     })

@@ -7,7 +7,7 @@ import { freePort } from '../../harness/ports.ts'
 import { serverProcesses } from '../../harness/server-processes.ts'
 import { filesOnDisk } from '../../harness/storage.ts'
 
-/** Longer than the ten seconds that other requests get. */
+/** Longer than the ten-second limit of other requests. */
 const uploadMs = 12_000
 
 it('SIGTERM lets an upload finish, ends the process, and the next start has the file', {

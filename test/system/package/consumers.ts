@@ -29,7 +29,7 @@ export const variables = parseDotenv
 export const exchange = createKeyExchange
 `
 
-/** Compiles only if the entries for CommonJS have all values of those for ECMAScript modules. */
+/** Compiles only if the CommonJS entries have all values of the ECMAScript entries. */
 export const sameValues = `
 import type * as cli from '@fairlead/cli' with { 'resolution-mode': 'import' }
 import type * as receiver from '@fairlead/receiver' with { 'resolution-mode': 'import' }

@@ -22,7 +22,7 @@ describe.each(['receiver', 'server', 'cli'] as const)('the package of the %s', (
     expect(messages).toEqual([])
   })
 
-  it('has no sources, tests and notes of the compiler, and maps of the programs alone', () => {
+  it('has no sources, tests and compiler notes, and only the programs’ maps', () => {
     const unexpected = /(?<!\/programs\/.*)\.map$|\.tsbuildinfo$|(^|[/.])test\b|\/src\/|(?<!\.d)\.[cm]?tsx?$/
     expect(filesOf(packages[name]).filter((file) => unexpected.test(file))).toEqual([])
   })
@@ -33,7 +33,7 @@ describe.each(['receiver', 'server', 'cli'] as const)('the package of the %s', (
 })
 
 describe.each(['receiver', 'server', 'cli'] as const)('the package of the %s', (name) => {
-  it('has types that every resolution finds, and that say what is loaded', async () => {
+  it('has types that every resolution finds, and that match the loaded module', async () => {
     const analysis = await checkPackage(createPackageFromTarballData(new Uint8Array(await readFile(packages[name]))))
     expect(analysis.types).toEqual({ kind: 'included' })
     expect(analysis).toHaveProperty('problems', [])
@@ -53,7 +53,7 @@ it('the command and its client have everything in one file each, and no part of 
   expect(bundle.length).toBeLessThan(1_400_000)
 })
 
-it('the server has everything that it starts or serves, and the receiver', () => {
+it('the server has all of its programs and served files, and the receiver', () => {
   expect(filesOf(packages.server)).toEqual(
     expect.arrayContaining([
       'package/bin/fairlead.js',
@@ -77,11 +77,11 @@ it('the server needs no package that its programs contain', async () => {
   }
   const contained = await readFile(join(root, 'server/dist/programs/licenses.txt'), 'utf8')
   const names = Object.keys(dependencies).filter((name) => new RegExp(`^${name} \\d`, 'm').test(contained))
-  // The typed client of the package imports it as well.
+  // The typed client of the package also imports it.
   expect(names).toEqual(['zod'])
 })
 
-it('the receiver in the package of the server names no dependencies, which npm 9 would take for bundled ones', () => {
+it('the receiver in the package of the server names no dependencies, because npm 9 would treat them as bundled', () => {
   const file = 'package/node_modules/@fairlead/receiver/package.json'
   const manifest = execFileSync('tar', ['-xzOf', packages.server, file], { encoding: 'utf8' })
   expect(JSON.parse(manifest)).not.toHaveProperty('dependencies')

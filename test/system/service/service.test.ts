@@ -11,7 +11,7 @@ if (reason !== null) skipped('the service under a real systemd', reason)
 const unitFile = '/etc/systemd/system/fairlead.service'
 const url = 'http://127.0.0.1:3000'
 
-/** The app shows which process answers, and the names of the variables that its build and it have. */
+/** The app shows its process, and the names of its variables and of its build's variables. */
 const appFiles: Readonly<Record<string, string>> = {
   'fairlead.json': JSON.stringify({ build: ['node', 'build.js'], start: ['node', 'server.js'] }),
   'package.json': JSON.stringify({ name: 'app' }),
@@ -24,14 +24,16 @@ require('node:http')
 `,
 }
 
-/** Returns the commands of the chapter on backups: those that copy the data, and those that restore them. */
+/**
+ * Returns the commands of the chapter on backups: the commands that copy the data, and the commands that restore it.
+ */
 async function backupCommands(): Promise<string[]> {
   const text = await readFile('docs/operations.md', 'utf8')
   const [, chapter = ''] = /\n## Backup\n([\s\S]*?)\n## /.exec(text) ?? []
   return [...chapter.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block)
 }
 
-/** Every test continues where the one before it ended. */
+/** Every test continues where the previous test ended. */
 describe.skipIf(reason !== null)('the service', () => {
   let machine: Machine
   let appUrl: string
@@ -46,7 +48,7 @@ describe.skipIf(reason !== null)('the service', () => {
   const property = async (name: string, unit = 'fairlead') =>
     (await systemctl('show', unit, '--value', `--property=${name}`)).stdout.trim()
   const mainPid = () => property('MainPID')
-  /** Returns the body, or the empty text when nothing answers. */
+  /** Returns the body, or the empty text without a response. */
   const answerOf = async (address: string) => {
     const program = `fetch(${JSON.stringify(address)}).then((answer) => answer.text()).then((text) => process.stdout.write(text), () => 0)`
     return (await machine.run(['/opt/fairlead/node_modules/node/bin/node', '-e', program])).stdout
@@ -63,7 +65,7 @@ describe.skipIf(reason !== null)('the service', () => {
     await systemctl('daemon-reload')
   }
 
-  it('is shown before it is installed, and nothing is written', async () => {
+  it('is shown before the installation, and nothing is written', async () => {
     const { code, stdout } = await machine.fairlead(['service', 'install', '--dry-run'])
     expect(code).toBe(0)
     expect(stdout).toContain('Type=notify')
@@ -71,7 +73,7 @@ describe.skipIf(reason !== null)('the service', () => {
     await expect(stat(join(machine.root, unitFile))).rejects.toThrow('ENOENT')
   })
 
-  it('is not installed where builds and apps cannot be isolated, and the packages that are missing are named', async () => {
+  it('is not installed where builds and apps cannot be isolated, and the missing packages are named', async () => {
     const { code, stdout, stderr } = await machine.fairlead(['service', 'install'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('isolation: no bubblewrap')
@@ -88,13 +90,13 @@ describe.skipIf(reason !== null)('the service', () => {
     expect(await property('UnitFileState')).toBe('enabled')
   })
 
-  it('has a unit in which systemd finds no mistake, and a file of settings for root alone', async () => {
+  it('has a valid unit, and a file of settings that only root can read', async () => {
     const verified = await machine.run(['systemd-analyze', 'verify', unitFile])
     expect(verified).toMatchObject({ code: 0, stderr: '' })
     expect((await stat(join(machine.root, unitFile))).mode & 0o777).toBe(0o644)
     expect((await stat(join(machine.root, 'etc/fairlead/fairlead.env'))).mode & 0o777).toBe(0o600)
     const security = (await machine.run(['systemd-analyze', 'security', 'fairlead', '--no-pager'])).stdout
-    // The server makes networks and sandboxes for apps, which takes rights that apps do not get.
+    // The server creates networks and sandboxes for apps. It needs rights for this that apps do not get.
     expect(Number(/exposure level for fairlead.service: ([\d.]+)/.exec(security)?.[1])).toBeLessThanOrEqual(5.4)
   })
 
@@ -134,7 +136,7 @@ describe.skipIf(reason !== null)('the service', () => {
     instance = seen.instance
   })
 
-  it('comes back after a kill, with the same processes of apps', async () => {
+  it('returns after a kill, with the same processes of apps', async () => {
     const before = await mainPid()
     await systemctl('kill', '--kill-whom=main', '--signal=SIGKILL', 'fairlead')
     await expect.poll(mainPid, { timeout: 60_000 }).not.toBe(before)
@@ -172,7 +174,7 @@ describe.skipIf(reason !== null)('the service', () => {
     await expect.poll(instanceOfApp, { timeout: 60_000 }).toBe(instance)
     const restarted = await mainPid()
     expect(await systemctl('reload', 'fairlead')).toMatchObject({ code: 0 })
-    // Another process serves from now on, and the former one ends.
+    // Another process serves from now on, and the previous one ends.
     await expect.poll(mainPid, { timeout: 60_000 }).not.toBe(restarted)
     await answers()
     await expect.poll(() => property('ActiveState'), { timeout: 60_000 }).toBe('active')
@@ -183,7 +185,7 @@ describe.skipIf(reason !== null)('the service', () => {
     expect((await postmaster()).split('\n')[0]).toBe(pid)
   })
 
-  it('is found by the commands of a new shell, and told to a user who may not use it', async () => {
+  it('is found by the commands of a new shell, and reported to a user who may not use it', async () => {
     expect(await machine.fairlead(['status'])).toMatchObject({
       stdout: expect.stringContaining(`ready leading ${url}`),
       stderr: 'fairlead: using the data directory /var/lib/fairlead (the one that is in use on this machine)\n',
@@ -202,7 +204,7 @@ describe.skipIf(reason !== null)('the service', () => {
     expect(await answerOf(`${url}/readyz`)).toContain('"ready"')
   })
 
-  it('is copied and restored by the documented commands in a new shell, and starts again by systemd alone', async () => {
+  it('is copied and restored by the documented commands in a new shell, and starts again only by systemd', async () => {
     const [copy, restore] = await backupCommands()
     const define = `fairlead() { ${command.join(' ')} "$@"; }\n`
     const run = (commands = '') => machine.run(['bash', '-e', '-c', `${define}cd /root\n${commands}`])
@@ -219,7 +221,7 @@ describe.skipIf(reason !== null)('the service', () => {
     instance = await instanceOfApp()
   })
 
-  it('stays stopped after fairlead stop, which says so when nothing runs', async () => {
+  it('stays stopped after fairlead stop, which reports when nothing runs', async () => {
     expect((await machine.fairlead(['stop'])).code).toBe(0)
     expect(await property('ActiveState')).toBe('inactive')
     expect(await machine.fairlead(['stop', '--data-dir', '/var/lib/fairlead'])).toMatchObject({
@@ -232,7 +234,7 @@ describe.skipIf(reason !== null)('the service', () => {
     instance = await instanceOfApp()
   })
 
-  it('is not taken for a server of another unit, which fairlead stop stops through systemd as well', async () => {
+  it('does not count as a server of another unit, which fairlead stop also stops through systemd', async () => {
     // Root serves it, and another user owns it.
     await machine.run(['install', '-d', '-o', 'nobody', '/srv/other'])
     const other = ['serve', '--data-dir', '/srv/other', '--port', '3999']
@@ -277,7 +279,7 @@ describe.skipIf(reason !== null)('the service', () => {
     await answers()
   })
 
-  it('keeps a unit that was changed, shows the difference, and replaces it by force', async () => {
+  it('keeps a changed unit, shows the difference, and replaces the unit by force', async () => {
     const written = await readFile(join(machine.root, unitFile), 'utf8')
     await writeFile(join(machine.root, unitFile), written.replace('RestartSec=1', 'RestartSec=2'))
     const refused = await machine.fairlead(['service', 'install', '--without-isolation'])
@@ -292,7 +294,7 @@ describe.skipIf(reason !== null)('the service', () => {
     expect((await machine.fairlead(['service', 'install', '--without-isolation'])).code).toBe(0)
   })
 
-  it('is removed with everything that it started, and its data are kept', async () => {
+  it('is removed with everything that it started, and its data is kept', async () => {
     const { code, stdout, stderr } = await machine.fairlead(['service', 'uninstall'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toContain('/var/lib/fairlead')

@@ -6,7 +6,7 @@ import { ownServer, type TestServer } from '../../harness/server.ts'
 let server: TestServer
 let projectId: string
 beforeAll(async () => {
-  // Too short for a fetch that is repeated, so that these failures must come at once.
+  // Too short for a repeated fetch, so these failures must come at once.
   server = await ownServer({ FAIRLEAD_FETCH_TIMEOUT: '30' })
   projectId = (await server.client.projects.create({ body: { name: 'p', plan: 'enterprise' } })).id
 })

@@ -23,7 +23,7 @@ const deploy = (body: Body) => deployAndSettle(server.client, projectId, body)
 const answerOf = async (url: string) => (await fetch(url)).text()
 
 describe('a deployment of a commit', () => {
-  it('fetches that commit, whether it is the tip of a branch or not', async () => {
+  it('fetches that commit, at the tip of a branch or not', async () => {
     await using source = await repository({})
     const old = await source.commit(nodeApp('old'))
     const tip = await source.commit(nodeApp('tip'))
@@ -54,7 +54,7 @@ describe('a deployment of a commit', () => {
 })
 
 describe('the cache of a repository', () => {
-  it('makes a fetch bring new objects alone, and serves no commit that the remote has lost', async () => {
+  it('makes a fetch transfer only new objects, and serves no commit that the remote has lost', async () => {
     await using source = await repository({ ...nodeApp('one'), 'large.bin': randomBytes(300_000).toString('base64') })
     await using remote = await gitServer(source)
     await deploy({ name: 'cached', git_url: remote.url })
@@ -72,7 +72,7 @@ describe('the cache of a repository', () => {
     expect(await answerOf((await deploy({ name: 'cached', git_url: remote.url })).url)).toBe('one')
   })
 
-  it('is made anew when a killed server has left it in disorder', async () => {
+  it('is rebuilt when a killed server has left it damaged', async () => {
     await using source = await repository(nodeApp('orderly'))
     await deploy({ name: 'disorder', git_url: source.url })
     const caches = join(server.dataDirectory, 'git', 'caches', projectId)
@@ -124,7 +124,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     ['a helper of git', 'ext::sh -c touch% /tmp/x', 'submodule_refused'],
     ['an option', '--upload-pack=touch /tmp/x', 'submodule_refused'],
     ['credentials', 'https://user:password@example.com/a.git', 'submodule_refused'],
-    ['a repository that is not there', 'file:///nowhere/at/all', 'submodule_refused'],
+    ['a missing repository', 'file:///nowhere/at/all', 'submodule_refused'],
   ])('fail the deployment when their address is %s', async (_, url, code) => {
     await using source = await repository(app)
     await addSubmodule(source, 'lib', url, 'ab'.repeat(20))
@@ -132,7 +132,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
     expect(failure).toMatchObject({ stage: 'fetch', code })
   })
 
-  it('that cannot be fetched are named, with their address and the commit that they lack', async () => {
+  it('that cannot be fetched are named, with their address and the missing commit', async () => {
     await using library = await repository({ 'a.txt': 'library' })
     await using source = await repository(app)
     await addSubmodule(source, 'lib', library.url, 'ab'.repeat(20))
@@ -168,7 +168,7 @@ require('node:http').createServer((request, response) => response.end(text)).lis
   })
 })
 
-it('a redirect of a git server is not followed', async () => {
+it('git does not follow a redirect of a server', async () => {
   await using source = await repository(nodeApp('elsewhere'))
   await using remote = await gitServer(source)
   const origin = new URL(remote.url).origin

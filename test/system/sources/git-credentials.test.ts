@@ -32,7 +32,7 @@ const refused = { failure: { stage: 'fetch', code: 'repository_refused' } }
 describe('a stored token', () => {
   const token = `token-${randomBytes(12).toString('hex')}`
 
-  it('opens the repository for every further deployment, by whomever, until it is deleted', async () => {
+  it('opens the repository for every later deployment, by any user or key, until it is deleted', async () => {
     await using source = await repository(nodeApp('private'))
     await using remote = await gitServer(source, { token })
     expect(await deploy('shop', remote.url)).toMatchObject(refused)
@@ -48,7 +48,7 @@ describe('a stored token', () => {
       .toBe('running')
     // A token of the deployment takes precedence.
     expect(await deploy('shop', remote.url, { git_token: 'another' })).toMatchObject(refused)
-    // Other apps have nothing of it.
+    // Other apps do not get the token.
     expect(await deploy('other', remote.url)).toMatchObject(refused)
 
     expect(JSON.stringify(await server.client.gitCredentials.get({ params }))).not.toContain(token)
@@ -59,7 +59,7 @@ describe('a stored token', () => {
     expect(await deploy('shop', remote.url)).toMatchObject(refused)
   })
 
-  it('is sent to its repository alone: to no other address, host or folder, and along no redirect', async () => {
+  it('is sent only to its repository: to no other address, host or folder, and along no redirect', async () => {
     const seen: (string | undefined)[] = []
     await using elsewhere = await listening((request, response) => {
       seen.push(request.headers.authorization)
@@ -90,7 +90,7 @@ const noSsh = await noSshServer()
 if (noSsh !== null) skipped('deploy keys', noSsh)
 
 describe.skipIf(noSsh !== null)('a deploy key', () => {
-  it('opens the repository by ssh, from a key that is shown in its public part alone', async () => {
+  it('opens the repository by ssh, from a key that shows only its public part', async () => {
     await using source = await repository(nodeApp('by ssh'))
     await using remote = await sshServer(source)
     expect(await deploy('keyed', remote.url)).toMatchObject(refused)
@@ -106,12 +106,12 @@ describe.skipIf(noSsh !== null)('a deploy key', () => {
     expect(await (await fetch(deployed.url)).text()).toBe('by ssh')
     expect(await watch()).toBe(false)
     expect(await deploy('stranger', remote.url)).toMatchObject(refused)
-    // A key that is made anew ends the one of before.
+    // A new key invalidates the previous one.
     await server.client.gitCredentials.set({ params, body: { kind: 'deploy_key', git_url: remote.url } })
     expect(await deploy('keyed', remote.url)).toMatchObject(refused)
   })
 
-  it('knows the key of a host from the first time on, for each app, and refuses another one', async () => {
+  it('remembers a host’s key after the first use, for each app, and refuses another key', async () => {
     await using source = await repository(nodeApp('known'))
     await using remote = await sshServer(source)
     await deploy('met', remote.url)
@@ -133,7 +133,7 @@ describe.skipIf(noSsh !== null)('a deploy key', () => {
     expect((await server.client.gitCredentials.get({ params })).known_hosts).not.toEqual(known_hosts)
   })
 
-  it('is known of 200 hosts of an app: a commit cannot make it remember any number', async () => {
+  it('remembers 200 hosts of an app: a commit cannot exceed this number', async () => {
     await using source = await repository(nodeApp('many hosts'))
     await using remote = await sshServer(source)
     await deploy('many', remote.url)
@@ -149,7 +149,10 @@ describe.skipIf(noSsh !== null)('a deploy key', () => {
   })
 })
 
-/** Looks for a text in the arguments and variables of all processes but this one, until the returned function is called. */
+/**
+ * Searches for a text in the arguments and variables of all processes except this one, until the returned function is
+ * called.
+ */
 function watchProcesses(text: string): () => Promise<boolean> {
   let done = false
   const watching = (async () => {

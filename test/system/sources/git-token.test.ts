@@ -31,7 +31,7 @@ describe('git_token', () => {
     const opened = await deploy({ name: 'private', git_url: remote.url, git_token: token })
     expect(opened).toMatchObject({ status: 'running', git_url: remote.url })
     expect(JSON.stringify(opened)).not.toContain(token)
-    // The cache has the commit now, but without the token nobody may read it.
+    // The cache has the commit now, but requires the token to read it.
     const again = await deploy({ name: 'private', git_url: remote.url })
     expect(again.failure).toMatchObject({ code: 'repository_refused' })
     const byCommit = await deploy({ name: 'private', git_url: remote.url, commit: String(opened.commit) })
@@ -50,7 +50,7 @@ describe('git_token', () => {
     expect(made.status).toBe('running')
   })
 
-  it('is in no process list, environment or file while git runs', async () => {
+  it('appears in no process list, environment or file while git runs', async () => {
     let authorization: string | undefined
     const slow = createServer((request) => {
       authorization = request.headers.authorization
@@ -100,7 +100,7 @@ describe('git_token', () => {
   })
 })
 
-/** Returns the files below a folder that hold this text. */
+/** Returns the files below a folder that contain this text. */
 async function filesWith(folder: string, text: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const found: string[] = []

@@ -28,7 +28,7 @@ async function deploy(client: TestServer['client'], url: string) {
 }
 
 describe('a repository of this machine', () => {
-  it('is deployed for the operator, also below folders that are closed to others', async () => {
+  it('is deployed for the operator, even below folders that are closed to others', async () => {
     await using folder = await temporaryDirectory()
     await using source = await repository(nodeApp('closed'))
     const path = join(folder.path, 'closed', 'x.git')
@@ -43,7 +43,7 @@ describe('a repository of this machine', () => {
     }
   })
 
-  it('below one of the listed folders is deployed for every account, and others are refused alike', async () => {
+  it('below a listed folder is deployed for every account, and others are refused alike', async () => {
     const account = await server.accounts.create({ name: 'another', plan: 'free' })
     const client = server.clientFor(await server.key({ accountId: account.id }))
     await using source = await repository(nodeApp('listed'))
@@ -58,7 +58,7 @@ describe('a repository of this machine', () => {
     }
   })
 
-  it.runIf(process.getuid?.() === 0)('with files that git may not read is refused with what to do', async () => {
+  it.runIf(process.getuid?.() === 0)('with unreadable files is refused with advice', async () => {
     await using source = await repository(nodeApp('closed'))
     const object = `objects/${(await source.git('rev-parse', 'HEAD')).slice(0, 2)}`
     for (const closed of ['', object, 'HEAD'].map((name) => join(source.path, '.git', name))) {
@@ -70,7 +70,7 @@ describe('a repository of this machine', () => {
     }
   })
 
-  it('that borrows objects is refused with what to do', async () => {
+  it('that borrows objects is refused with advice', async () => {
     await using source = await repository(nodeApp('borrows'))
     await writeFile(join(source.path, '.git', 'objects', 'info', 'alternates'), '/somewhere/objects\n')
     await expect(deploy(server.client, source.url)).rejects.toMatchObject({
@@ -85,7 +85,7 @@ describe('the listing of a commit', () => {
       `${mode} ${mode === '160000' ? 'commit' : 'blob'} ${'a'.repeat(40)} ${String(size).padStart(7)}\t${path}\0`,
     )
 
-  it('tells the submodules, however it is cut into pieces', () => {
+  it('returns the submodules, however it is split into pieces', () => {
     const reader = createTreeReader(1_000_000)
     const all = Buffer.concat([line('.gitmodules'), line('lib/a', '-', '160000')])
     for (const byte of all) reader.read(Buffer.from([byte]))
@@ -97,7 +97,7 @@ describe('the listing of a commit', () => {
     ['more files', () => Buffer.concat(Array.from({ length: 200_001 }, (_, at) => line(String(at), 0)))],
     ['deeper folders', () => line('a/'.repeat(100))],
     ['longer paths', () => line('a'.repeat(2_001))],
-    ['a path without an end', () => Buffer.alloc(10_000, 'a')],
+    ['an endless path', () => Buffer.alloc(10_000, 'a')],
   ])('with %s than allowed is refused', (_, listing) => {
     const reader = createTreeReader(1_000_000_000)
     expect(() => reader.read(listing())).toThrow(expect.objectContaining({ code: 'too_large' }))

@@ -36,7 +36,7 @@ it('keeps rows and files together when the server is killed in the middle of 50 
     const all = Array.from({ length: uploads }, async (_, at) => {
       const file = await upload(client, project, `file ${at}`, content(`file ${at}`))
       answered.push(file.id)
-      // In every round some uploads are done, some under way, and some have not begun.
+      // In every round some uploads are finished, some are running, and some have not begun.
       if (answered.length >= (round + 1) * 10) enough.resolve()
       if (at % 3 === 0) await client.storage.delete({ params: { project_id: project, id: file.id } })
     })
@@ -63,7 +63,7 @@ it('keeps rows and files together when the server is killed in the middle of 50 
   const events = await database.query<{ id: string }>(
     `select body::json->'data'->>'file_id' as id from events where type = 'file.uploaded'`,
   )
-  // Every upload that was answered and every file that exists was announced.
+  // Every answered upload and every existing file was announced.
   expect(events.map(({ id }) => id)).toEqual(expect.arrayContaining([...answered, ...rows.map(({ id }) => id)]))
   expect(await server.stop()).toBe(0)
 })

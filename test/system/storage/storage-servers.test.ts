@@ -45,9 +45,9 @@ async function newProject(): Promise<string> {
 interface Upload {
   readonly id: string
   readonly server: Server
-  /** The reason of a failure, otherwise. */
+  /** Otherwise the reason of a failure. */
   state: 'under way' | 'completed' | string
-  /** Lets it take its next step; resolves when it stands still again or has ended. */
+  /** Lets it take its next step; resolves when it pauses again or has ended. */
   step(): Promise<void>
 }
 
@@ -57,8 +57,8 @@ interface Server {
 }
 
 /**
- * Two servers on one database and one store, whose uploads take one step at a time. A server that is killed is replaced,
- * and nothing that it had under way goes on.
+ * Two servers on one database and one store, whose uploads take one step at a time. A killed server is replaced, and
+ * its work does not continue.
  */
 function createMachine(store: FileStore, projectId: string) {
   const killed = new Set<string>()
@@ -181,7 +181,7 @@ const commands = fc.array(
 )
 
 describe('two servers on one data directory', () => {
-  it('discard no upload of each other, settle all that a killed one leaves, and stay within the quota together', async () => {
+  it('discard no upload of each other, settle everything that a killed server leaves, and stay within the quota together', async () => {
     await fc.assert(
       fc.asyncProperty(commands, async (list) => {
         await using folder = await temporaryDirectory()

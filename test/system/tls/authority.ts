@@ -7,7 +7,7 @@ import { type ChallengeDns, startChallengeDns } from '../../harness/challenge-dn
 import { noPebble, type Pebble, type PebbleOptions, startPebble } from '../../harness/pebble.ts'
 import { freePort } from '../../harness/ports.ts'
 
-/** The reason why certificates cannot be obtained here; null when they can. */
+/** Why certificates cannot be obtained here; null when they can. */
 export const noAuthority = await noPebble()
 if (noAuthority !== null) console.warn(`Tests of certificates are left out: ${noAuthority}`)
 
@@ -64,11 +64,10 @@ export function useAuthority(options: Partial<PebbleOptions> = {}): Authority {
   }
 }
 
-/** Repeats a check until it holds. */
 export const until = <T>(check: () => T | Promise<T>): Promise<T> =>
   vi.waitFor(check, { timeout: 40_000, interval: 50 })
 
-/** Resolves with the certificate that is shown for a name. */
+/** Resolves with the shown certificate of a name. */
 export const shownFor = (given: World, name: string): Promise<X509Certificate> =>
   until(() => {
     const pem = given.shown.get(name)
@@ -76,7 +75,7 @@ export const shownFor = (given: World, name: string): Promise<X509Certificate> =
     return new X509Certificate(pem?.slice(pem.indexOf('-----BEGIN CERTIFICATE')) ?? '')
   })
 
-/** Resolves with the row of a name whose last attempt has failed. */
+/** Resolves with the row of a name after a failed attempt. */
 export const failureOf = (given: World, name: string) =>
   until(async () => {
     const row = await given.row(name)

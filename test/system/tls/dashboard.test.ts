@@ -15,7 +15,7 @@ const noBrowser = chromiumPath === undefined ? 'no Chromium is installed (apt-ge
 const why = noBrowser ?? (await noCaddy()) ?? (await noPebble())
 if (why !== null) skipped('the dashboard over HTTPS', why)
 
-/** Starts a server with a domain whose names all lead to this machine, with an authority of its own. */
+/** Starts a server with a domain whose names all lead to this machine, with a separate authority. */
 async function serverWithHttps() {
   await using cleanup = new AsyncDisposableStack()
   const settings = await edgeSettings()
@@ -46,7 +46,7 @@ describe.skipIf(why !== null)('the dashboard over HTTPS', { timeout: 180_000 }, 
     page.setDefaultTimeout(60_000)
     const user = await given.server.signIn()
     const origin = `https://${dashboardHost}:${given.httpsPort}`
-    // The first visitor of the dashboard may come before its certificate does.
+    // The first visitor of the dashboard may come before its certificate.
     await expect
       .poll(() =>
         page.goto(`${origin}/sign-in`).then(

@@ -6,14 +6,14 @@ import type { PeerCertificate, TLSSocket } from 'node:tls'
 
 export interface VisitorsReport {
   readonly requests: number
-  /** Descriptions of those without a whole answer of the status 200. */
+  /** Descriptions of visits without a complete response of the status 200. */
   readonly failures: readonly string[]
-  /** The serial numbers of the certificates that were shown. */
+  /** The serial numbers of the shown certificates. */
   readonly serials: ReadonlySet<string>
   readonly perSecond: number
 }
 
-/** Visitors of a host, 200 requests in a second: most on kept connections, a fifth on connections of their own. */
+/** Visitors of a host, 200 requests per second: most on kept connections, a fifth on separate connections. */
 export interface Visitors extends AsyncDisposable {
   readonly serials: ReadonlySet<string>
   /** The requests so far. */
@@ -24,7 +24,7 @@ export interface Visitors extends AsyncDisposable {
 const tickMs = 50
 const keptInTick = 8
 const freshInTick = 2
-/** A visit that takes longer has failed. */
+/** A longer visit counts as failed. */
 const patienceMs = 30_000
 
 export function startVisitors(to: { readonly host: string; readonly port: number; readonly ca: string }): Visitors {
@@ -45,7 +45,7 @@ export function startVisitors(to: { readonly host: string; readonly port: number
       const signal = AbortSignal.timeout(patienceMs)
       const sent = request({ host: '127.0.0.1', port, servername: host, ca, agent, headers, path: '/', signal }).end()
       const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-      // A connection that has ended already knows no certificate any more.
+      // A connection that has ended no longer knows a certificate.
       const shown = (answer.socket as TLSSocket).getPeerCertificate() as PeerCertificate | null
       if (shown?.serialNumber !== undefined) serials.add(shown.serialNumber)
       await answer.toArray()

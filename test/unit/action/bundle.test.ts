@@ -14,7 +14,7 @@ test('the bundle contains no path of the machine that built it and nothing of th
   }
 })
 
-test('GitHub’s API is in a file of its own, and all code together is small', () => {
+test('GitHub’s API is in a separate file, and the whole code is small', () => {
   expect(code).toHaveLength(2)
   expect(read('index.js')).not.toContain('restEndpointMethods')
   expect(code.reduce((sum, name) => sum + read(name).length, 0)).toBeLessThanOrEqual(1_450_000)
@@ -23,7 +23,7 @@ test('GitHub’s API is in a file of its own, and all code together is small', (
 test('every package in the bundle has its licence beside it', () => {
   const packages = new Set<string>()
   for (const name of code) {
-    // The bundler names each module by its place.
+    // The bundler names each module by its path.
     for (const [, place = ''] of read(name).matchAll(
       /^;?\/\/ (?:CONCATENATED|EXTERNAL) MODULE: (\S*node_modules\S*)/gm,
     )) {

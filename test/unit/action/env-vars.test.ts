@@ -37,7 +37,7 @@ describe('lines', () => {
     expect(Object.entries(variables('__proto__=1'))).toEqual([['__proto__', '1']])
   })
 
-  test('has a problem for every wrong line, which shows no value', () => {
+  test('has a problem for every wrong line, and no problem shows a value', () => {
     const text = lines(
       'A=1',
       'c2VjcmV0',
@@ -62,7 +62,7 @@ describe('lines', () => {
   })
 })
 
-test('a quote that is not closed is reported with its line, and without the text after it', () => {
+test('reports an unclosed quote with its line, and without the text after it', () => {
   expect(problems(`A=1\nB='secret\nsecret=1`)).toEqual(['line 2: B: has no closing single quote'])
   expect(problems('A="secret\nsecret=1')).toEqual(['line 1: A: has no closing double quote'])
 })
@@ -113,7 +113,7 @@ describe('any text', () => {
     )
   })
 
-  test('comes back from double quotes as it went in', () => {
+  test('survives a round trip through double quotes', () => {
     const given = fc.dictionary(name, value)
     fc.assert(
       fc.property(given, (all) => {
@@ -123,7 +123,7 @@ describe('any text', () => {
     )
   })
 
-  test('comes back from JSON as it went in', () => {
+  test('survives a round trip through JSON', () => {
     fc.assert(
       fc.property(fc.dictionary(name, value), (all) => {
         expect(Object.entries(variables(JSON.stringify(all)))).toEqual(Object.entries(all))
@@ -136,7 +136,7 @@ describe('any text', () => {
     const part = fc.constantFrom('"', "'", '\\', '\n', '#', ' ', '=', 'A', secret)
     fc.assert(
       fc.property(fc.string({ unit: part }), (text) => {
-        // Messages show names, and a secret before "=" is indistinguishable from a name, so those are replaced.
+        // Messages show names, and a secret before "=" looks like a name: the test replaces these.
         const found = problems(text.replaceAll(/S3CR3T(?=(?:S3CR3T|[\sA])*=)/g, 'A')).join()
         expect(found).not.toContain(secret)
       }),
@@ -146,12 +146,12 @@ describe('any text', () => {
 })
 
 describe('masked texts', () => {
-  test('are the lines of all values that are long enough', () => {
+  test('are the lines of all sufficiently long values', () => {
     const hidden = secretsIn({ A: 'hunter2-hunter2', B: '{\n  "password": "x"\n}', C: 'true', D: '1234567' }, [])
     expect(hidden).toEqual(['hunter2-hunter2', '"password": "x"'])
   })
 
-  test('are neither the address nor parts of it', () => {
+  test('are neither the address nor parts of the address', () => {
     const url = 'https://shop-staging.example.com'
     expect(secretsIn({ A: url, B: 'shop-staging', C: `${url}/callback` }, [url])).toEqual([`${url}/callback`])
   })

@@ -22,7 +22,7 @@ export const environmentOf = (event: string, payload: unknown, ref: string, sha:
   GITHUB_SHA: sha,
 })
 
-/** Expects that the event of a row is read as the row says. */
+/** Expects that the event of a row gives the row's result. */
 export function expectEvent([, name, payload, ref, sha, expected]: Row): void {
   const env = environmentOf(name, payload, ref, sha)
   const { repository, ...event } = readEvent(env, payload)

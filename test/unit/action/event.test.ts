@@ -120,7 +120,7 @@ const rows: readonly Row[] = [
 
 test.each(rows)('%s', (...row) => expectEvent(row))
 
-test('on GitHub Enterprise Server, repositories and forks have its addresses', () => {
+test('on GitHub Enterprise Server, repositories and forks have the server’s addresses', () => {
   const env = { ...pushEnvironment, GITHUB_SERVER_URL: 'https://git.example.com/' }
   expect(readEvent(env, payloads.push).gitUrl).toBe('https://git.example.com/acme/shop.git')
   const event = readEvent({ ...env, GITHUB_EVENT_NAME: 'pull_request' }, payloads.pullRequest('opened', 'fork'))

@@ -11,7 +11,7 @@ import {
 } from '../../harness/action/support.ts'
 import { pushEnvironment, runAction } from '../../harness/run-action.ts'
 
-/** Runs the action against a server, or a proxy before it, whose answers may have any shape. */
+/** Runs the action against a server, or a proxy before it, that answers with any shape. */
 const run = async (script: Script, more: { env?: Record<string, string>; payload?: unknown } = {}) => {
   await using server = await scriptedServer(script)
   const inputs = { 'api-url': server.url, 'api-key': KEY, 'project-id': PROJECT, comment: 'false', timeout: '20' }
@@ -28,11 +28,11 @@ const notFairlead = (stdout: string) => {
   expect(stdout).toMatch(/^::error title=Fairlead::`api-url`: what answers at .* is not Fairlead/m)
 }
 
-describe.concurrent('an answer of the wrong shape is reported as such', () => {
+describe.concurrent('an answer of the wrong shape is reported as invalid', () => {
   test.each([
     ['a failure that is a text', { failure: 'x' }],
     ['a failure without a message', { failure: { stage: 'build', code: 'build_failed' } }],
-    ['a failure whose message is no text', { failure: { stage: 'build', code: 'build_failed', message: {} } }],
+    ['a failure whose message is not a text', { failure: { stage: 'build', code: 'build_failed', message: {} } }],
     ['a commit that is a list', { commit: [1] }],
     ['a time that is an object', { created_at: {} }],
   ])('%s', async (_, more) => {

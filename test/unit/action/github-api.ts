@@ -19,7 +19,7 @@ interface Deployment {
 
 export const TOKEN = 'ghs_abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** Returns an answer that replaces GitHub's usual one, if any, for a method and a path. */
+/** Returns an answer that replaces GitHub's usual answer, if any, for a method and a path. */
 export type Override = (
   method: string,
   path: string,
@@ -97,7 +97,7 @@ export async function gitHubApi(
 
 type Route = readonly [RegExp, (body: Record<string, unknown>, ...parts: string[]) => [number, unknown]]
 
-/** Returns the routes that write, by method and path; their parts are passed after the body. */
+/** Returns the routes that write, by method and path. The variable parts of the path follow the body as arguments. */
 function createRoutes(comments: Comment[], deployments: Deployment[]): readonly Route[] {
   return [
     [

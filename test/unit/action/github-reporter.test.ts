@@ -80,7 +80,7 @@ describe.concurrent('a deployment at GitHub', () => {
     })
   })
 
-  test('of a step that does not wait is inactive from the next one on', async ({ expect }) => {
+  test('of a step that does not wait becomes inactive at the next deployment', async ({ expect }) => {
     await using api = await gitHubApi()
     const inputs = { environment: 'preview', wait: 'false' }
     await run(api, { inputs })
@@ -90,7 +90,9 @@ describe.concurrent('a deployment at GitHub', () => {
     expect(states).toEqual(['inactive', 'in_progress'])
   })
 
-  test('ends although GitHub fails for a moment, or, by the post step, for longer', async ({ expect }) => {
+  test('ends although GitHub fails for a moment, or in the post step when GitHub fails for longer', async ({
+    expect,
+  }) => {
     let failures = 0
     const override: Override = (method, path) =>
       method === 'POST' && path.endsWith('/statuses') && failures-- > 0 ? { status: 502 } : undefined
@@ -116,7 +118,7 @@ describe.concurrent('a deployment at GitHub', () => {
     expect(api.deployments).toEqual([])
   })
 
-  test('of a step that was killed ends as an error', async ({ expect }) => {
+  test('of a killed step ends as an error', async ({ expect }) => {
     await using api = await gitHubApi()
     await using server = await scriptedServer({
       ...running,
@@ -125,7 +127,7 @@ describe.concurrent('a deployment at GitHub', () => {
       cancel: seen('canceled'),
     })
     const inputs = { 'api-url': server.url, environment: 'preview' }
-    // Killed once both the deployment and GitHub's one have been saved.
+    // Kills the step once both the deployment and the GitHub deployment have been saved.
     const awaited = new Set(['building', 'GitHub'])
     const killed = await run(api, {
       inputs,
@@ -150,7 +152,7 @@ describe.concurrent('the comment of a pull request', () => {
     expect(api.comments[2]?.body).toContain(`<th>Commit</th><td>${HEAD}</td>`)
   })
 
-  test('of somebody else is left alone, however it begins', async ({ expect }) => {
+  test('does not change a comment of another author, however it begins', async ({ expect }) => {
     const foreign = `${marker}\nmine`
     await using api = await gitHubApi({ comments: [{ body: foreign, isOfOthers: true }] })
     await run(api)
@@ -159,7 +161,7 @@ describe.concurrent('the comment of a pull request', () => {
     expect(api.comments[0]?.body).toBe(foreign)
   })
 
-  test('is found behind hundreds of others', async ({ expect }) => {
+  test('is found behind hundreds of other comments', async ({ expect }) => {
     const others = Array.from({ length: 230 }, (_, at) => `comment ${at}`)
     await using api = await gitHubApi({ comments: [...others, `${marker}\nold`] })
     await run(api)
@@ -167,7 +169,7 @@ describe.concurrent('the comment of a pull request', () => {
     expect(api.comments[230]?.body).toContain('Deployed shop-pr-12')
   })
 
-  test('is one for each app', async ({ expect }) => {
+  test('exists once per app', async ({ expect }) => {
     await using api = await gitHubApi()
     await run(api, { inputs: { name: 'web' } })
     await run(api, { inputs: { name: 'admin -->' } })
@@ -183,7 +185,7 @@ describe.concurrent('the comment of a pull request', () => {
     expect(api.requests).toEqual([])
   })
 
-  test('tells that the app was removed, and its deployments are inactive', async ({ expect }) => {
+  test('says that the app was removed, and the app’s deployments are inactive', async ({ expect }) => {
     await using api = await gitHubApi()
     await run(api, { inputs: { environment: 'preview' } })
     await run(api, { inputs: { environment: 'preview', name: 'other' } })
@@ -197,7 +199,7 @@ describe.concurrent('the comment of a pull request', () => {
     expect(api.deployments.map(({ statuses }) => statuses.at(-1)?.['state'])).toEqual(['inactive', 'success'])
   })
 
-  test('is not written for an app that had none', async ({ expect }) => {
+  test('is not written for an app without a comment', async ({ expect }) => {
     await using api = await gitHubApi()
     const empty: Script = { create: 'hang', polls: { status: 200, body: { deployments: [] } } }
     await run(api, { payload: pullRequest('closed') }, empty)
@@ -239,7 +241,7 @@ describe.concurrent('problems with GitHub do not fail a deployment:', () => {
     expect(warnings(result.stdout)).toEqual([expect.stringMatching(text)])
   })
 
-  test('when it is not there', async ({ expect }) => {
+  test('when it is unavailable', async ({ expect }) => {
     const api = await gitHubApi()
     await api[Symbol.asyncDispose]()
     const result = await run(api, { inputs: { environment: 'preview' } })

@@ -63,10 +63,14 @@ describe('the code', () => {
   const commit = pushEnvironment.GITHUB_SHA
   const other = 'd'.repeat(40)
   test.each<[string, Given, { branch: string; commit: string }]>([
-    ['a branch of one’s own is deployed at its tip', { branch: 'next' }, { branch: 'next', commit: '' }],
+    ['a given branch is deployed at its tip', { branch: 'next' }, { branch: 'next', commit: '' }],
     ['the branch of the event keeps its commit', { branch: 'main' }, { branch: 'main', commit }],
-    ['a commit of one’s own needs no branch', { commit: other }, { branch: '', commit: other }],
-    ['both go together', { branch: 'next', commit: other.toUpperCase() }, { branch: 'next', commit: other }],
+    ['a given commit needs no branch', { commit: other }, { branch: '', commit: other }],
+    [
+      'a branch and a commit go together',
+      { branch: 'next', commit: other.toUpperCase() },
+      { branch: 'next', commit: other },
+    ],
     ['the same repository by ssh', { 'git-url': 'git@github.com:acme/Shop' }, { branch: 'main', commit }],
     ['the same repository by ssh://', { 'git-url': 'ssh://git@github.com/acme/shop.git' }, { branch: 'main', commit }],
     ['another repository', { 'git-url': 'https://github.com/a/b.git', branch: 'main' }, { branch: 'main', commit: '' }],
@@ -113,16 +117,16 @@ describe('the app of a pull request', () => {
     expect(inputs({}, onWorkflowRun, run)).toMatchObject({ name: 'shop-pr-12' })
   })
 
-  test('is a usual one without preview', () => {
+  test('is an ordinary app without preview', () => {
     const given = { name: 'web', preview: 'false' }
     expect(inputs(given, onPullRequest, pullRequest('opened'))).toMatchObject({ name: 'web', preview: false })
   })
 
-  test('does not replace another when its number is not known', () => {
+  test('does not replace another app when its number is unknown', () => {
     expect(invalid({}, onWorkflowRun, workflowRun({ event: 'pull_request' })).names).toEqual(['preview'])
   })
 
-  test('of a fork, that is gone or not, is removed without being read', () => {
+  test('of a fork, deleted or not, is removed without being read', () => {
     expect(inputs({}, onPullRequest, pullRequest('closed', 'fork')).name).toBe('shop-pr-12')
     expect(inputs({}, onPullRequest, pullRequest('closed', 'nowhere')).name).toBe('shop-pr-12')
   })
@@ -145,7 +149,7 @@ describe('a run has nothing to do', () => {
     expect(skip(complete, onPullRequest, pullRequest('opened', 'fork'))).toBeUndefined()
   })
 
-  test('for a closed pull request without an app of its own', () => {
+  test('for a closed pull request without a preview app', () => {
     expect(skip({ ...complete, preview: 'false' }, onPullRequest, pullRequest('closed'))).toMatch(/closed/)
     expect(skip(complete, onPullRequest, pullRequest('closed'))).toBeUndefined()
   })
@@ -183,7 +187,7 @@ test('inputs take precedence over the defaults', () => {
   })
 })
 
-test('a full ref of a branch is its name', () => {
+test("a full ref of a branch becomes the branch's name", () => {
   expect(inputs({ branch: 'refs/heads/next' }).branch).toBe('next')
 })
 
@@ -249,18 +253,18 @@ describe('without a key', () => {
     ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'x',
   }
 
-  test('both ways to get one are named', () => {
+  test('names both ways to get a key', () => {
     const { names, text } = invalid({ 'api-key': '' })
     expect(names).toEqual(['api-key'])
     expect(text).toContain('`id-token: write`')
     expect(text).toContain('secrets.FAIRLEAD_API_KEY')
   })
 
-  test('a job that may ask for tokens is complete', () => {
+  test('accepts a job that may ask for tokens', () => {
     expect(inputs({ 'api-key': '' }, may)).toMatchObject({ apiKey: '' })
   })
 
-  test('code of a fork is refused, not skipped, when the job may ask for tokens', () => {
+  test('refuses the code of a fork, instead of skipping it, when the job may ask for tokens', () => {
     const env = { ...may, ...pullRequestEnvironment, GITHUB_EVENT_NAME: 'pull_request_target' }
     const payload = pullRequest('opened', 'fork')
     expect(reasonToSkip(readEvent(env, payload), () => '', undefined)).toBeUndefined()
@@ -268,7 +272,7 @@ describe('without a key', () => {
   })
 })
 
-test('a deployment to copy takes the place of the commit of the event, and of nothing that is given beside it', () => {
+test('a deployment to copy replaces the commit of the event, and conflicts with other given sources', () => {
   expect(inputs({ 'from-deployment': 'dep_1' })).toMatchObject({ fromDeployment: 'dep_1', branch: '', commit: '' })
   expect(invalid({ 'from-deployment': 'main' }).names).toEqual(['from-deployment'])
   for (const [name, value] of [
@@ -281,7 +285,7 @@ test('a deployment to copy takes the place of the commit of the event, and of no
   }
 })
 
-test('volumes of an image are lines of a name and a path, and a line of another form is named', () => {
+test('volumes of an image are lines of a name and a path, and a line in another format is named', () => {
   const image = 'registry.example/shop:1'
   const volumes = 'data = /data\n\n  uploads=/var/lib/uploads=1\n'
   expect(inputs({ image, volumes }).volumes).toEqual({ data: '/data', uploads: '/var/lib/uploads=1' })
@@ -289,14 +293,14 @@ test('volumes of an image are lines of a name and a path, and a line of another 
   expect(invalid({ volumes: 'data=/data' }).text).toContain('fairlead.json names the volumes')
 })
 
-test('an image takes the place of the commit of the event, and of nothing that is given beside it', () => {
+test('an image replaces the commit of the event, and conflicts with other given sources', () => {
   const image = 'registry.example/shop:1'
   expect(inputs({ image })).toMatchObject({ image, branch: '', commit: '' })
   expect(invalid({ image, branch: 'main' }).names).toEqual(['image'])
   expect(invalid({ image, 'from-deployment': 'dep_1' }).names).toEqual(['from-deployment'])
 })
 
-test('everything wrong is reported at once', () => {
+test('all errors are reported at once', () => {
   const given: Given = {
     'api-url': '',
     'api-key': '',

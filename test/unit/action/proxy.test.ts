@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { created, KEY, logOf, PROJECT, scriptedServer, seen } from '../../harness/action/support.ts'
 import { runAction } from '../../harness/run-action.ts'
 
-/** Starts a proxy that requires a password and resolves one host name, which no DNS server knows. */
+/** Starts a proxy that requires a password and resolves one host name, which has no DNS record. */
 async function proxy(name: string, port: number) {
   const asked: string[] = []
   const server = createServer((_, response) => response.writeHead(405).end())

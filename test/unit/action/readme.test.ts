@@ -5,7 +5,7 @@ import { withTables } from '../../../scripts/action-readme.ts'
 
 const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8')
 
-test('the tables of the README are those of action.yml', () => {
+test('the tables of the README match action.yml', () => {
   const readme = read('action/README.md')
   expect(withTables(readme, read('action.yml'))).toBe(readme)
 })

@@ -6,7 +6,7 @@ import { pullRequest, pullRequestEnvironment } from '../../harness/action/payloa
 import { KEY, PROJECT, refusal, scriptedServer } from '../../harness/action/support.ts'
 import { runAction } from '../../harness/run-action.ts'
 
-/** Starts a server that deletes deployments only after they were canceled while building or stopped while running. */
+/** Starts a server that deletes only deployments that are canceled or stopped. */
 async function deploymentServer(deployments: Record<string, { name: string; status: string }>) {
   const server = createServer((request, response) => {
     const [, id = '', verb] = /\/deployments\/(\w+)(?:\/(\w+))?$/.exec(request.url ?? '') ?? []
@@ -51,7 +51,7 @@ const close = (url: string) =>
     payload: pullRequest('closed'),
   })
 
-test('closing a pull request removes its app, whatever its state, and no other', async () => {
+test('closing a pull request removes its app in any state, and no other app', async () => {
   const deployments = {
     dep_1: { name: 'web-pr-12', status: 'building' },
     dep_2: { name: 'web', status: 'running' },
@@ -66,14 +66,14 @@ test('closing a pull request removes its app, whatever its state, and no other',
   expect(Object.keys(deployments)).toEqual(['dep_2', 'dep_4'])
 })
 
-test('an app that is not there is no failure', async () => {
+test('a missing app is not a failure', async () => {
   await using server = await deploymentServer({})
   const result = await close(server.url)
   expect(result).toMatchObject({ code: 0, outputs: { status: 'removed' } })
   expect(result.stdout).toContain('There is no app web-pr-12.')
 })
 
-test('a removal that is refused fails the run', async () => {
+test('a refused removal fails the run', async () => {
   await using server = await scriptedServer({ create: 'hang', polls: refusal(403, 'forbidden', 'It lacks a scope.') })
   const result = await close(server.url)
   expect(result).toMatchObject({ code: 1, outputs: { status: 'failed' } })

@@ -12,7 +12,7 @@ function counted() {
     pass: (ms: number) => {
       nowMs += ms
     },
-    /** Counts requests to two apps, so many in a second together. */
+    /** Counts requests to two apps, at this total rate per second. */
     count(perSecond: number) {
       nowMs += seconds * 1000
       demand.count([{ requests: perSecond * seconds - 1 }, { requests: 1 }])
@@ -20,7 +20,7 @@ function counted() {
   }
 }
 
-test('the demand is high when all apps together are asked often enough, and for half a minute after that', () => {
+test('the demand is high when all apps together get enough requests, and for half a minute after that', () => {
   const { isHigh, count, pass } = counted()
   expect(isHigh()).toBe(false)
   count(leastPerSecond - 0.5)
@@ -35,14 +35,14 @@ test('the demand is high when all apps together are asked often enough, and for 
   expect(isHigh()).toBe(false)
 })
 
-test('no request is no demand, however soon it is counted again', () => {
+test('no request is no demand, however soon the count repeats', () => {
   const demand = createDemand(() => 0)
   demand.count([])
   demand.count([])
   expect(demand.isHigh()).toBe(false)
 })
 
-test('the requests of a time that nobody knows are no demand', () => {
+test('requests in an unknown period are no demand', () => {
   const demand = createDemand(() => 0)
   demand.count([{ requests: 100 }])
   expect(demand.isHigh()).toBe(false)

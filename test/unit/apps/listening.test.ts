@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { App } from '../../../server/src/apps/apps.ts'
 import { createListening } from '../../../server/src/apps/listening.ts'
 
-/** A gateway that opens all addresses but the taken ones, and closes an address when it is told to finish. */
+/** A gateway that opens all addresses except the taken ones, and closes an address when the test says so. */
 function gateway() {
   const open = new Set<string>()
   const taken = new Set<string>()
@@ -11,7 +11,7 @@ function gateway() {
   return {
     open,
     taken,
-    /** Finishes all that is being closed. */
+    /** Finishes all pending closes. */
     finish: () => {
       for (const each of closing.splice(0)) each()
     },
@@ -37,7 +37,7 @@ function listening() {
   return { ...made, lines, list: createListening({ gateway: made.client, logger }) }
 }
 
-test('an address that is taken is logged once, and opened when it is free', async () => {
+test('logs a taken address once, and opens it when it is free', async () => {
   const { list, lines, taken, open } = listening()
   taken.add('one')
   await list.open(app('one'))
@@ -50,7 +50,7 @@ test('an address that is taken is logged once, and opened when it is free', asyn
   expect([...open]).toEqual(['one'])
 })
 
-test('an app that is closed is not tried again', async () => {
+test('does not retry a closed app', async () => {
   const { list, taken, open, finish } = listening()
   taken.add('one')
   await list.open(app('one'))
@@ -62,7 +62,7 @@ test('an app that is closed is not tried again', async () => {
   expect([...open]).toEqual([])
 })
 
-test('keeping only listed apps closes the others, also one whose address was taken, and opens those that are not open', async () => {
+test('keeping only listed apps closes the others, also an app whose address was taken, and opens missing ones', async () => {
   const { list, taken, open, finish } = listening()
   taken.add('taken')
   for (const id of ['kept', 'gone', 'taken']) await list.open(app(id))
@@ -70,7 +70,7 @@ test('keeping only listed apps closes the others, also one whose address was tak
   const kept = list.keepOnly(async () => [app('kept'), app('new')])
   const ended = kept.then(() => 'ended')
   for (let at = 0; at < 2; at += 1) {
-    // It waits for each that it closes.
+    // It waits for each closing app.
     expect(await Promise.race([ended, new Promise((done) => setImmediate(done, 'closing'))])).toBe('closing')
     finish()
   }
@@ -80,7 +80,7 @@ test('keeping only listed apps closes the others, also one whose address was tak
   expect([...open].toSorted()).toEqual(['kept', 'new'])
 })
 
-test('an app that is made while the apps are listed stays open', async () => {
+test('an app that is created during the listing stays open', async () => {
   const { list, open } = listening()
   await list.keepOnly(async () => {
     await list.open(app('made'))

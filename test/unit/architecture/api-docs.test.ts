@@ -18,11 +18,11 @@ import { schemaOf } from '../../../server/src/http/reference/json-schema.ts'
 const page = readFileSync(fileURLToPath(new URL('../../../docs/api.md', import.meta.url)), 'utf8')
 const lines = page.split('\n')
 
-it('the operations on the page are those of the contract (otherwise run `node scripts/api-docs.ts`)', () => {
+it('the page has exactly the operations of the contract (otherwise run `node scripts/api-docs.ts`)', () => {
   expect(withOperations(page)).toBe(page)
 })
 
-it('links within the page lead to a heading, of which there is one', () => {
+it('links within the page lead to exactly one heading', () => {
   const anchors = lines.filter((line) => /^#+ /.test(line)).map((line) => anchorOf(line.replace(/^#+ /, '')))
   expect(new Set(anchors).size).toBe(anchors.length)
   for (const [, anchor] of page.matchAll(/\]\(#([^)]*)\)/g)) expect(anchors).toContain(anchor)
@@ -56,7 +56,7 @@ describe.each<Operation | DashboardOperation>([...operations, ...dashboardOperat
     expect(route.split(' · ').slice(1)).toEqual([told[access] ?? `\`${access}\``, String(status)])
   })
 
-  it('shows the fields of the request and of the answer as declared', () => {
+  it('shows the fields of the request and of the response as declared', () => {
     const { body, response } = operation
     const query = 'query' in operation ? operation.query : undefined
     const declared = (type: Operation['body'], io: 'input' | 'output') =>
@@ -73,22 +73,22 @@ describe.each<Operation | DashboardOperation>([...operations, ...dashboardOperat
 it.each([
   ['deployment', /^\| `building` /, deploymentStatuses],
   ['database', /^\| `provisioning` /, databaseStatuses],
-] as const)('tells every status of a %s', (_, first, statuses) => {
+] as const)('lists every status of a %s', (_, first, statuses) => {
   const start = lines.findIndex((line) => first.test(line))
   const table = ['| `status` |', '|---|', ...lines.slice(start)]
   expect(namesIn(table, '`status`')).toEqual([...statuses])
 })
 
-it('tells every stage that a deployment can fail in', () => {
+it('lists every stage in which a deployment can fail', () => {
   expect(namesIn(lines, '`failure.stage`')).toEqual([...deploymentStages])
 })
 
-it('tells every error with its status', () => {
+it('lists every error with its status', () => {
   const rows = [...page.matchAll(/^\| `(\w+)` \| (\d{3}) \|/gm)].map(([, code, status]) => [code, Number(status)])
   expect(rows).toEqual(Object.entries(errorStatuses))
 })
 
-/** The operation at a method and a path in which an identifier is written as `proj_…`. */
+/** The operation at a method and a path that writes an identifier as `proj_…`. */
 function operationAt(method: string, path: string): Operation | DashboardOperation | undefined {
   const given = path.split('/')
   const fits = (operation: Operation | DashboardOperation) => {
@@ -107,10 +107,10 @@ function segmentFits(operation: Operation | DashboardOperation, segment: string,
   return given === `${idPrefixes[kind]}_…`
 }
 
-/** Paths outside `/v1` that take no key. */
+/** Paths outside `/v1` that need no key. */
 const keyless = [tokenPath, '/device/code', '/device/token']
 
-it('names no route that does not exist', () => {
+it('names no missing route', () => {
   const routes = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/[^\s`]*)`/g)]
   expect(routes.length).toBeGreaterThanOrEqual(operations.length + dashboardOperations.length)
   for (const [text, method = '', path = ''] of routes)
@@ -166,7 +166,7 @@ it('finds the examples', () => {
   expect(commands.length).toBeGreaterThan(3)
 })
 
-it('shows an error and an event as they are sent', () => {
+it('shows an error and an event as the server sends them', () => {
   const [event, error] = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = '']) => JSON.parse(text))
   expect(Object.keys(error)).toEqual(['error'])
   expect(Object.keys(error.error)).toEqual(['code', 'message', 'details'])

@@ -13,7 +13,7 @@ import {
 import { scan } from '../../../scripts/rooms/scan.ts'
 import { dashboardRooms, innerRooms, type Room, serverRooms } from '../../../scripts/rooms/table.ts'
 
-/** A file with one import, and whether the table forbids it. */
+/** A file with one import, and whether the table forbids the import. */
 interface Probe {
   readonly path: string
   readonly imported: string
@@ -26,7 +26,7 @@ const mayNot = (path: string, imported: string): Probe => ({ path, imported, for
 const parentOf = (path: string): string => path.split('/').slice(0, -1).join('/')
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
-/** Imports of each sibling, by a file of the room and by one in a folder of the room. */
+/** Imports of each sibling, by a file of the room and by a file in a subfolder. */
 function siblingProbes(folder: string, room: Room, rooms: readonly Room[]): Probe[] {
   const siblings = rooms.filter(({ path }) => path !== room.path && parentOf(path) === parentOf(room.path))
   return siblings.flatMap(({ path, inside = [] }) => {
@@ -56,7 +56,7 @@ const programFiles = [
 ]
 const otherPackages = ['receiver/src/file.ts', 'action/src/file.ts', 'test/file.ts', 'demo/file.ts']
 
-/** The rules that all rooms of the server share, however deep the file. */
+/** The rules that all rooms of the server share, at any depth. */
 function sharedProbes(room: Room): Probe[] {
   return ['', 'deeper/'].flatMap((deeper) => {
     const path = `server/src/${room.path}/${deeper}probe.ts`
@@ -72,7 +72,7 @@ function sharedProbes(room: Room): Probe[] {
   })
 }
 
-/** A folder within a room follows the rules of the room too. */
+/** A subfolder follows the rules of its room. */
 function inheritedProbes(room: Room): Probe[] {
   const outer = serverRooms.find(({ path }) => room.path.startsWith(`${path}/`))
   const path = `server/src/${room.path}/probe.ts`
@@ -183,14 +183,14 @@ describe('the table of rooms', () => {
     ])
   })
 
-  it('ignores what only looks like an import', () => {
+  it('ignores text that only looks like an import', () => {
     const text =
       "// import '../deployments/a.ts'\n/* import '../deployments/a.ts' */\n" +
       'const a = `import "../deployments/a.ts"`'
     expect(scan('server/src/apps/a.ts', `${text}\nArray.from('../deployments/a.ts')`).imports).toEqual([])
   })
 
-  it('knows each folder of the server that has siblings, and no folder that is gone', () => {
+  it('contains each folder of the server that has siblings, and no missing folder', () => {
     const rooms = [...serverRooms, ...innerRooms].map(({ path }) => scan(`server/src/${path}/a.ts`, ''))
     const lost = rooms.filter(({ path }) => path !== 'server/src/platform/disk/a.ts')
     expect(unknownFolders([...rooms, scan('server/src/commands/client/new/a.ts', '')])).toEqual([])
@@ -210,7 +210,7 @@ describe('files', () => {
     scan('a/three.ts', "export const one = () => import('./one.ts')"),
   ]
 
-  it('may not import each other in a circle, through types too', () => {
+  it('may not import each other in a circle, not even types', () => {
     expect(cycles(cycle)).toEqual([
       'a/one.ts imports a/two.ts imports a/three.ts imports a/one.ts: ' +
         'move what both need into one file that imports none of them.',
@@ -218,7 +218,7 @@ describe('files', () => {
     expect(cycles(cycle.slice(0, 2))).toEqual([])
   })
 
-  it('import files that exist', () => {
+  it('import only existing files', () => {
     expect(missingFiles(cycle)).toEqual([])
     expect(missingFiles(cycle.slice(0, 2))).toEqual([
       'a/two.ts:1 imports ./three.ts, which does not exist: correct the path.',
@@ -235,7 +235,7 @@ describe('the server', () => {
     ['const { env } = process'],
     [`const a = \`\${process.env.PORT}\``],
     ["import { env } from 'node:process'"],
-  ])('reads the environment in its configuration alone: %s', (text) => {
+  ])('reads the environment only in its configuration: %s', (text) => {
     expect(readsOfEnvironment(scan('server/src/http/a.ts', text))).toEqual([
       'server/src/http/a.ts reads the environment: ' +
         'add a setting to server/src/platform/config and take it as a parameter.',
@@ -271,7 +271,7 @@ describe('the server', () => {
     expect(startsOfProcesses(scan('server/src/builds/a.ts', text))).toEqual([])
   })
 
-  it('sends signals in one place, and may end a child that it holds', () => {
+  it('sends signals in one place, and may end its own child', () => {
     const sending = "process.kill(pid, 'SIGTERM')"
     expect(signalsToProcesses(scan('server/src/commands/a.ts', sending))).toEqual([
       expect.stringContaining('send the signal by sendSignal of server/src/platform/processes, '),
@@ -292,7 +292,7 @@ describe('the server', () => {
     ])
   })
 
-  it('may load HTTP without its client for the web, and name its types', () => {
+  it('may load HTTP without its web client, and name its types', () => {
     const builtin = "const { request } = process.getBuiltinModule('node:http')"
     expect(importsOfHttp(scan('server/src/platform/http.ts', builtin))).toEqual([])
     expect(importsOfHttp(scan('server/src/gateway/a.ts', "import type { Server } from 'node:http'"))).toEqual([])
@@ -322,7 +322,7 @@ describe('the dashboard', () => {
     ['const save = () => api.projects.update({ body })\nconst a = <Form mutation={save} saved={{ name }} />'],
     ['const make = () => api.projects.create({ body })\nconst a = <Form mutation={make} />'],
     ['const toggle = () => api.webhooks.update({ body })\nconst a = <ConfirmDialog mutation={toggle} />'],
-  ])('has forms that send changes, forms that make something, and changes without a form: %s', (text) => {
+  ])('has forms that send changes, forms that create resources, and changes without a form: %s', (text) => {
     expect(detoursInDashboard(scan('server/dashboard/src/pages/a.tsx', text))).toEqual([])
   })
 })

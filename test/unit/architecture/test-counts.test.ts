@@ -10,7 +10,7 @@ const docs = `
 | \`npm test\` | 100 | 1,200 | 300 | 0 |
 `
 
-test('a run with five per cent more than in the docs is within its budget, more is named', () => {
+test('a run within five per cent of the docs’ counts is within its budget, and larger counts are named', () => {
   const budget = budgetOf('npm test', docs)
   const counts = { 'server starts': 105, deployments: 1260, databases: 10, pages: 0 }
   expect(exceeded(counts, budget)).toEqual([])

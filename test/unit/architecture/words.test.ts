@@ -7,8 +7,8 @@ import { describe, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /*
- * The code, its tables, messages, tests and docs use the field's standard terms. These are the words that were replaced,
- * each with its replacement. Words that have a plain meaning too, such as "work" and "plan", are judged by reading.
+ * The code, its tables, messages, tests and docs use the field's standard terms. This list has the replaced words, each
+ * with its replacement. Only readers can judge words that also have a plain meaning, such as "work" and "plan".
  */
 const replaced: readonly (readonly [say: string, not: RegExp])[] = [
   ['generation, desired state or transition', /wish/i],
@@ -25,7 +25,7 @@ const replaced: readonly (readonly [say: string, not: RegExp])[] = [
   ['capabilities of the host', /(host|machine|sandbox|isolation)[ _-]?means|means of the (host|machine|server)/i],
 ]
 
-/** A comment that begins with a clause has no subject: nobody knows yet what it speaks of. */
+/** A comment that begins with a clause has no subject. */
 const headless = /^\s*(\/\/|\/\*\*?|\*)\s*(What|Who|Whom|Whoever|Whatever|Where|Whether)\b/
 
 /** Names that others gave. */
@@ -54,7 +54,7 @@ function withoutNames(path: string, text: string): string {
   return names.reduce((rest, [at, name]) => (at.test(path) ? rest.replace(name, '') : rest), text)
 }
 
-/** A file that is deleted but not committed yet is still listed. */
+/** Git still lists a file that is deleted but not committed yet. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(join(root, path), 'utf8')
@@ -63,7 +63,7 @@ function read(path: string): string | undefined {
   }
 }
 
-/** Returns the places at which the name of a file or one of its lines matches. */
+/** Returns the places where the name of a file or one of its lines matches. */
 function find(pattern: RegExp, isSearched: (path: string) => boolean = () => true): string[] {
   return files
     .filter(({ path }) => isSearched(path))

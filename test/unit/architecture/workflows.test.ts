@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { workflowSnippet } from '../../../server/dashboard/src/data/snippets.ts'
 
-// The parser imports JSON as bundlers understand it; Node wants to be told that it is JSON.
+// The parser imports JSON as bundlers understand it; Node needs to know that the file is JSON.
 const hooks = registerHooks({
   resolve(specifier, context, next) {
     const found = next(specifier, context)
@@ -19,7 +19,7 @@ hooks.deregister()
 const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8')
 const trace = new NoOperationTraceWriter()
 
-/** Returns the errors that GitHub's own parser finds in a workflow. */
+/** Returns the errors that GitHub's parser finds in a workflow. */
 async function workflowErrors(content: string): Promise<string[]> {
   const { context, value } = parseWorkflow({ name: 'workflow.yml', content }, trace)
   if (value !== undefined) await convertWorkflowTemplate(context, value)
@@ -40,10 +40,10 @@ interface Step {
 const { inputs } = parse(read('action.yml')) as { inputs: Record<string, { required: boolean }> }
 const required = Object.keys(inputs).filter((name) => inputs[name]?.required === true)
 
-/** Everything in YAML that a page shows. */
+/** All YAML on a page. */
 const shownBy = (page: string) => [...read(page).matchAll(/```ya?ml\n([\s\S]*?)```/g)].map(([, text = '']) => text)
 
-/** The files for other CIs, and for GitHub without the action, are run by `test/system/command/ci.test.ts`. */
+/** `test/system/command/ci.test.ts` runs the files for other CIs, and for GitHub without the action. */
 const withoutAction = 'ci.md'
 const docs = readdirSync(fileURLToPath(new URL('../../../docs', import.meta.url)))
   .filter((name) => name !== withoutAction)
@@ -71,7 +71,7 @@ it.each(inputsAlone)('$where fits into a step', async ({ content }) => {
 })
 
 describe.each(workflows)('$where', ({ content }) => {
-  it('is one to GitHub', async () => {
+  it('is a GitHub workflow', async () => {
     expect(await workflowErrors(content)).toEqual([])
   })
 
@@ -90,35 +90,35 @@ describe.each(workflows)('$where', ({ content }) => {
 describe.each(readdirSync(fileURLToPath(new URL('../../../.github/workflows', import.meta.url))))('%s', (name) => {
   const content = read(`.github/workflows/${name}`)
 
-  it('is a workflow to GitHub', async () => {
+  it('is a GitHub workflow', async () => {
     expect(await workflowErrors(content)).toEqual([])
   })
 
-  it('says what it may do', () => {
+  it('declares its permissions', () => {
     expect(parse(content)).toMatchObject({ permissions: expect.any(Object) })
   })
 })
 
-it('action.yml is the metadata of an action to GitHub', () => {
+it('action.yml is valid metadata of a GitHub action', () => {
   expect(actionErrors(read('action.yml'))).toEqual([])
 })
 
 it.each([
   ['an unknown key', 'on: push\njobs:\n  a:\n    runs-on: x\n    stepz: []\n'],
-  ['an event that there is not', 'on: pushed\njobs:\n  a:\n    runs-on: x\n    steps: [{ run: x }]\n'],
+  ['an unknown event', 'on: pushed\njobs:\n  a:\n    runs-on: x\n    steps: [{ run: x }]\n'],
   [
-    'a context that is not there',
+    'an unknown context',
     `on: push\nenv:\n  A: \${{ steps.x.outputs.y }}\njobs:\n  a:\n    runs-on: x\n    steps: [{ run: x }]\n`,
   ],
-  ['a job that needs none', 'on: push\njobs:\n  a:\n    needs: b\n    runs-on: x\n    steps: [{ run: x }]\n'],
+  ['a missing dependency of a job', 'on: push\njobs:\n  a:\n    needs: b\n    runs-on: x\n    steps: [{ run: x }]\n'],
   [
-    'a permission that there is not',
+    'an unknown permission',
     'on: push\npermissions:\n  deploys: write\njobs:\n  a:\n    runs-on: x\n    steps: [{ run: x }]\n',
   ],
 ])('the parser sees %s', async (_, content) => {
   expect(await workflowErrors(content)).not.toEqual([])
 })
 
-it('the parser sees what is wrong in the metadata of an action', () => {
+it('the parser finds errors in the metadata of an action', () => {
   expect(actionErrors('name: x\ndescription: x\nruns:\n  using: node24\n')).not.toEqual([])
 })

@@ -9,7 +9,7 @@ test('a tree without a recognised file fails with a list of those files', () => 
 })
 
 test.each(['package.json', 'Procfile', 'fairlead.json', 'requirements.txt', 'pyproject.toml'])(
-  'a %s that cannot be read is an error',
+  'an unreadable %s is an error',
   (name) => {
     expect(failure({ [name]: null, 'index.html': '', 'main.py': '' })).toMatchObject({
       code: 'file_unreadable',
@@ -91,7 +91,7 @@ describe('any input', () => {
     )
   })
 
-  test('as a script that runs directly has no character that a shell would act on', () => {
+  test('as a script that runs directly has no character with a meaning for a shell', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (rest) => {
         const { start: argv } = planned({ 'package.json': start(`node ${rest}`) })
@@ -101,7 +101,7 @@ describe('any input', () => {
     )
   })
 
-  test('that is broken JSON is pointed to the first position after which no text is valid', () => {
+  test('that is broken JSON gets the first position after which no text is valid', () => {
     fc.assert(
       fc.property(
         fc.json(),
@@ -113,7 +113,7 @@ describe('any input', () => {
           const position = findJsonError(broken)
           expect(position).toBeLessThanOrEqual(broken.length)
           if (isJson(broken)) expect(broken.slice(position).trim()).toBe('')
-          // The text before the change is valid, up to the token that the change is in.
+          // The text before the change is valid, up to the token that contains the change.
           else expect(broken.slice(position).length).toBeLessThanOrEqual(broken.length - lastTokenStart(json, offset))
         },
       ),
@@ -131,7 +131,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Returns the start of the token before or at the offset, which the change may have become a part of. */
+/** Returns the start of the token before or at the offset. The change may have become part of it. */
 function lastTokenStart(json: string, offset: number): number {
   let start = 0
   for (const match of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g)) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Files, planOf } from '../../harness/builds/planned.ts'
 
-/** Of a text that takes time with the square of its length, this one takes minutes. */
+/** A text of this length takes minutes in quadratic time. */
 const length = 200_000
 const longestMs = 10_000
 
@@ -17,7 +17,7 @@ const versions = new Map([
 
 const lines = '\n'.repeat(length)
 const spaces = ' '.repeat(length)
-/** Each script runs the next one many times. */
+/** Each script runs the next one several times. */
 const scripts = Object.fromEntries(
   [...'abcdefg'].map((_, at) => [at === 0 ? 'start' : `s${at}`, `npm run s${at + 1};`.repeat(50)]),
 )
@@ -55,7 +55,7 @@ const texts: Readonly<Record<string, Files>> = {
   'package.json whose scripts run each other many times': { 'package.json': { scripts } },
 }
 
-describe('is planned in a time that goes with its length:', () => {
+describe('is planned in linear time:', () => {
   it.each(Object.entries(texts))('a %s', (_, files) => {
     const begun = performance.now()
     planOf(files, { versions })

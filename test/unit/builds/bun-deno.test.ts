@@ -14,7 +14,7 @@ describe('an app of Bun', () => {
     })
   })
 
-  test('without anything but a watcher in its "dev" script runs what that watches', () => {
+  test('runs the program that a watcher in its "dev" script watches, without other scripts', () => {
     const files = { 'package.json': { scripts: { dev: 'bun run --hot src/index.ts' } }, 'bun.lock': '', src: '' }
     expect(planned(files).start).toEqual(['/bin/sh', '-c', 'bun run src/index.ts'])
   })
@@ -38,11 +38,11 @@ describe('an app of Bun', () => {
     { packageManager: 'bun@1.2.3' },
     { devDependencies: { 'bun-types': 'latest' } },
     { module: 'index.ts', devDependencies: { '@types/bun': '1' } },
-  ])('is known without a lock file by %j', (manifest) => {
+  ])('is recognised without a lock file by %j', (manifest) => {
     expect(planned({ 'package.json': manifest, 'index.ts': '' }).start).toEqual(['bun', 'run', 'index.ts'])
   })
 
-  test('is none with the types of Bun beside the lock file or name of another package manager', () => {
+  test('is not recognised when Bun’s types stand beside another package manager’s lock file or name', () => {
     const types = { devDependencies: { '@types/bun': '1' } }
     const manifest = { ...start('a'), ...types }
     expect(planned({ 'package.json': manifest, 'package-lock.json': '{}' }).start).toEqual(['npm', 'start'])
@@ -94,18 +94,18 @@ describe('an app of Deno', () => {
     [{ 'main.ts': 'Deno.serve(() => new Response("a"))' }, 'main.ts'],
     [{ 'server.ts': 'import { Hono } from "jsr:@hono/hono"' }, 'server.ts'],
     [{ 'src/index.ts': 'import { serve } from "https://deno.land/std/http/server.ts"' }, 'src/index.ts'],
-  ])('without a deno.json is known by its first file: %j', (files, main) => {
+  ])('without a deno.json is recognised by its first file: %j', (files, main) => {
     const argv = ['deno', 'run', '--allow-all', main]
     expect(planned(files)).toEqual({ kind: 'deno', build: [`deno install --entrypoint ${main}`], start: argv })
   })
 
-  test('is none where the first file is of no certain kind, or a package.json is beside it', () => {
+  test('is not recognised when its first file is ambiguous, or beside a package.json', () => {
     expect(failure({ 'main.ts': 'export const a = 1 // not Deno. serve' })?.code).toBe('not_recognised')
     const files = { 'package.json': start('node a.js'), 'main.ts': 'Deno.serve(a)' }
     expect(planned(files).kind).toBe('node')
   })
 
-  test('is none where a page has the code that imports packages from addresses, as browsers do', () => {
+  test('is not recognised when a page contains the code that imports packages from addresses, as browsers do', () => {
     const code = 'import { h } from "https://esm.sh/preact"'
     for (const page of ['index.html', 'public/index.html']) {
       expect(planned({ [page]: '<script type=module src=main.js></script>', 'main.js': code }).kind).toBe('static')
@@ -130,7 +130,7 @@ describe('an app of Deno', () => {
     expect(failure({ 'deno.json': null })?.code).toBe('file_unreadable')
   })
 
-  test('is none with a package.json and a deno.json for tools alone', () => {
+  test('is not recognised with a package.json and a deno.json for tools only', () => {
     expect(planned({ 'package.json': start('node a.js'), 'deno.json': { fmt: {} } }).kind).toBe('node')
   })
 })

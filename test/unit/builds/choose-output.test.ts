@@ -6,7 +6,7 @@ import { chooseOutput } from '../../../server/src/builds/choose-output.ts'
 import { type Files, planOf } from '../../harness/builds/planned.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
-/** The names of files, or their texts by their names. */
+/** The names of files, or a record of names and texts. */
 type Written = readonly string[]
 
 async function write(directory: string, files: Files): Promise<void> {
@@ -16,7 +16,7 @@ async function write(directory: string, files: Files): Promise<void> {
   }
 }
 
-/** Returns a time after the last change of the files so far and before any later one. */
+/** Returns a time after the last change of the present files and before any later change. */
 async function nextMoment(directory: string): Promise<number> {
   const probe = join(directory, '.probe')
   const change = async () => {
@@ -29,7 +29,7 @@ async function nextMoment(directory: string): Promise<number> {
   return since
 }
 
-/** Plans a repository, lets its build write files, and returns the start that is chosen. */
+/** Plans a repository, lets its build write files, and returns the chosen start. */
 async function build(files: Files, written: Written) {
   const planned = planOf(files)
   if (!planned.ok) throw new Error(planned.failure.message)
@@ -52,7 +52,7 @@ const app = (name: string | readonly string[], script = 'b'): Files => ({
   },
 })
 
-/** The ways in which a configuration, which is a program, names the folder "docs". */
+/** The ways in which a configuration program names the folder "docs". */
 const spellings = ['"docs"', "path.resolve(__dirname, 'docs')", "process.env.OUT ?? 'docs'", 'folders.output']
 
 const kit = ['@sveltejs/kit', 'vite']
@@ -203,14 +203,14 @@ describe('the output of', () => {
 
   test.each(all)('%s is found in a folder that its configuration names as %s', async (_, spelling, each) => {
     const [packages, config, text, written, start] = each
-    // Pages that earlier builds left in the repository, or that are sources, were not made by this build.
+    // This build did not make pages that are sources, or that earlier builds left in the repository.
     const stale = { 'build/index.html': '', 'dist/index.html': '', 'public/index.html': '', 'src/index.html': '' }
     expect(await startOf({ ...app(packages), ...stale, [config]: text.replace('FOLDER', spelling) }, written)).toBe(
       start,
     )
   })
 
-  test('a member of a workspace is found in its folder, else where the workspace puts it', async () => {
+  test('a workspace member is found in its folder, otherwise where the workspace puts it', async () => {
     const files = { 'fairlead.json': { root: 'apps/web' }, 'apps/web/package.json': app('vite')['package.json'] ?? {} }
     expect(await startOf(files, ['apps/web/docs/index.html', 'packages/ui/docs/index.html'])).toBe(
       'fairlead-in apps/web fairlead-static --spa docs',
@@ -220,7 +220,7 @@ describe('the output of', () => {
     )
   })
 
-  test('a build in its usual place counts before another one, and what the repository has counts at last', async () => {
+  test('the usual place of a build counts first, then another place, then the repository’s own files', async () => {
     expect(await startOf(app('vite'), ['docs/index.html', 'build/index.html'])).toBe('fairlead-static --spa build')
     expect(await startOf({ ...app([]), 'public/index.html': '' }, ['lib/a.js'])).toBe('fairlead-static public')
     expect(await startOf(app('@strapi/strapi'), ['dist/build/index.html'])).toBe('strapi start')
@@ -233,7 +233,7 @@ describe('the output of', () => {
   })
 
   test.each(['next start', 'next start -p $PORT', 'npx next start', 'npm run serve'])(
-    'Next that was exported is served where the script for its server is %j',
+    'exported Next is served where the script for its server is %j',
     async (start) => {
       const scripts = { build: 'next build', start, serve: 'NODE_ENV=production next start' }
       const files = { 'package.json': { scripts, dependencies: { next: '16' } } }
@@ -246,14 +246,14 @@ describe('the output of', () => {
     },
   )
 
-  test('packages, caches, reports and other platforms is no output', async () => {
+  test('packages, caches, reports and other platforms are not output', async () => {
     const others = ['node_modules/a', '.svelte-kit/output/prerendered/pages', '.vercel/output/static', 'coverage']
     for (const folder of others)
       expect(await startOf(app(kit), [`${folder}/index.html`])).toContain('nothing that can go live')
   })
 })
 
-describe('a build whose output is not certain', () => {
+describe('a build with uncertain output', () => {
   const plain = (start: readonly string[]): Files => ({ 'fairlead.json': { build: ['make'], start } })
   const nest = app('@nestjs/core')
   const uncertain: [string, Files, Written, string][] = [
@@ -261,7 +261,7 @@ describe('a build whose output is not certain', () => {
     ['languages', app('vite'), ['site/de/index.html', 'site/en/index.html'], 'fairlead-static --spa site/de'],
     ['a page with another name', app([]), ['docs/home.html'], 'fairlead-static docs'],
     [
-      'a bundle for the page at the top',
+      'a bundle for the root page',
       { ...app('webpack'), 'index.html': '<script src=bundle/main.js>' },
       ['bundle/main.js'],
       'fairlead-static .',
@@ -273,16 +273,16 @@ describe('a build whose output is not certain', () => {
       'fairlead-static www',
     ],
     ['two servers', nest, ['dist/apps/api/main.js', 'dist/apps/jobs/main.js'], 'node dist/apps/api/main.js'],
-    ['a server of no framework', app([], 'tsc'), ['lib/server.js', 'lib/routes.js'], 'node lib/server.js'],
-    ['a server elsewhere than its start', plain(['node', 'dist/main']), ['build/main.js'], 'node build/main.js'],
+    ['a server without a framework', app([], 'tsc'), ['lib/server.js', 'lib/routes.js'], 'node lib/server.js'],
+    ["a server outside of its start's path", plain(['node', 'dist/main']), ['build/main.js'], 'node build/main.js'],
     [
-      'a site elsewhere than its start',
+      "a site outside of its start's path",
       plain(['fairlead-static', 'dist']),
       ['docs/index.html'],
       'fairlead-static docs',
     ],
     [
-      'a site elsewhere than its routed start',
+      "a site outside of its routed start's path",
       {
         'fairlead.json': { root: 'web', build: ['make'], start: ['fairlead-static', '--spa', 'dist', 'out'] },
         'web/a': '',
@@ -291,21 +291,24 @@ describe('a build whose output is not certain', () => {
       'fairlead-in web fairlead-static --spa docs',
     ],
     [
-      'a main file elsewhere than package.json says',
+      "a main file outside of package.json's path",
       { 'package.json': { main: 'dist/index.js', scripts: { build: 'tsc' } } },
       ['build/index.js'],
       'node build/index.js',
     ],
   ]
 
-  test.each(uncertain)('%s names what it wrote, and runs with the advised start', async (_, files, written, start) => {
-    const first = await build(files, written)
-    expect(first).toMatchObject({ ok: false, failure: { code: 'no_build_output' } })
-    const [, advised = ''] =
-      /write "start": (\[.*?\]) in fairlead\.json/.exec(first.ok ? '' : first.failure.message) ?? []
-    const settings = { ...(files['fairlead.json'] as object | undefined), start: JSON.parse(advised) as unknown }
-    expect(await startOf({ ...files, 'fairlead.json': settings }, written)).toBe(start)
-  })
+  test.each(uncertain)(
+    '%s names the files that it wrote, and runs with the advised start',
+    async (_, files, written, start) => {
+      const first = await build(files, written)
+      expect(first).toMatchObject({ ok: false, failure: { code: 'no_build_output' } })
+      const [, advised = ''] =
+        /write "start": (\[.*?\]) in fairlead\.json/.exec(first.ok ? '' : first.failure.message) ?? []
+      const settings = { ...(files['fairlead.json'] as object | undefined), start: JSON.parse(advised) as unknown }
+      expect(await startOf({ ...files, 'fairlead.json': settings }, written)).toBe(start)
+    },
+  )
 
   test.each([
     ['@sveltejs/adapter-static', kit, 'Use @sveltejs/adapter-node'],
@@ -314,7 +317,7 @@ describe('a build whose output is not certain', () => {
     ['@react-router/serve', ['@react-router/dev'], 'Use @react-router/serve'],
     ['@remix-run/serve', ['@remix-run/dev'], 'Use @remix-run/serve'],
     ['nitro', ['@tanstack/react-start'], 'Add the plugin of Nitro'],
-  ])('is told to use %s unless it does', async (added, packages, advice) => {
+  ])('gets the advice to use %s unless it does', async (added, packages, advice) => {
     expect(await startOf(app(packages), [])).toContain(advice)
     const already = await startOf(app([...packages, added]), [])
     expect(already).toMatch(/^The build made nothing that can go live: .* "start" in fairlead\.json/)
@@ -322,13 +325,13 @@ describe('a build whose output is not certain', () => {
   })
 })
 
-test('a build that made nothing is told the places that were looked at, and no folder that is not there', async () => {
+test('without files lists the searched places, except missing folders', async () => {
   const message = await startOf(app([]), ['notes.txt'])
   expect(message).toContain('there is none of dist/index.html, build/index.html, out/index.html, public/index.html.')
   expect(message).not.toContain('fairlead-static')
 })
 
-test('nothing outside of the sources is an output', async () => {
+test('finds no output outside of the sources', async () => {
   await using directory = await temporaryDirectory()
   await symlink('/etc', join(directory.path, 'dist'))
   await symlink('/etc', join(directory.path, 'docs'))
@@ -341,7 +344,7 @@ test('nothing outside of the sources is an output', async () => {
   expect(await chooseOutput(directory.path, plan, 0)).toMatchObject({ ok: false })
 })
 
-test('a plan whose start is known already stays as it is', async () => {
+test('keeps a plan whose start is already known', async () => {
   const known: BuildPlan = { kind: 'node', build: [], start: { argv: ['node', 'server.js'] } }
   await using directory = await temporaryDirectory()
   expect(await chooseOutput(directory.path, known, 0)).toEqual({ ok: true, value: known })

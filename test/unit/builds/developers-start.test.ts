@@ -20,28 +20,28 @@ describe('a package.json without a "start" script', () => {
   })
 
   test.each([
-    ['a server for development', { dev: 'http-server-of-ours --dev' }],
+    ['a development server', { dev: 'http-server-of-ours --dev' }],
     ['two programs', { dev: 'nodemon a.js & tailwindcss --watch' }],
     ['a watcher of unknown files', { dev: 'nodemon' }],
-    ['the Node of a terminal', { dev: 'node' }],
+    ['Node as a terminal program', { dev: 'node' }],
   ])('does not start by %s', (_, scripts) => {
     const result = planOf({ 'package.json': { scripts } })
     expect(!result.ok && result.failure.code).toBe('no_start')
   })
 
-  test('starts by a main file that is there, not by what is for development', () => {
+  test('starts by an existing main file, not by a development file', () => {
     const files = { 'package.json': { main: 'app.js', scripts: { dev: 'nodemon other.js' } }, 'app.js': '' }
     expect(planned(files).start).toEqual(['node', 'app.js'])
   })
 })
 
-test('the runtime that a script for developers names is there', () => {
+test('installs the runtime that a development script names', () => {
   const result = planOf({ 'package.json': { scripts: { dev: 'bun run --hot src/index.ts' } } })
   expect(result.ok && result.plan.start.argv).toEqual(['/bin/sh', '-c', 'bun run src/index.ts'])
   expect(result.ok && result.plan.toolchain).toEqual([expect.objectContaining({ tool: 'bun' })])
 })
 
-test('a watcher of a program whose package has another name gives way to that program', () => {
+test('prefers a program to a watcher from a package of another name', () => {
   const files = {
     'package.json': {
       scripts: { start: 'nodemon --exec babel-node src/index.js' },
@@ -52,7 +52,7 @@ test('a watcher of a program whose package has another name gives way to that pr
   expect(planned(files).build).toEqual([expect.stringContaining('--include=dev')])
 })
 
-describe('a file of variables that the repository does not have', () => {
+describe('a missing file of variables', () => {
   const started = (script: string, files: Files = {}, more: Readonly<Record<string, string>> = {}) =>
     planned({ 'package.json': { scripts: { start: script, ...more } }, ...files }).start
 
@@ -63,7 +63,7 @@ describe('a file of variables that the repository does not have', () => {
     ['A=1 tsx --env-file=.env a.ts', ['/bin/sh', '-c', 'A=1 tsx a.ts']],
     ['node --env-file=.env "a b.js" && node --env-file=.env c.js', ['/bin/sh', '-c', 'node "a b.js" && node c.js']],
     ['npm run serve', ['node', 'a.js'], { serve: 'node --env-file=.env a.js' }],
-  ])('is left out of %j', (script, argv, more = {}) => {
+  ])('is removed from %j', (script, argv, more = {}) => {
     expect(started(script, {}, more)).toEqual(argv)
     const files = { 'package.json': { scripts: { start: script, ...more } } }
     expect(notes(files)).toContain("the app's variables come from Fairlead")
@@ -72,7 +72,7 @@ describe('a file of variables that the repository does not have', () => {
   test.each([
     ['it is there', 'node --env-file=.env a.js', { '.env': 'A=1' }, {}],
     ['the build makes it', 'node --env-file=.env a.js', {}, { build: 'cp .env.sample .env' }],
-    ['the app may do without', 'node --env-file-if-exists=.env a.js', {}, {}],
+    ['the app works without it', 'node --env-file-if-exists=.env a.js', {}, {}],
     ['another program reads it', 'serve --env-file=.env a.js', {}, {}],
   ])('stays where %s', (_, script, files, more) => {
     expect(started(script, files, more)).toEqual(script.startsWith('node') ? script.split(' ') : ['npm', 'start'])

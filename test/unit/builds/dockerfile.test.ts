@@ -24,15 +24,19 @@ describe('the choice of a builder', () => {
 
   it.each([
     ['a new app with a Dockerfile', {}, 'dockerfile'],
-    ['a new app that fairlead.json has commands for', { namesCommands: true }, 'detected'],
+    ['a new app with commands in fairlead.json', { namesCommands: true }, 'detected'],
     ['an app that was built as node before', { before: 'node' }, 'detected'],
     ['an app that was built by its Dockerfile before', { before: 'dockerfile' }, 'dockerfile'],
     ['an app that was an image before', { before: 'image' }, 'dockerfile'],
-    ['an app that nothing else recognises any more', { before: 'node', detected: null }, 'dockerfile'],
+    ['an app that has only a Dockerfile now', { before: 'node', detected: null }, 'dockerfile'],
     ['an app on a server without containers', { images: false }, 'detected'],
     ['a new app on a server that builds no Dockerfiles', { canBuildImages: false }, 'detected'],
-    ['an app that nothing else recognises there', { canBuildImages: false, detected: null }, 'dockerfile'],
-    ['an app that was built by its Dockerfile there', { canBuildImages: false, before: 'dockerfile' }, 'dockerfile'],
+    ['an app with only a Dockerfile on this server', { canBuildImages: false, detected: null }, 'dockerfile'],
+    [
+      'an app with an earlier Dockerfile build on this server',
+      { canBuildImages: false, before: 'dockerfile' },
+      'dockerfile',
+    ],
     ['an app without a Dockerfile', { hasDockerfile: false, detected: null }, 'detected'],
     ['an old app whose owner asks for the Dockerfile', { before: 'node', asked: 'dockerfile' }, 'dockerfile'],
     ['a new app whose owner asks for no Dockerfile', { asked: 'detected' }, 'detected'],
@@ -41,19 +45,19 @@ describe('the choice of a builder', () => {
   })
 })
 
-it('volumes of fairlead.json are those of an app that its Dockerfile builds', () => {
+it('volumes of fairlead.json apply to an app that its Dockerfile builds', () => {
   const volumes = { data: '/data' }
   const planned = plan({ Dockerfile: dockerfile, 'fairlead.json': { volumes } })
   expect(planned).toMatchObject({ ok: true, plan: { kind: 'dockerfile', volumes } })
 })
 
-it('a server names Dockerfiles among what it recognises where it runs containers alone', () => {
+it('a server lists Dockerfiles among the recognised files where it runs only containers', () => {
   const failed = (images: boolean) => plan({ 'notes.txt': '' }, { programs, images })
   expect(failed(true)).toMatchObject({ failure: { message: expect.stringContaining('; a Dockerfile.') } })
   expect(failed(false)).toMatchObject({ failure: { message: expect.not.stringContaining('Dockerfile') } })
 })
 
-it('a new app is built by its Dockerfile where the server runs containers, and the log says how to change that', () => {
+it('builds a new app by its Dockerfile where the server runs containers, and the log says how to change that', () => {
   const planned = plan({ ...node, Dockerfile: dockerfile })
   expect(planned).toMatchObject({
     ok: true,
@@ -62,19 +66,19 @@ it('a new app is built by its Dockerfile where the server runs containers, and t
   expect(planned.ok && planned.plan.notes?.[0]).toContain('"builder": "detected"')
 })
 
-it('an app goes on being built as it was before, and the log says why', () => {
+it('builds an existing app as before, and the log says why', () => {
   const planned = plan({ ...node, Dockerfile: dockerfile }, { ...withDocker, before: 'node' })
   expect(planned).toMatchObject({ ok: true, plan: { kind: 'node' } })
   expect(planned.ok && planned.plan.notes?.[0]).toMatch(/not used.*\(node\).*"builder": "dockerfile"/)
 })
 
-it('a new app whose package.json has a mistake is built by its Dockerfile; an old one fails for the mistake', () => {
+it('builds a new app by its Dockerfile despite a mistake in package.json; an existing app fails for the mistake', () => {
   const files = { 'package.json': '{', Dockerfile: dockerfile }
   expect(plan(files)).toMatchObject({ ok: true, plan: { kind: 'dockerfile' } })
   expect(plan(files, { ...withDocker, before: 'node' })).toMatchObject({ failure: { code: 'invalid_package_json' } })
 })
 
-it('fairlead.json names the Dockerfile, its stage, its processes and a root that is not written to', () => {
+it('fairlead.json names the Dockerfile, its stage, its processes and a read-only root', () => {
   const settings = {
     root: 'apps/web',
     builder: 'dockerfile',
@@ -102,7 +106,7 @@ it('fairlead.json names the Dockerfile, its stage, its processes and a root that
   })
 })
 
-it('a start of the owner takes the place of the command of the image, also where only the Dockerfile is named', () => {
+it('the owner’s start replaces the command of the image, also where only the Dockerfile is named', () => {
   const settings = { dockerfile: { target: 'web' }, start: ['/app', 'serve'] }
   expect(plan({ 'fairlead.json': settings, Dockerfile: dockerfile })).toMatchObject({
     plan: { image: image('Dockerfile', 'web'), start: { argv: ['/app', 'serve'] } },
@@ -129,7 +133,7 @@ it.each(['--build-arg', '-x', 'a b', 'a$(b)', ''])('a stage %j is refused', (tar
   expect(planned).toMatchObject({ failure: { code: 'invalid_fairlead_json' } })
 })
 
-it('says what is missing: the Dockerfile, or Docker', () => {
+it('names what is missing: the Dockerfile, or Docker', () => {
   const asked = { 'fairlead.json': { builder: 'dockerfile' }, ...node }
   expect(plan(asked)).toMatchObject({ failure: { code: 'no_dockerfile' } })
   const without = plan({ ...asked, Dockerfile: dockerfile }, { programs })

@@ -20,7 +20,7 @@ describe('an Elixir app', () => {
       'shop',
     ],
     [
-      'packages of its own',
+      'local packages',
       { 'mix.exs': mix('', '{:core, path: "core"}') },
       ['mix deps.get --only prod', 'mix compile', 'mix release --overwrite'],
       'shop',
@@ -35,7 +35,7 @@ describe('an Elixir app', () => {
     expect(planned(files)).toEqual({ kind: 'elixir', build, start: start(name) })
   })
 
-  test('with a Procfile is built first, in the environment of production', () => {
+  test('with a Procfile is built first, in the production environment', () => {
     const result = planOf({ 'mix.exs': mix('', '{:phoenix, "~> 1.7"}'), Procfile: 'web: mix phx.server' })
     expect(result.ok && result.plan).toMatchObject({
       kind: 'procfile',
@@ -44,7 +44,7 @@ describe('an Elixir app', () => {
     })
   })
 
-  test('that names no app, or cannot be read, fails', () => {
+  test('that names no app, or is unreadable, fails', () => {
     expect(failure({ 'mix.exs': '' })).toMatchObject({ code: 'no_start' })
     expect(failure({ 'mix.exs': null })).toMatchObject({ code: 'file_unreadable' })
   })

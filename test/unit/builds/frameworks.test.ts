@@ -6,7 +6,7 @@ import { frameworks, serverFrameworks } from '../../../server/src/builds/detecto
 import { programsOf } from '../../../server/src/builds/detectors/shell-lines.ts'
 import { type Files, failure, planned, planOf, start } from '../../harness/builds/planned.ts'
 
-/** The starts that are tried after the build, as lines. */
+/** The candidate starts after the build, as lines. */
 function outputs(files: Files): string[] {
   const result = planOf(files)
   if (!result.ok) throw new Error(result.failure.message)
@@ -142,7 +142,7 @@ describe('a start script for development', () => {
       ['@react-router/dev', '@react-router/serve', 'vite'],
       ['react-router-serve ./build/server/index.js', 'fairlead-static --spa build/client'],
     ],
-  ])('%j is replaced by what the build makes', (script, packages, expected) => {
+  ])('%j is replaced by a start of the build’s output', (script, packages, expected) => {
     const files = { 'package.json': app(script, packages) }
     expect(outputs(files)).toEqual(expected)
     expect(planned(files).build).toEqual(['npm install --include=dev', 'npm run build'])
@@ -169,7 +169,7 @@ describe('a start script for development', () => {
     expect(planned({ 'package.json': start(script) }).start).toEqual(argv)
   })
 
-  test('starts the program that its watcher starts, when the app brings it', () => {
+  test('starts the watched program directly, if the app contains it', () => {
     const files = {
       'package.json': { ...start('ts-node-dev --respawn src/index.ts'), devDependencies: { 'ts-node': '1' } },
     }
@@ -180,7 +180,7 @@ describe('a start script for development', () => {
     expect(failure({ 'package.json': start('ts-node-dev src/index.ts') })?.code).toBe('development_server')
   })
 
-  test('in a "dev" script alone tells the program, unless something builds', () => {
+  test('in a "dev" script starts the program, unless something builds', () => {
     const scripts = { dev: 'nodemon src/server.js' }
     expect(planned({ 'package.json': { scripts } }).start).toEqual(['node', 'src/server.js'])
     expect(notes({ 'package.json': { scripts } })).toContain('no "start" script')
@@ -195,7 +195,7 @@ describe('a start script for development', () => {
     expect(notes(files)).toContain('"start:prod" runs instead')
   })
 
-  test('without a way for production is refused, and index.html is no site', () => {
+  test('without a production start is refused, and index.html is no site', () => {
     const refused = failure({ 'package.json': start('webpack serve'), 'index.html': '' })
     expect(refused).toMatchObject({ code: 'development_server', message: expect.stringContaining('"build" script') })
   })
@@ -231,12 +231,12 @@ describe('without a start script', () => {
     expect(outputs({ 'package.json': app(undefined, packages) })[0]).toBe(first)
   })
 
-  test('a server beside a bundler is started', () => {
+  test('starts a server beside a bundler', () => {
     const files = { 'package.json': app(undefined, ['vite']), 'server.js': '' }
     expect(planned(files).start).toEqual(['node', 'server.js'])
   })
 
-  test('the main file that npm init names is used only when it is there', () => {
+  test('uses the main file that npm init names only when it exists', () => {
     const files = { 'package.json': { ...app(undefined, ['parcel']), main: 'index.js' } }
     expect(outputs(files)).toEqual(['fairlead-static --spa dist', 'node index.js'])
     expect(planned({ ...files, 'index.js': '' }).start).toEqual(['node', 'index.js'])
@@ -257,7 +257,7 @@ describe('configurations', () => {
     expect(outputs(press)[0]).toBe('fairlead-static guide/.vitepress/dist')
   })
 
-  test('of React Router without a server at run time make a site', () => {
+  test('of React Router without a runtime server produce a site', () => {
     const packages = ['@react-router/dev', '@react-router/serve']
     const files = { 'package.json': app('react-router dev', packages), 'react-router.config.ts': 'ssr: false' }
     expect(outputs(files)).toEqual(['fairlead-static --spa build/client'])
@@ -269,7 +269,7 @@ describe('configurations', () => {
     expect(result.ok && result.plan.outputs?.[0]?.start.env).toMatchObject({ PROTOCOL_HEADER: 'x-forwarded-proto' })
   })
 
-  test('of a folder of the repository count from there', () => {
+  test('of a subfolder count from the subfolder', () => {
     const result = planOf({ 'fairlead.json': { root: 'web' }, 'web/package.json': app('vite', ['vite']) })
     expect(result.ok && result.plan.outputs?.[0]).toMatchObject({
       paths: ['web/dist/index.html', 'web/dist/200.html'],
@@ -278,7 +278,7 @@ describe('configurations', () => {
   })
 })
 
-describe('a line that the owner wrote for development', () => {
+describe('a development line of the owner', () => {
   test.each([
     [
       'fairlead.json',
@@ -294,7 +294,7 @@ describe('a line that the owner wrote for development', () => {
     expect(failure(files)).toMatchObject({ code: 'development_server', message: expect.stringContaining(where) })
   })
 
-  test('in a Procfile gives way to what package.json says for production, and its release line stays', () => {
+  test('in a Procfile gives way to the production script of package.json, and its release line stays', () => {
     const files = { Procfile: 'web: npm start\nrelease: node migrate.js', 'package.json': app('vite', ['vite']) }
     expect(outputs(files)[0]).toBe('fairlead-static --spa dist')
     const result = planOf(files)
@@ -305,7 +305,7 @@ describe('a line that the owner wrote for development', () => {
     ['nodemon server.js', 'node server.js'],
     ['uvicorn main:app --host 0.0.0.0 --reload --port $PORT', 'uvicorn main:app --host 0.0.0.0 --port $PORT'],
     ['python migrate.py && node --watch "my app.js"', 'python migrate.py && node "my app.js"'],
-  ])('in a Procfile, %j runs without what is for development', (web, line) => {
+  ])('in a Procfile, %j runs without the development parts', (web, line) => {
     expect(planned({ Procfile: `web: ${web}` }).start).toEqual(['/bin/sh', '-c', line])
     expect(notes({ Procfile: `web: ${web}` })).toContain('runs instead')
   })
@@ -332,7 +332,7 @@ describe('a member of a workspace', () => {
   })
 })
 
-test('the docs name all frameworks in the order in which they are looked for', async () => {
+test('the docs list all frameworks in the order of detection', async () => {
   const docs = await readFile(new URL('../../../docs/apps.md', import.meta.url), 'utf8')
   const [, table = ''] = docs.split('| framework | after the build |')
   const rows = table.split('\n').filter((line) => line.startsWith('| '))

@@ -17,7 +17,7 @@ describe('a Go app', () => {
       'bin/server',
     ],
     [
-      'several commands, one of them with its name',
+      'several commands, one with its name',
       { 'go.mod': module(), 'cmd/server/main.go': main, 'cmd/shop/main.go': main },
       ['go build -o bin/shop ./cmd/shop'],
       'bin/shop',
@@ -56,7 +56,7 @@ describe('a Go app', () => {
     ['', 'a_test.go'],
     ['', '_a.go'],
     ['/*\npackage main\n*/\npackage shop\n/*', 'doc.go'],
-  ])('a file at the top that go build leaves out is no program: %j in %s', (constraint, name) => {
+  ])('a top-level file that go build ignores is no program: %j in %s', (constraint, name) => {
     const files = { 'go.mod': module(), [name]: `${constraint}\n\n${main}`, 'cmd/web/main.go': main }
     const versions = new Map([['go', '1.19.8']])
     expect(planOf(files, { versions })).toMatchObject({ plan: { start: { argv: ['bin/web'] } } })
@@ -73,7 +73,7 @@ describe('a Go app', () => {
     ['', 'windows.go'],
     ['', 'a_linux.go'],
     ['', 'a_windows_more.go'],
-  ])('a file at the top that go build takes is one: %j in %s', (constraint, name) => {
+  ])('a top-level file that go build compiles is a program: %j in %s', (constraint, name) => {
     const at = constraint === '// +build ignore' ? constraint : `${constraint}\n`
     const files = { 'go.mod': module(), [name]: `${at}\n${main}`, 'cmd/web/main.go': main }
     const versions = new Map([['go', '1.19.8']])
@@ -90,7 +90,7 @@ describe('a Go app', () => {
     expect(planned(files).build).toEqual(['npm run build', 'go build -o bin/shop .'])
   })
 
-  test('beside an app for Node is left to that', () => {
+  test('beside an app for Node leaves the build to Node', () => {
     expect(planned({ 'go.mod': module(), 'main.go': main, 'package.json': start('node a.js') })).toEqual({
       kind: 'node',
       build: [],
@@ -118,7 +118,7 @@ describe('a Go app', () => {
     expect(result.ok ? null : result.failure.code).toBe(code)
   })
 
-  test('that asks for a newer Go than it is sure to need is built with a warning', () => {
+  test('that may need a newer Go is built with a warning', () => {
     const result = planOf({ 'go.mod': module('a', '1.22'), 'main.go': main }, { versions: new Map([['go', '1.19.8']]) })
     expect(result.ok && result.plan.notes?.join()).toMatch(/go\.mod asks for Go "1\.22"; this server has Go 1\.19\.8/)
   })

@@ -29,7 +29,7 @@ describe('a Java app', () => {
     expect(planned(files)).toMatchObject({ kind: 'java', build: [build] })
   })
 
-  test('learns the memory that it has, in its build and after', () => {
+  test('learns its memory limit, during its build and afterwards', () => {
     const result = planOf({ 'pom.xml': pom() })
     const settings = { JAVA_TOOL_OPTIONS: expect.stringContaining('{memory}') }
     expect(result.ok && result.plan).toMatchObject({ build: [{ settings }], start: { settings } })
@@ -57,7 +57,7 @@ describe('a Java app', () => {
   })
 
   describe('starts', () => {
-    /** Runs the start command among these files, with a `java` that prints what it is told. */
+    /** Runs the start command among these files, with a `java` that prints its arguments. */
     async function started(files: readonly string[], tree: Record<string, string>) {
       await using folder = await temporaryDirectory()
       for (const file of [...files, 'programs/java']) {
@@ -83,11 +83,11 @@ describe('a Java app', () => {
         ['target/classes/A.class'],
         'The build made no jar in target/: add a Procfile with a "web:" line that names it.',
       ],
-    ])('of %j the jar that runs', async (files, line) => {
+    ])('of %j start the runnable jar', async (files, line) => {
       expect(await started(files, { 'pom.xml': pom() })).toBe(line)
     })
 
-    test('the jar of Spring Boot that is not the plain one, and the program that Gradle installs', async () => {
+    test('use Spring Boot’s jar instead of the plain jar, and the program that Gradle installs', async () => {
       const jars = ['build/libs/a-1-plain.jar', 'build/libs/a-1.jar']
       expect(await started(jars, { 'build.gradle': boot })).toBe('-jar build/libs/a-1.jar on 4000')
       const files = ['build/install/a/bin/a.bat', 'build/install/a/bin/a']

@@ -10,28 +10,28 @@ const languageOf = async (tool: Partial<Tool>) => {
   return found
 }
 
-it('a language is there when its program runs', async () => {
+it('a language is available when its program runs', async () => {
   expect(await languageOf({})).toEqual({ name: 'shell', there: ['sh 1.2.3'], missing: [] })
 })
 
 it.each<[string, Partial<Tool>, string]>([
-  ['has none', { program: 'no-such-program', packages: 'shells' }, 'no-such-program (Debian: shells)'],
+  ['has no program', { program: 'no-such-program', packages: 'shells' }, 'no-such-program (Debian: shells)'],
   [
     'lacks a part',
     { whole: { args: ['-c', 'exit 1'], part: 'modules' }, packages: 'shells' },
     'modules of sh (Debian: shells)',
   ],
-  ['has one that fails', { version: { ...version, args: ['-c', 'exit 1'] } }, 'sh that runs'],
-  ['has one that hangs up', { version: { ...version, args: ['-c', 'kill -9 $$'] } }, 'sh that runs'],
-])('a language is absent where the machine %s', async (_, tool, lack) => {
+  ['has a failing program', { version: { ...version, args: ['-c', 'exit 1'] } }, 'sh that runs'],
+  ['has a program that is killed', { version: { ...version, args: ['-c', 'kill -9 $$'] } }, 'sh that runs'],
+])('a language is unavailable where the machine %s', async (_, tool, lack) => {
   expect(await languageOf(tool)).toEqual({ name: 'shell', there: [], missing: [lack] })
 })
 
-it('another version of a program that lacks a part is not one that an app may ask for', async () => {
+it('an app may not choose a version whose program lacks a part', async () => {
   const versions = (part: Partial<Tool>) => versionsOf([{ program: 'sh', missing, version, ...part }])
   const whole = { args: ['-c', 'exit 1'], part: 'modules' }
   expect([...(await versions({ isExtra: true }))]).toEqual([['sh', '1.2.3']])
   expect([...(await versions({ isExtra: true, whole }))]).toEqual([])
-  // Without the usual one, nothing could be said of the version.
+  // The usual version stays listed: otherwise no message could name it.
   expect([...(await versions({ whole }))]).toEqual([['sh', '1.2.3']])
 })

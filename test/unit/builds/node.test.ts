@@ -31,13 +31,13 @@ describe('an installation', () => {
   ]
   const cases = Object.keys(locks).flatMap((manager) => scripts.map(([given, all]) => [manager, given, all] as const))
 
-  test.each(cases)('by %s has the packages that its own scripts call: %j', (manager, given, all) => {
+  test.each(cases)('by %s has the packages that its scripts call: %j', (manager, given, all) => {
     const [files, whole, part] = locks[manager] ?? [{}, '', '']
     const { build } = planned({ 'package.json': { ...start('node a.js', given), ...dev }, ...files })
     expect(build[0]).toBe(all ? whole : part)
   })
 
-  test('of a workspace has those that the scripts at its top call', () => {
+  test('of a workspace has the packages that the root scripts call', () => {
     const { build } = planned({
       'fairlead.json': { root: 'web' },
       'package.json': { workspaces: ['web'], scripts: { prepare: 'husky' }, devDependencies: { husky: '9' } },
@@ -110,7 +110,7 @@ describe('a Node app', () => {
       ['yarn install --no-immutable'],
     ],
     [
-      'that names something else',
+      'that names another program',
       { 'package.json': { ...start('x'), packageManager: 'vlt@1', dependencies: { a: '1' } } },
       ['npm install --omit=dev'],
     ],
@@ -121,8 +121,8 @@ describe('a Node app', () => {
       { 'package.json': { ...start('x', { build: 'b' }), dependencies: { a: '1' } } },
       ['npm install --include=dev', 'npm run build'],
     ],
-    ['with a build alone', { 'package.json': start('x', { build: 'b' }) }, ['npm run build']],
-  ])('%s is built with the commands that its files call for', (_, files, build) => {
+    ['with only a build', { 'package.json': start('x', { build: 'b' }) }, ['npm run build']],
+  ])('%s is built with the commands that its files require', (_, files, build) => {
     expect(planned(files).build).toEqual(build)
   })
 
@@ -151,10 +151,10 @@ describe('a Node app', () => {
     ['a prestart script', { 'package.json': start('node a.js', { prestart: 'x' }) }],
     ['a poststart script', { 'package.json': start('node a.js', { poststart: 'x' }) }],
     ['settings for its scripts', { 'package.json': { ...start('node a.js'), config: { port: 1 } } }],
-    ['a Node of its own', { 'package.json': { ...start('node a.js'), dependencies: { node: '20' } } }],
+    ['a separate Node', { 'package.json': { ...start('node a.js'), dependencies: { node: '20' } } }],
     ['options for Node in .npmrc', { 'package.json': start('node a.js'), '.npmrc': 'a=b\nnode-options=--no-warnings' }],
     ['a shell in .npmrc', { 'package.json': start('node a.js'), '.npmrc': 'script-shell=bash' }],
-    ['an .npmrc that cannot be read', { 'package.json': start('node a.js'), '.npmrc': null }],
+    ['an unreadable .npmrc', { 'package.json': start('node a.js'), '.npmrc': null }],
   ])('with %s starts through npm', (_, files) => {
     expect(planned(files).start).toEqual(['npm', 'start'])
   })
@@ -166,7 +166,7 @@ describe('a Node app', () => {
     expect(build?.env).not.toHaveProperty('CYPRESS_INSTALL_BINARY')
   })
 
-  test('waits for a registry that does not answer for a few minutes, unless the operator says otherwise', () => {
+  test('waits a few minutes for a silent registry, unless the operator says otherwise', () => {
     const result = planOf({ 'package.json': start('node a.js'), 'package-lock.json': '' })
     const [install] = result.ok ? result.plan.build : []
     expect(install?.settings).toEqual({ npm_config_fetch_timeout: '60000', npm_config_fetch_retry_maxtimeout: '10000' })
@@ -229,7 +229,7 @@ describe('a Node app', () => {
     })
 
     test.each([
-      ['that is no member', { 'package.json': { workspaces: { packages: ['apps/*', 'packages/o*'] } } }],
+      ['that is not a member', { 'package.json': { workspaces: { packages: ['apps/*', 'packages/o*'] } } }],
       ['whose name is an option', { 'packages/db/package.json': member('--help') }],
       ['without a build script', { 'packages/db/package.json': { name: '@acme/db' } }],
     ])('does not build a package %s', (_, changes) => {

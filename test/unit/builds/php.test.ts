@@ -22,7 +22,7 @@ describe('a PHP app', () => {
     expect(planned(files)).toEqual({ kind: 'php', build, start: ['fairlead-php', folder] })
   })
 
-  test('of Laravel or Symfony has the variables of production, and advice', () => {
+  test('of Laravel or Symfony has production variables, and advice', () => {
     const result = planOf(laravel)
     expect(result.ok && result.plan).toMatchObject({
       start: { env: { APP_ENV: 'production', APP_DEBUG: 'false' } },
@@ -62,7 +62,7 @@ describe('a PHP app', () => {
     expect(result.ok ? null : result.failure.code).toBe(code)
   })
 
-  test('reads the ranges of Composer', () => {
+  test('reads Composer’s ranges', () => {
     expect(composerRange('^7.4|~8.1@dev')).toBe('^7.4 || >=8.1.0 <8.999999.0')
   })
 })

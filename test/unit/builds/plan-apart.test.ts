@@ -15,7 +15,7 @@ async function app() {
   return directory
 }
 
-it('a repository is planned in a process of its own', async () => {
+it('plans a repository in a separate process', async () => {
   await using directory = await app()
   const plans = createPlanApart()
   expect(await plans.begin('acc').finish(directory.path, request, signal)).toMatchObject({
@@ -37,7 +37,7 @@ it('a repository that takes too long fails with a reason', async () => {
   })
 })
 
-it('a repository whose process the kernel ends for want of memory is planned by another one', async () => {
+it('plans a repository in another process when the kernel kills the first for lack of memory', async () => {
   await using directory = await app()
   const plans = createPlanApart()
   const plan = plans.begin('acc')
@@ -49,7 +49,7 @@ it('a repository whose process the kernel ends for want of memory is planned by 
   expect(await plan.finish(directory.path, request, signal)).toMatchObject({ ok: true, plan: { kind: 'node' } })
 })
 
-it('a plan ends when its deployment is canceled, and a folder that is missing is an error of the server', async () => {
+it('a plan ends when its deployment is canceled, and a missing folder is an error of the server', async () => {
   await using directory = await app()
   const canceled = new AbortController()
   const planned = createPlanApart().begin('acc').finish(directory.path, request, canceled.signal)
@@ -60,7 +60,7 @@ it('a plan ends when its deployment is canceled, and a folder that is missing is
   )
 })
 
-it('processes that wait for a repository are few, and end when it does not come', async () => {
+it('few processes wait for a repository, and they end when none comes', async () => {
   await using directory = await app()
   const plans = createPlanApart()
   const waiting = () => childrenOf(process.pid).filter(({ title }) => title.includes('planner.mjs')).length

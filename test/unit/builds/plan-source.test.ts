@@ -20,7 +20,7 @@ async function planOf(files: Files, root: string | null = null, server: Server =
   return await planSource(directory.path, { root, ...server })
 }
 
-/** Returns why they cannot be planned. */
+/** Returns why the files cannot be planned. */
 async function failureOf(files: Files, root: string | null = null, server: Server = withoutDocker) {
   const planned = await planOf(files, root, server)
   if (planned.ok) throw new Error(`it was planned as ${planned.plan.kind}`)
@@ -38,14 +38,14 @@ it.each([
   [['build.sbt', 'src/main.scala'], 'build.sbt (Scala), src/.'],
   [['LICENSE', 'main.c'], 'LICENSE, main.c.'],
   [[], 'Fairlead saw no files.'],
-])('a repository with %j is told what was seen', async (names, seen) => {
+])('the error for a repository with %j names the files that were seen', async (names, seen) => {
   const { code, message, suggestions } = await failureOf(Object.fromEntries(names.map((name) => [name, 'x'])))
   expect(code).toBe('not_recognised')
   expect(message).toContain(seen)
   expect(suggestions ?? []).toEqual([])
 })
 
-it('folders that hold apps are suggested, programs before sites', async () => {
+it('suggests folders that hold apps, programs before sites', async () => {
   const { code, message, suggestions } = await failureOf({
     'README.md': '',
     'docker-compose.yml': '',
@@ -74,7 +74,7 @@ it.each([
   ],
   ['pnpm', { 'package.json': { scripts: { build: 'pnpm -r build' } }, 'pnpm-workspace.yaml': 'packages: [apps/*]' }],
   ['Nx', { 'package.json': { scripts: { build: 'nx run-many -t build' } }, 'nx.json': {} }],
-])('the apps of a workspace of %s are suggested, and none of its libraries', async (_, top) => {
+])('suggests the apps of a workspace of %s, and no libraries', async (_, top) => {
   const { code, suggestions } = await failureOf({
     ...top,
     'apps/web/package.json': app,
@@ -90,7 +90,7 @@ it.each([
 })
 
 describe('a package of a workspace', () => {
-  /** Returns the folders that are suggested beside an app: that of the package, if it is taken for one. */
+  /** Returns the folders that are suggested beside an app: the package's folder, if the package counts as an app. */
   async function suggested(manifest: object, more: Files = {}) {
     const { suggestions = [] } = await failureOf({
       'package.json': { workspaces: ['apps/*', 'packages/*'] },
@@ -134,10 +134,10 @@ describe('a package of a workspace', () => {
   })
 
   it.each([
-    ['that is compiled for others', { scripts: { build: 'tsc -p .' } }, {}],
+    ['that is compiled for other packages', { scripts: { build: 'tsc -p .' } }, {}],
     ['that is compiled and watched', { scripts: { build: 'rimraf dist && tsup', dev: 'tsup --watch' } }, {}],
     [
-      'whose development server shows it',
+      'with a development server for itself',
       { exports: './dist/index.js', scripts: { build: 'vite build', dev: 'vite' }, devDependencies: { vite: '7' } },
       { 'packages/own/vite.config.ts': 'export default { build: { lib: { entry: "src/index.ts" } } }' },
     ],
@@ -156,7 +156,7 @@ describe('a package of a workspace', () => {
     [{ build: 'webpack', dev: 'webpack serve' }],
     [{ build: 'esbuild src/app.ts --outdir=dist', dev: 'esbuild src/app.ts --serve --watch' }],
     [{ build: 'tsc', dev: 'npm run build && node server.js' }],
-  ])('that something starts is an app: %j', async (scripts) => {
+  ])('that has a start is an app: %j', async (scripts) => {
     const manifest = { main: 'dist/index.js', scripts, devDependencies: { vite: '7', webpack: '5' } }
     expect(await suggested(manifest)).toContain('packages/own')
   })
@@ -166,13 +166,13 @@ describe('a package of a workspace', () => {
   })
 })
 
-it('a workspace that says how it starts is an app', async () => {
+it('in a workspace that says how it starts is an app', async () => {
   expect(
     await planOf({ 'package.json': { workspaces: ['apps/*'], ...app }, 'apps/web/package.json': app }),
   ).toMatchObject({ ok: true, plan: { kind: 'node', start: { argv: ['node', '.'] } } })
 })
 
-it('a given root takes the place of the one in fairlead.json, with its commands', async () => {
+it('a given root replaces the root in fairlead.json, with its commands', async () => {
   const files = {
     'fairlead.json': { root: 'web', start: ['node', 'web.js'], health: '/web' },
     'web/package.json': app,
@@ -185,19 +185,19 @@ it('a given root takes the place of the one in fairlead.json, with its commands'
   expect(other).not.toHaveProperty('plan.health')
 })
 
-it('a root that is no folder is named', async () => {
+it('the error names a root that is no folder', async () => {
   expect(await failureOf({ 'package.json': app }, 'nowhere')).toMatchObject({
     code: 'unknown_root',
     message: expect.stringContaining('"nowhere"'),
   })
 })
 
-it('an app is suggested below the root that was named', async () => {
+it('suggests an app below the given root', async () => {
   const { suggestions } = await failureOf({ 'a/b/package.json': app, 'c/package.json': app }, 'a')
   expect(suggestions).toEqual([{ root: 'a/b', kind: 'node' }])
 })
 
-it('links are not followed, and a large repository is looked through in part', async () => {
+it('does not follow links, and searches a large repository only in part', async () => {
   await using directory = await temporaryDirectory()
   await symlink('/usr', join(directory.path, 'usr'))
   for (let index = 0; index < 200; index += 1) {
@@ -216,7 +216,7 @@ it.each([
   ['node in a folder', { 'package.json': { scripts: { start: 'node src/b.js' } }, 'src/a.js': '' }, '"src/b.js"'],
   ['bun', { 'fairlead.json': { start: ['bun', 'run', 'a.ts'] }, 'b.ts': '' }, 'The file "a.ts"'],
   ['a site', { 'fairlead.json': { start: ['fairlead-static', '--spa', 'dist'] }, 'a.html': '' }, 'The folder "dist"'],
-])('a start of %s whose file is not there and that nothing builds is refused', async (_, files, named) => {
+])('refuses a start of %s whose file is missing and not built', async (_, files, named) => {
   const { code, message } = await failureOf(files)
   expect(code).toBe('no_start')
   expect(message).toContain(named)
@@ -229,6 +229,6 @@ it.each([
   ['an installation', { 'package.json': { scripts: { start: 'node a.js', postinstall: 'node make.js' } } }],
   ['packages', { 'fairlead.json': { start: ['node', 'node_modules/serve/build/main.js'] }, 'node_modules/.keep': '' }],
   ['the repository', { 'fairlead.json': { start: ['node', 'src/a.js'] }, 'src/a.js': '' }],
-])('a start whose file may come from %s is planned', async (_, files) => {
+])('plans a start whose file may come from %s', async (_, files) => {
   expect(await planOf(files)).toMatchObject({ ok: true })
 })

@@ -3,7 +3,7 @@ import { parseProcfile } from '../../../server/src/builds/detectors/procfile.ts'
 import { failure, planned, planOf, start } from '../../harness/builds/planned.ts'
 
 describe('a Procfile', () => {
-  test('goes before other files, and its web line is given to a shell unchanged', () => {
+  test('precedes other files, and its web line reaches a shell unchanged', () => {
     expect(planned({ Procfile: 'web: serve -p $PORT && true\n', 'index.html': '', 'server.js': '' })).toEqual({
       kind: 'procfile',
       build: [],
@@ -60,7 +60,7 @@ describe('process types', () => {
   const files = { 'package.json': '{}', Procfile: 'web: node a.js\nworker: node b.js --all\nrelease: node c.js' }
   const withTypes = (processes: unknown) => planOf({ ...files, 'fairlead.json': JSON.stringify({ processes }) })
 
-  test('are those of the Procfile and of fairlead.json, which wins', () => {
+  test('come from the Procfile and from fairlead.json, which wins', () => {
     expect(
       withTypes({ web: { instances: 2, memory_mb: 128 }, worker: { cpus: 0.5 }, clock: { command: ['node', 'd.js'] } }),
     ).toMatchObject({
@@ -78,7 +78,7 @@ describe('process types', () => {
     })
   })
 
-  test('have a command, a name, and numbers that mean something', () => {
+  test('have a command, a name, and valid numbers', () => {
     const refusal = (processes: unknown) =>
       expect(withTypes(processes)).toMatchObject({ failure: { code: 'invalid_fairlead_json' } })
     refusal({ clock: { instances: 1 } })
@@ -88,7 +88,7 @@ describe('process types', () => {
     refusal({ web: { size: 'large' } })
   })
 
-  test('are few', () => {
+  test('are limited in number', () => {
     const lines = (count: number) => Array.from({ length: count }, (_, at) => `type-${at}: node b.js`)
     const withLines = (count: number) => planOf({ ...files, Procfile: ['web: node a.js', ...lines(count)].join('\n') })
     expect(withLines(50)).toMatchObject({ ok: true })

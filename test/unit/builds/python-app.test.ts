@@ -6,7 +6,7 @@ import { type Files, failure, planned, planOf } from '../../harness/builds/plann
 const flask = 'from flask import Flask\napp = Flask(__name__)\n'
 const fastapi = 'from fastapi import FastAPI\napp = FastAPI()\n'
 
-/** The words of the server that serves the app. */
+/** The words of the command that serves the app. */
 const served = (files: Files): string => {
   const { start } = planned(files)
   return start[0] === '/bin/sh' ? start.slice(4).join(' ') : start.join(' ')
@@ -24,13 +24,13 @@ describe('the application of a Python app', () => {
     ['Flask by its module', { 'main.py': 'import flask\nserver = flask.Flask(__name__)' }, gunicorn('main:server')],
     ['Flask under another name', { 'app.py': 'import flask as f\nweb = f.Flask("x")' }, gunicorn('app:web')],
     ['a star import', { 'app.py': 'from flask import *\napp = Flask(__name__)' }, gunicorn('app:app')],
-    ['a file of its own name', { 'hello.py': flask, 'requirements.txt': 'flask' }, gunicorn('hello:app')],
+    ['a file with its own name', { 'hello.py': flask, 'requirements.txt': 'flask' }, gunicorn('hello:app')],
     ['a type annotation', { 'main.py': 'from fastapi import FastAPI\napp: FastAPI = FastAPI(\n)' }, 'uvicorn main:app'],
     ['Windows line ends', { 'main.py': fastapi.replaceAll('\n', '\r\n') }, 'uvicorn main:app'],
     ['FastAPI in src', { 'src/main.py': fastapi }, 'uvicorn --app-dir src main:app'],
     ['FastAPI in a package', { 'app/__init__.py': '', 'app/main.py': fastapi }, 'uvicorn app.main:app'],
     [
-      'a folder that is a package by its imports',
+      'a folder that its imports make a package',
       { 'backend/main.py': `from backend.db import x\n${fastapi}`, 'requirements.txt': '' },
       'uvicorn backend.main:app',
     ],
@@ -40,11 +40,11 @@ describe('the application of a Python app', () => {
       'uvicorn --app-dir src shop.main:app',
     ],
     [
-      'a folder that is no package',
+      'a folder that is not a package',
       { 'api/main.py': `from routers import x\n${fastapi}`, 'requirements.txt': '' },
       'uvicorn --app-dir api main:app',
     ],
-    ['an application that is wrapped', { 'main.py': `${fastapi}app = CORS(app)\nother = 1` }, 'uvicorn main:app'],
+    ['a wrapped application', { 'main.py': `${fastapi}app = CORS(app)\nother = 1` }, 'uvicorn main:app'],
     [
       'a factory in a package',
       {
@@ -68,7 +68,7 @@ describe('the application of a Python app', () => {
       gunicorn('wsgi:application'),
     ],
     [
-      'a factory that hides its framework, told by the packages',
+      'a factory whose framework only the packages show',
       {
         'wsgi.py': 'from shop import make\napp = make()\n',
         'shop.py': 'def make():\n    return build()\n',
@@ -77,7 +77,7 @@ describe('the application of a Python app', () => {
       gunicorn('wsgi:app'),
     ],
     [
-      'an application that is imported',
+      'an imported application',
       {
         'main.py': 'from app.api import app\nif __name__ == "__main__":\n    import uvicorn\n    uvicorn.run(app)',
         'app/api.py': fastapi,
@@ -86,7 +86,7 @@ describe('the application of a Python app', () => {
       'uvicorn main:app',
     ],
     [
-      'the one that the file hands to uvicorn',
+      'the application that the file passes to uvicorn',
       {
         'run.py': 'import uvicorn\nif __name__ == "__main__":\n    uvicorn.run("shop.web:api", reload=True)',
         'shop/web.py': 'from fastapi import FastAPI\napi = FastAPI()',
@@ -144,17 +144,13 @@ describe('the application of a Python app', () => {
     ['its name in a text', { 'main.py': '"""\napp = Flask(__name__)\n"""\nserve()' }, 'python main.py'],
     ['its name in a comment', { 'main.py': 'from flask import Flask\n# app = Flask(__name__)\n' }, 'python main.py'],
     ['a class of the same name from elsewhere', { 'app.py': 'from mine import Flask\napp = Flask()' }, 'python app.py'],
-    [
-      'a server of its own',
-      { 'main.py': 'import os\nlisten(os.environ["PORT"])', 'lib/app.py': flask },
-      'python main.py',
-    ],
+    ['its own server', { 'main.py': 'import os\nlisten(os.environ["PORT"])', 'lib/app.py': flask }, 'python main.py'],
     ['a top-level uvicorn.run', { 'main.py': `import uvicorn\n${fastapi}uvicorn.run(app)` }, 'python main.py'],
   ])('is not taken from %s', (_, files, command) => {
     expect(served(files)).toBe(command)
   })
 
-  test('listens where the gateway reaches it, trusts what the gateway says, and never starts a server of its module', () => {
+  test('listens where the gateway reaches it, trusts the gateway’s headers, and never starts a server from its module', () => {
     const result = planOf({ 'app.py': `${flask}app.run(debug=True)\n` })
     expect(result.ok && result.plan.start).toEqual({
       argv: ['/bin/sh', '-c', 'exec "$@" --bind "127.0.0.1:$PORT"', 'sh', 'gunicorn', '--threads', '8', 'app:app'],
@@ -162,7 +158,7 @@ describe('the application of a Python app', () => {
     })
   })
 
-  test('is served by the server that the repository asks for, else by one of a fixed version, and the log says so', () => {
+  test('runs on the server that the repository requires, otherwise on a fixed version, and the log says so', () => {
     const pinned = "gunicorn==26.2.0; python_version >= '3.10'"
     const own = (requirements: string) =>
       planned({ 'app.py': flask, 'requirements.txt': requirements }).build.join('\n')
@@ -178,7 +174,7 @@ describe('the application of a Python app', () => {
     expect(notes).toContain('fairlead.json')
   })
 
-  test('a development server that would start on import is refused in words', () => {
+  test('refuses a development server that would start on import', () => {
     const main = 'import asyncio\nfrom quart import Quart\napp = Quart(__name__)\napp.run(debug=True)\n'
     expect(failure({ 'main.py': main })).toMatchObject({
       code: 'no_start',
@@ -186,7 +182,7 @@ describe('the application of a Python app', () => {
     })
   })
 
-  test('several are named, so that the owner can choose', () => {
+  test('lists several candidates, so that the owner can choose', () => {
     const message = failure({ 'one.py': flask, 'two.py': flask, 'requirements.txt': 'flask' })?.message
     expect(message).toContain('one.py, two.py')
     expect(message).toContain('gunicorn one:app')
@@ -224,7 +220,7 @@ describe('a Django project', () => {
     expect(planned({ ...single, Procfile: 'web: gunicorn mysite.wsgi' }).build.at(-1)).toBe(collect)
   })
 
-  test('in a folder of the repository is served from there', () => {
+  test('in a subfolder is served from the subfolder', () => {
     const files = { 'backend/manage.py': manage, 'backend/mysite/settings.py': settings, 'requirements.txt': 'django' }
     expect(served(files)).toBe(gunicorn('mysite.wsgi:application', '--pythonpath backend '))
     expect(notesOf(files)).toContain('python backend/manage.py migrate')
@@ -239,7 +235,7 @@ describe('a Django project', () => {
     expect(served({ ...files, 'requirements.txt': 'django\ndaphne' })).toBe('daphne mysite.asgi:application')
   })
 
-  test('that shows its code to visitors, or knows no host, is warned', () => {
+  test('gets a warning when it shows code to visitors, or allows no host', () => {
     const notes = notesOf({ ...site, 'mysite/settings.py': 'DEBUG = True\nALLOWED_HOSTS = []\n' })
     expect(notes).toContain('DEBUG is True in mysite.settings')
     expect(notes).toContain('ALLOWED_HOSTS is empty')
@@ -253,7 +249,7 @@ describe('the packages of a Python app', () => {
     ['poetry.lock', { 'poetry.lock': '', 'requirements.txt': 'x' }, 'fairlead-python-lock poetry.lock'],
     ['pdm.lock', { 'pdm.lock': '' }, 'fairlead-python-lock pdm.lock'],
     ['Pipfile.lock', { 'Pipfile.lock': '', Pipfile: '' }, 'fairlead-python-lock Pipfile.lock'],
-    ['a Pipfile alone', { Pipfile: '[packages]' }, 'fairlead-python-lock Pipfile'],
+    ['only a Pipfile', { Pipfile: '[packages]' }, 'fairlead-python-lock Pipfile'],
     [
       'Poetry without a lock',
       { 'pyproject.toml': '[tool.poetry]\n[build-system]' },
@@ -294,21 +290,21 @@ describe('the version of Python', () => {
     ['.tool-versions', { '.tool-versions': 'nodejs 20\npython 3.13.1\n' }, 'python3.13'],
     ['a Pipfile', { Pipfile: '[requires]\npython_version = "3.9"' }, 'python3.9'],
     [
-      'requires-python that allows the usual one',
+      'requires-python that allows the default version',
       { 'pyproject.toml': '[project]\nrequires-python = ">= 3.9, < 4"' },
       'python3',
     ],
     ['requires-python above it', { 'pyproject.toml': '[project]\nrequires-python = ">=3.12"' }, 'python3.13'],
     ['Poetry', { 'pyproject.toml': '[tool.poetry.dependencies]\npython = "~3.9"' }, 'python3.9'],
-    ['a text that is no version', { '.python-version': 'pypy3.10-nightly' }, 'python3'],
-  ])('is the one that %s asks for', (_, files, program) => {
+    ['a text that is not a version', { '.python-version': 'pypy3.10-nightly' }, 'python3'],
+  ])('is the version that %s asks for', (_, files, program) => {
     expect(venv(files)).toBe(program)
   })
 
   const project = (range: string) => `[project]\nrequires-python = "${range}"`
   const poetry = (range: string) => `[tool.poetry.dependencies]\npython = "${range}"`
   const bookworm = new Map([['python3', '3.11.2']])
-  /** Each names a version that the machine does not have, in a file of its own. */
+  /** Each names a version that the machine lacks, in a separate file. */
   const pins: Record<string, (version: string) => Files> = {
     '.python-version': (version) => ({ '.python-version': version }),
     'runtime.txt': (version) => ({ 'runtime.txt': `python-${version}` }),
@@ -320,7 +316,7 @@ describe('the version of Python', () => {
   )
 
   test.each(pinned)(
-    'that %s pins to %s gives way to a range that allows the one that is there',
+    'that %s pins to %s gives way to a range that allows the installed version',
     (from, version, files) => {
       for (const text of [project('>=3.9'), project('>=3.9,<3.15'), poetry('^3.9')]) {
         const result = planOf({ 'main.py': '', ...files, 'pyproject.toml': text }, { versions: bookworm })
@@ -347,7 +343,7 @@ describe('the version of Python', () => {
     const { code, message } = result.ok ? { code: '', message: '' } : result.failure
     expect(code).toBe('unsupported_python')
     expect(message).toContain(`${from} asks for Python "${range}", and the server has 3.11.2.`)
-    // Debian has no package for a version besides its own.
+    // Debian has packages only for its default version.
     expect(message).not.toMatch(/apt|venv/)
     const [, line = '', file = ''] = /Write (.*?) in (\S+) if the app runs on that/.exec(message) ?? []
     const heading = /^.*\n/.exec(String(all[file as keyof typeof all]))?.[0] ?? ''
@@ -370,13 +366,13 @@ describe('the version of Python', () => {
     ['<3.11', '3.10'],
     ['^3.14', '3.14'],
     ['>=3.8,!=3.11.*', '3.12'],
-  ])('%s is brought by uv as the nearest that it allows', (range, version) => {
+  ])('for %s comes from uv as the nearest allowed version', (range, version) => {
     const files = { 'main.py': '', 'pyproject.toml': poetry(range) }
     const result = planOf(files, { versions: new Map([...bookworm, ['uv', '0.9.2']]) })
     expect(result.ok && result.plan.build[0]?.argv.join(' ')).toContain(`--python ${version} .venv`)
   })
 
-  test('that no Python 3 has is refused without a program that would bring it', () => {
+  test('that no Python 3 satisfies is refused without a program that would install it', () => {
     const message = venv({ 'runtime.txt': 'python-2.7.18' })
     expect(message).toContain('Write python-3.11 in runtime.txt')
     expect(message).not.toContain('uv')
@@ -397,7 +393,7 @@ describe('the version of Python', () => {
   })
 })
 
-test('any text of a module is planned without an exception, in a time that goes with its length', () => {
+test('plans any text of a module without an exception, in linear time', () => {
   const piece = fc.constantFrom(
     '"""',
     "'''",
@@ -450,7 +446,7 @@ test('any text of a module is planned without an exception, in a time that goes 
     }),
     { numRuns: 300 },
   )
-  // Other programs of a busy machine do not count.
+  // Excludes the time of other programs on a busy machine.
   const begin = process.threadCpuUsage()
   for (const each of [
     '"""',

@@ -5,7 +5,7 @@ describe('a Python app', () => {
   const pip = '.venv/bin/python -m pip install --no-input'
 
   test.each([
-    ['nothing but its file', { 'main.py': '' }, ['python3 -m venv --without-pip .venv']],
+    ['only its file', { 'main.py': '' }, ['python3 -m venv --without-pip .venv']],
     [
       'an empty requirements.txt',
       { 'app.py': '', 'requirements.txt': '# none\n\n' },
@@ -26,8 +26,12 @@ describe('a Python app', () => {
       { 'app.py': '', 'pyproject.toml': '[project]\ndependencies = ["flask>=3", "--index-url=x"]\n' },
       ['python3 -m venv .venv', `${pip} -- flask>=3 --index-url=x`],
     ],
-    ['settings of tools', { 'app.py': '', 'pyproject.toml': '[tool.ruff]\n' }, ['python3 -m venv --without-pip .venv']],
-  ])('with %s is built in an environment of its own', (_, files, build) => {
+    [
+      'only settings of tools',
+      { 'app.py': '', 'pyproject.toml': '[tool.ruff]\n' },
+      ['python3 -m venv --without-pip .venv'],
+    ],
+  ])('with %s is built in a virtual environment', (_, files, build) => {
     expect(planned(files)).toEqual({
       kind: 'python',
       build,
@@ -40,7 +44,7 @@ describe('a Python app', () => {
     expect(result.ok && result.plan.start.env).toMatchObject({ PYTHONUNBUFFERED: '1' })
   })
 
-  test('with a Procfile and a package.json is started by the one and built by both', () => {
+  test('with a Procfile and a package.json starts by the Procfile and is built by both', () => {
     expect(
       planned({ Procfile: 'web: gunicorn a:b', 'requirements.txt': 'x', 'package.json': start('x', { build: 'b' }) }),
     ).toEqual({
@@ -50,7 +54,7 @@ describe('a Python app', () => {
     })
   })
 
-  test('without a start, with a broken file, or without Python on the host is an error that says so', () => {
+  test('without a start, with a broken file, or without Python on the host fails and says so', () => {
     expect(failure({ 'requirements.txt': 'x' })).toMatchObject({
       code: 'no_start',
       message: expect.stringContaining('main.py'),

@@ -9,7 +9,7 @@ const rails = { Gemfile: '', 'config.ru': '', 'config/application.rb': '' }
 
 describe('a Ruby app', () => {
   test.each([
-    ['a program alone', { 'app.rb': '' }, [], ['ruby', 'app.rb']],
+    ['only a program', { 'app.rb': '' }, [], ['ruby', 'app.rb']],
     [
       'a program with gems',
       { 'app.rb': '', Gemfile: "gem 'sinatra'" },
@@ -50,7 +50,7 @@ describe('a Ruby app', () => {
     expect(planned(files)).toEqual({ kind: 'ruby', build, start: run })
   })
 
-  test('of Rails has its variables, a secret for the build alone, and advice on migrations', () => {
+  test('of Rails has its variables, a secret only for the build, and advice on migrations', () => {
     const result = planOf({
       ...rails,
       'Gemfile.lock': lock('puma', 'sprockets'),
@@ -79,7 +79,7 @@ describe('a Ruby app', () => {
     })
   })
 
-  test('whose Gemfile is for tools alone is left to the app for Node, and needs no Ruby', () => {
+  test('whose Gemfile is only for tools is an app for Node, and needs no Ruby', () => {
     const files = { Gemfile: "gem 'danger'", 'package.json': start('node a.js') }
     expect(planned(files).kind).toBe('node')
     const result = planOf({ ...files, Procfile: 'web: node a.js' }, { programs: new Set() })

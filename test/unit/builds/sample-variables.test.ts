@@ -35,13 +35,13 @@ test.each<[string, Files, object | undefined]>([
     },
     { file: 'app.json', names: ['A'] },
   ],
-  ['an app.json that is none', { 'app.json': '[' }, undefined],
+  ['an invalid app.json', { 'app.json': '[' }, undefined],
   ['nothing', {}, undefined],
-])('of %s the variables are known that need a value', (_, files, samples) => {
+])('finds the variables in %s that need a value', (_, files, samples) => {
   expect(samplesOf(files)).toEqual(samples)
 })
 
-test("the app's folder counts", () => {
+test("reads the app's folder", () => {
   const files = { 'fairlead.json': { root: 'api' }, 'api/app.js': '', 'api/.env.example': 'A=', '.env.example': 'B=' }
   const result = planOf({ ...files, 'api/package.json': { scripts: { start: 'node app.js' } } })
   expect(result.ok && result.plan.samples).toEqual({ file: '.env.example', names: ['A'] })

@@ -72,7 +72,7 @@ describe('the source tree', () => {
     expect(files.read('Procfile')).toBeUndefined()
   })
 
-  test('includes other folders than one with very many files', async () => {
+  test('includes the other folders beside a folder with very many files', async () => {
     const root = await write('pictures', { 'cmd/server/main.go': 'package main', 'b/c/main.go': '' })
     await mkdir(join(root, 'assets'))
     for (let at = 0; at < 20_001; at += 1) writeFileSync(join(root, 'assets', `${at}.png`), '')
@@ -86,13 +86,13 @@ describe('the source tree', () => {
     expect(fewer.list('b/c')).toEqual(['main.go'])
   })
 
-  test('has texts without the mark of the byte order', async () => {
+  test('has texts without the byte order mark', async () => {
     const root = await write('mark', { 'requirements.txt': '\ufeffflask\n', 'go.sum': '\ufeffx' })
     const files = await readSourceTree(root, ['requirements.txt', 'go.sum'])
     expect([files.read('requirements.txt'), files.read('go.sum')]).toEqual(['flask\n', 'x'])
   })
 
-  test('has the texts of all files that a pattern stands for, up to a number of them', async () => {
+  test('has the texts of all files that match a pattern, up to a limit', async () => {
     const many = Object.fromEntries(Array.from({ length: 70 }, (_, at) => [`many/${at}/main.go`, String(at)]))
     const root = await write('patterns', { 'cmd/one/main.go': '1', 'cmd/one/two/main.go': '2', ...many })
     const files = await readSourceTree(root, ['cmd/*/main.go', 'many/*/main.go'])
@@ -101,7 +101,7 @@ describe('the source tree', () => {
     expect(Object.keys(many).filter((path) => files.read(path) !== undefined)).toHaveLength(64)
   })
 
-  test('follows links within the tree, and none that leads out', async () => {
+  test('follows links within the tree, and no link that leads out', async () => {
     const outside = await write('outside', { 'package.json': '{"name":"secret"}', 'index.html': '' })
     const root = await write('linked', { 'config/Procfile': 'web: a' })
     await symlink('config/Procfile', join(root, 'Procfile'))

@@ -24,7 +24,7 @@ describe('a static site', () => {
   })
 })
 
-describe('a page that a build must finish first', () => {
+describe('an unfinished page that needs a build', () => {
   const elm = { 'elm.json': {}, 'src/Main.elm': '' }
   test.each([
     [{ ...elm, 'index.html': '<script src="elm.js"></script>' }, 'elm make src/Main.elm --optimize --output=elm.js'],
@@ -40,22 +40,19 @@ describe('a page that a build must finish first', () => {
   })
 
   test.each([
-    ['with what the compiler made', { ...elm, 'elm.js': '', 'index.html': '<script src="elm.js"></script>' }],
-    [
-      'with what it made in a folder that is not listed',
-      { ...elm, vendor: '', 'index.html': '<script src="vendor/elm.js">' },
-    ],
+    ["with the compiler's output", { ...elm, 'elm.js': '', 'index.html': '<script src="elm.js"></script>' }],
+    ['with output in an unlisted folder', { ...elm, vendor: '', 'index.html': '<script src="vendor/elm.js">' }],
     ['with scripts of other hosts', { ...elm, 'index.html': '<script src="https://cdn.example/elm.js"></script>' }],
     ['with a script in a comment', { ...elm, 'index.html': '<!-- <script src="elm.js"></script> -->' }],
-    ['with its scripts inside', { ...elm, 'index.html': '<script>Elm.Main.init()</script>' }],
+    ['with inline scripts', { ...elm, 'index.html': '<script>Elm.Main.init()</script>' }],
     ['that a script in the page compiles', { 'index.html': '<script type="text/babel" src="app.jsx"></script>' }],
-    ['that lacks a script for no such reason', { 'index.html': '<script src="gone.js"></script>' }],
-    ['that is too large to be read', { ...elm, 'index.html': null }],
+    ['that lacks a script for another reason', { 'index.html': '<script src="gone.js"></script>' }],
+    ['that is too large to read', { ...elm, 'index.html': null }],
   ])('a page %s is served', (_, files) => {
     expect(planned(files)).toEqual({ kind: 'static', build: [], start: ['fairlead-static', '.'] })
   })
 
-  test.each(['<!--', '<script ', '<script src', '<script\n'])('%j again and again takes no time', (text) => {
+  test.each(['<!--', '<script ', '<script src', '<script\n'])('%j repeated many times takes no time', (text) => {
     const begun = performance.now()
     failure({ ...elm, 'index.html': text.repeat(200_000) })
     expect(performance.now() - begun).toBeLessThan(5_000)

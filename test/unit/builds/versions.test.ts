@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Files, planOf, start } from '../../harness/builds/planned.ts'
 
-/** Returns what the plan asks for, each as `<tool> <range> (<from>)`. */
+/** Returns the requirements of the plan, each as `<tool> <range> (<from>)`. */
 function asked(files: Files): string[] {
   const result = planOf(files)
   if (!result.ok) throw new Error(`${result.failure.code}: ${result.failure.message}`)
@@ -25,13 +25,13 @@ describe('the version of Node', () => {
       app({ engines: { node: ' >= 18 < 21 ' } }),
       ['node >= 18 < 21 ("engines.node" in package.json)'],
     ],
-    ['engines that allow all', app({ engines: { node: '*' } }), []],
+    ['engines that allow everything', app({ engines: { node: '*' } }), []],
     ['engines with an alias', app({ engines: { node: 'latest' } }), []],
     ['.nvmrc', { ...app(), '.nvmrc': 'v20.11.0\n' }, ['node 20.11.0 (.nvmrc)']],
     ['.nvmrc with a comment', { ...app(), '.nvmrc': '# our Node\n22\n' }, ['node 22 (.nvmrc)']],
     ['.nvmrc with any LTS', { ...app(), '.nvmrc': 'lts/*' }, [`node ${lts} (.nvmrc)`]],
     ['.nvmrc with a named LTS', { ...app(), '.nvmrc': 'lts/Jod' }, ['node 22 (.nvmrc)']],
-    ['.nvmrc with the newest', { ...app(), '.nvmrc': 'node' }, []],
+    ['.nvmrc with the newest version', { ...app(), '.nvmrc': 'node' }, []],
     ['.node-version', { ...app(), '.node-version': '18' }, ['node 18 (.node-version)']],
     [
       '.tool-versions',
@@ -45,8 +45,8 @@ describe('the version of Node', () => {
       ['node ^22 ("devEngines.runtime" in package.json)'],
     ],
     ['.npmrc', { ...app(), '.npmrc': 'use-node-version=20.1.0' }, ['node 20.1.0 ("use-node-version" in .npmrc)']],
-    ['a file that cannot be read', { ...app(), '.nvmrc': null }, []],
-  ])('is that of %s', (_, files, expected) => {
+    ['an unreadable file', { ...app(), '.nvmrc': null }, []],
+  ])('comes from %s', (_, files, expected) => {
     expect(asked(files)).toEqual(expected)
   })
 
@@ -61,13 +61,13 @@ describe('the version of Node', () => {
     expect(asked({ ...app({ volta: { node: '22.1.0' } }), '.nvmrc': '20.0.0' })[0]).toContain('volta')
   })
 
-  test('of the app is used before that of the top, which counts for apps without one', () => {
+  test('of the app precedes the root version, which applies to apps without one', () => {
     const top = { 'fairlead.json': { root: 'a' }, '.nvmrc': '18' }
     expect(asked({ ...top, 'a/package.json': start('x'), 'a/.nvmrc': '20' })).toEqual(['node 20 (.nvmrc)'])
     expect(asked({ ...top, 'a/package.json': start('x') })).toEqual(['node 18 (.nvmrc)'])
   })
 
-  test('that is unknown is ignored with a warning, and so is one that contradicts', () => {
+  test('that is unknown is ignored with a warning, and so is a contradictory one', () => {
     const files = { ...app({ engines: { node: '22.x' } }), '.nvmrc': 'lts/nothing' }
     expect(asked(files)).toEqual(['node 22.x ("engines.node" in package.json)'])
     expect(notes(files)).toEqual([
@@ -99,11 +99,7 @@ describe('the version of the package manager', () => {
       { ...app({ packageManager: 'yarn@4.1.0' }), 'yarn.lock': '__metadata:\n  version: 8\n' },
       ['yarn 4.1.0 ("packageManager" in package.json)'],
     ],
-    [
-      'another manager than that of the lock file',
-      { ...app({ packageManager: 'pnpm@9.1.0' }), 'package-lock.json': '' },
-      [],
-    ],
+    ["another manager than the lock file's", { ...app({ packageManager: 'pnpm@9.1.0' }), 'package-lock.json': '' }, []],
     ['no version', { ...app({ packageManager: 'pnpm@latest' }), 'pnpm-lock.yaml': '' }, []],
     [
       'Volta',
@@ -130,7 +126,7 @@ describe('the version of the package manager', () => {
     ],
     ['Bun in its file', { ...app(), 'bun.lockb': '', '.bun-version': '1.1.0' }, ['bun 1.1.0 (.bun-version)']],
     ['any Bun', { ...app(), 'bun.lock': '' }, ['bun * (the lock file)']],
-  ])('is that of %s', (_, files, expected) => {
+  ])('comes from %s', (_, files, expected) => {
     expect(asked(files)).toEqual(expected)
   })
 
@@ -160,10 +156,10 @@ describe('Bun and Deno in commands', () => {
       ['bun *'],
     ],
     ['a script for development', { 'package.json': start('x', { dev: 'bun --watch a.ts' }) }, []],
-    ['a word that is no command', { 'package.json': start('node bun-app.js bundle deno.js') }, []],
+    ['a word that is not a command', { 'package.json': start('node bun-app.js bundle deno.js') }, []],
     ['a Procfile', { 'package.json': {}, Procfile: 'web: deno run -A a.ts' }, ['deno *']],
     ['fairlead.json', { 'package.json': {}, 'fairlead.json': { start: ['bun', 'a.ts'] } }, ['bun *']],
-  ])('%s asks for what it calls', (_, files, expected) => {
+  ])('%s requires the programs that it calls', (_, files, expected) => {
     expect(asked(files)).toEqual(expected.map((each) => `${each} (the commands that run)`))
   })
 })

@@ -6,7 +6,7 @@ const failed = (status: number, type: string, detail: string) =>
 
 const end = 'in the last 168h0m0s, retry after 2026-06-01 10:00:00 UTC: see https://letsencrypt.org/docs/rate-limits/'
 
-/** The texts of Boulder, of its earlier versions, and of the machines in front of it. */
+/** The texts of Boulder, of its earlier versions, and of the proxies in front of it. */
 const texts: Readonly<Record<PauseScope, readonly string[]>> = {
   all: [
     `too many new orders (300) from this account ${end}#new-orders-per-account`,
@@ -48,7 +48,7 @@ const hostile = [
 
 describe('a limit of the authority', () => {
   it.each(Object.entries(texts).flatMap(([scope, details]) => details.map((detail) => [scope, detail] as const)))(
-    'is one for %s: %s',
+    'applies to %s: %s',
     (scope, detail) => {
       const { failure, facts } = failed(429, 'rateLimited', detail)
       expect(failure.code).toBe('rate_limited')
@@ -56,7 +56,7 @@ describe('a limit of the authority', () => {
     },
   )
 
-  it.each(hostile)('is never one for others because of a name such as %s', (name) => {
+  it.each(hostile)('never applies to others because of a name such as %s', (name) => {
     for (const detail of [
       ...texts.names.map((text) => `${text} ${name} "${name}"`),
       ...texts.names.map((text) => text.replace('www.example.com', name)),
@@ -70,7 +70,7 @@ describe('a limit of the authority', () => {
     expect(failed(429, 'rateLimited', ofIts).facts.pauses).toBe('domain')
   })
 
-  it.each([429, 503])('is none where the authority has too much to do (%d): it is asked again soon', (status) => {
+  it.each([429, 503])('is not assumed where the authority is overloaded (%d): it is asked again soon', (status) => {
     const { failure, facts } = failed(status, 'rateLimited', 'Service busy; retry later.')
     expect(failure.code).toBe('authority_error')
     expect(facts).toMatchObject({ pauses: 'all', keepsOrder: true })
@@ -78,7 +78,7 @@ describe('a limit of the authority', () => {
 })
 
 describe('an error of the authority', () => {
-  it('makes all wait, who do not read of the name that it was told for', () => {
+  it('makes all wait, and hides the requested name from them', () => {
     const { failure, facts } = failed(500, 'serverInternal', 'oh, www.example.com')
     expect(failure.message).toContain('“oh, www.example.com”')
     expect(facts).toMatchObject({ pauses: 'all', keepsOrder: true })
@@ -86,15 +86,12 @@ describe('an error of the authority', () => {
     expect(facts.toTenants).not.toContain('www.example.com')
   })
 
-  it.each(['constructor', '__proto__', 'toString'])(
-    'of a kind that no object has is one of an unknown kind: %s',
-    (type) => {
-      expect(failed(400, type, 'no').failure.code).toBe('authority_error')
-      expect(failed(500, type, 'no').failure.code).toBe('authority_error')
-    },
-  )
+  it.each(['constructor', '__proto__', 'toString'])('of a kind that no object has counts as unknown: %s', (type) => {
+    expect(failed(400, type, 'no').failure.code).toBe('authority_error')
+    expect(failed(500, type, 'no').failure.code).toBe('authority_error')
+  })
 
-  it('in the proof of a name, which its owner can provoke, makes nobody else wait', () => {
+  it('in the proof of a name, which its owner can provoke, makes only its owner wait', () => {
     const detail = 'Remote PerformValidation RPC failed'
     expect(explainChallenge({ type: 'serverInternal', detail }).facts.pauses).toBeUndefined()
     expect(explainChallenge({ type: 'rateLimited', detail: 'DNS: requests' }).facts.pauses).toBe('names')

@@ -45,7 +45,7 @@ it('certificates that were issued together are not renewed together', () => {
   expect(new Set(days).size).toBeGreaterThan(40)
 })
 
-it('attempts that fail are repeated more and more rarely, and never before the authority allows it', () => {
+it('failed attempts are repeated at growing intervals, and never before the authority allows it', () => {
   const now = new Date('2026-01-01')
   const minutes = [1, 5, 15, 60, 180, 360, 720, 720, 720]
   const waits = fc.record({
@@ -68,7 +68,7 @@ it('a Retry-After of a year does not stop renewals for a year', () => {
   expect(nextAttemptAt(1, 365 * dayMs, now, 0.5).getTime() - now.getTime()).toBe(8 * dayMs)
 })
 
-it('others wait as long as the authority has asked for, however often a certificate has failed', () => {
+it('other certificates wait as long as the authority has asked for, however often one has failed', () => {
   const now = new Date('2026-01-01')
   const wait = (failures: number, retryAfterMs: number) =>
     pauseEnd(retryAfterMs, nextAttemptAt(failures, retryAfterMs, now, 0.5), now).getTime() - now.getTime()
@@ -94,11 +94,11 @@ it.each([
   expect(isIncident(0, lifetime, now)).toBe(false)
 })
 
-it('the second failure of a certificate that was never there is told', () => {
+it('the second failure of a new certificate is reported', () => {
   expect([0, 1, 2, 3].map((failures) => isIncident(failures, null, new Date()))).toEqual([false, false, true, true])
 })
 
-it('no tenant uses up what the authority allows, and all together never use more', () => {
+it('no tenant exhausts the authority’s limits, and all tenants together never exceed them', () => {
   const askers = fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 400 })
   fc.assert(
     fc.property(askers, fc.integer({ min: 4, max: 300 }), (asking, most) => {
@@ -109,7 +109,7 @@ it('no tenant uses up what the authority allows, and all together never use more
         const own = used.get(account) ?? 0
         const before = all()
         if (!mayOrder(most, { all: before, own }, account === operator)) {
-          // A tenant that asks for the first time is refused only when nearly nothing is left.
+          // A tenant's first request is refused only when almost nothing of the limit remains.
           if (own === 0 && account !== operator) expect(most - before).toBeLessThanOrEqual(0)
           continue
         }

@@ -33,7 +33,7 @@ const chosen = (candidates: readonly Candidate[], served: readonly ServedName[])
   Object.fromEntries(select(candidates, served, operator, now))
 
 describe('the certificate of a name', () => {
-  it('is the one that was obtained for its owner', () => {
+  it('is the certificate that was obtained for its owner', () => {
     const [one, other] = [app('one'), app('other', 'tenant')]
     const www = domainOf('www.shop.com', other)
     expect(
@@ -48,7 +48,7 @@ describe('the certificate of a name', () => {
     })
   })
 
-  it('is nobody else’s, even one for the same name', () => {
+  it('is never another owner’s, even for the same name', () => {
     const [before, after] = [domainOf('www.shop.com', app('a', 'one')), domainOf('www.shop.com', app('b', 'other'))]
     const old = obtained({ ...before, domainId: 'the domain that was removed' })
     expect(chosen([old], [after])).toEqual({})
@@ -56,7 +56,7 @@ describe('the certificate of a name', () => {
     expect(chosen([uploaded(['*.shop.com'], operator)], [after])).toEqual({})
   })
 
-  it('is the uploaded one while that is valid', () => {
+  it('is the uploaded certificate while it is valid', () => {
     const www = domainOf('www.shop.com', app('a', 'one'))
     const own = uploaded(['*.shop.com'], 'one')
     expect(chosen([obtained(www), own], [www])).toEqual({ 'www.shop.com': own.id })
@@ -64,14 +64,14 @@ describe('the certificate of a name', () => {
     expect(chosen([obtained(www), { ...own, notBefore: day(1) }], [www])).toEqual({ 'www.shop.com': obtained(www).id })
   })
 
-  it('is an uploaded one of its project, where that is limited to one', () => {
+  it('is a certificate uploaded for its project, where the upload is limited to one project', () => {
     const www = domainOf('www.shop.com', app('a', 'one'))
     const limited = uploaded(['www.shop.com'], 'one', { projectId: 'another project' })
     expect(chosen([limited], [www])).toEqual({})
     expect(chosen([{ ...limited, projectId: www.projectId }], [www])).toEqual({ 'www.shop.com': limited.id })
   })
 
-  it('is the one that was issued last', () => {
+  it('is the latest certificate', () => {
     const www = domainOf('www.shop.com', app('a', 'one'))
     const [old, young] = [
       uploaded(['www.shop.com'], 'one', { id: 'old' }),
@@ -82,7 +82,7 @@ describe('the certificate of a name', () => {
     expect(chosen([later, old], [www])).toEqual({ 'www.shop.com': 'young' })
   })
 
-  it('is not one that is to be revoked, as soon as there is another', () => {
+  it('is not a certificate that is to be revoked, as soon as there is another', () => {
     const revoked = obtained(dashboard, { id: 'revoked', isBeingRevoked: true, notBefore: day(-1) })
     expect(chosen([revoked], [dashboard])).toEqual({ 'fairlead.example.com': 'revoked' })
     expect(chosen([revoked, obtained(dashboard)], [dashboard])).toEqual({
@@ -90,14 +90,14 @@ describe('the certificate of a name', () => {
     })
   })
 
-  it('of an app below the domain of the server is never one that a tenant has uploaded', () => {
+  it('of an app below the domain of the server is never a tenant’s upload', () => {
     const its = app('shop', 'tenant')
     expect(chosen([uploaded(['*.example.com', 'shop.example.com'], 'tenant')], [its, allApps])).toEqual({})
     const own = uploaded(['*.example.com'], operator)
     expect(chosen([own], [its, allApps])).toEqual({ 'shop.example.com': own.id, '*.example.com': own.id })
   })
 
-  it('of an app is the uploaded wildcard, also when one for the app alone was obtained', () => {
+  it('of an app is the uploaded wildcard, even when the app has an obtained certificate', () => {
     const its = app('shop')
     const own = uploaded(['*.example.com'], operator)
     expect(chosen([obtained(its), own], [its, allApps])).toEqual({
@@ -110,7 +110,7 @@ describe('the certificate of a name', () => {
     })
   })
 
-  it('stays the one that was obtained, when another account has an uploaded wildcard above it', () => {
+  it('stays the obtained certificate, when another account has an uploaded wildcard above it', () => {
     const [all, www] = [domainOf('*.shop.com', app('a', 'one')), domainOf('www.shop.com', app('b', 'other'))]
     const wildcard = uploaded(['*.shop.com'], 'one')
     const each = { '*.shop.com': wildcard.id, 'www.shop.com': obtained(www).id }
@@ -118,7 +118,7 @@ describe('the certificate of a name', () => {
     expect(chosen([obtained(www), wildcard], [www, all])).toEqual(each)
   })
 
-  it('stays the one that was obtained, when another project of its account has an uploaded wildcard above it', () => {
+  it('stays the obtained certificate, when another project of its account has an uploaded wildcard above it', () => {
     const [all, www] = [domainOf('*.shop.com', app('a', 'one')), domainOf('www.shop.com', app('b', 'one'))]
     const limited = uploaded(['*.shop.com'], 'one', { projectId: all.projectId })
     expect(chosen([limited, obtained(www)], [all, www])).toEqual({
@@ -129,7 +129,7 @@ describe('the certificate of a name', () => {
     expect(chosen([whole, obtained(www)], [all, www])).toEqual({ '*.shop.com': whole.id, 'www.shop.com': whole.id })
   })
 
-  it('is not one whose wildcard would have to cover two labels', () => {
+  it('is not a wildcard that would have to cover two labels', () => {
     const deep = domainOf('a.b.shop.com', app('a', 'one'))
     const wildcard = domainOf('*.shop.com', app('a', 'one'))
     expect(chosen([uploaded(['*.shop.com', '*.com'], 'one')], [deep, wildcard])).toEqual({

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 
 describe('a certificate that browsers accept', () => {
-  it('is kept as PEM without anything around it, and without the root', async () => {
+  it('is kept as PEM without surrounding text, and without the root', async () => {
     const text = `Bag Attributes\n  friendlyName: x\n${leaf.certificate}\r\nsubject=x\n${middle.certificate}${root.certificate}`
     const checked = check(text, `some text\n${leaf.key}`)
     expect(checked).toMatchObject({
@@ -35,7 +35,7 @@ describe('a certificate that browsers accept', () => {
     ['RSA with 2048 bits', () => rsaKey()],
     ['RSA with 4096 bits', () => rsaKey(4096)],
     ['ECDSA on P-384', () => ecKey('P-384')],
-  ])('may have a key of the type %s, in each of its forms', async (_, makeKey) => {
+  ])('may have a key of the type %s, in each format', async (_, makeKey) => {
     const key = makeKey()
     const { certificate } = await issue({ names: ['a.example.com'], issuer: middle, key })
     const traditional = key
@@ -46,14 +46,14 @@ describe('a certificate that browsers accept', () => {
     }
   })
 
-  it('may come from an authority of its own, or be signed by itself', async () => {
+  it('may come from a private authority, or be self-signed', async () => {
     const direct = await issue({ names: ['a.example.com'], issuer: root })
     expect(check(direct.certificate, direct.key)).toMatchObject({ names: ['a.example.com'] })
     const own = await issue({ names: ['a.example.com'] })
     expect(check(own.certificate, own.key)).toMatchObject({ names: ['a.example.com'] })
   })
 
-  it('keeps none of the names that no host can have', async () => {
+  it('drops names that are not valid hosts', async () => {
     const odd = await issue({ names: ['a.example.com', 'a, DNS:evil.example.com', '-x.example.com', 'A.example.com'] })
     expect(check(odd.certificate, odd.key)).toMatchObject({ names: ['a.example.com'] })
   })
@@ -73,8 +73,8 @@ const chainOf = async (asked: Parameters<typeof issue>[0]) => {
   return [made.certificate + middle.certificate, made.key] as const
 }
 
-/** The pairs of a certificate and a key that are refused, by the code of the reason. */
-/** Slow to make. */
+/** Pairs of a certificate and a key that are refused, by the code of the reason. */
+/** Generating them is slow. */
 const longKey = rsaKey(4104)
 const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>> = {
   no_certificate: async () => ['', leaf.key],
@@ -133,7 +133,7 @@ const broken: Readonly<Record<string, () => Promise<readonly [string, string]>>>
 }
 
 describe('an issuer', () => {
-  it('may have a longer key, with which no server computes', async () => {
+  it('may have a longer key, because no server computes with it', async () => {
     const slow = await authority({ key: longKey })
     const made = await issue({ names: ['a.example.com'], issuer: slow })
     expect(check(made.certificate + slow.certificate, made.key)).toMatchObject({ names: ['a.example.com'] })
@@ -149,7 +149,7 @@ describe('a certificate that browsers do not accept', () => {
     expect(found.message).not.toContain('secret')
   })
 
-  it('is refused for more than twenty reasons', () => {
+  it('has more than twenty reasons for a refusal', () => {
     expect(new Set(Object.keys(broken).map((name) => name.split(',')[0])).size).toBeGreaterThanOrEqual(20)
   })
 })

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 import { expect, it } from 'vitest'
 
-/** Each operation of the API takes some 100 bytes of it. */
+/** Each operation of the API takes about 100 bytes of the client. */
 const limitBytes = 20 * 1024
 
 it('the client is small and contains no validation library', async () => {

@@ -5,7 +5,7 @@ import { parseDotenv, readDotenv } from '../../../server/src/contract/dotenv.ts'
 
 const lines = (...text: readonly string[]) => text.join('\n')
 
-/** Returns the variables, or fails and shows the line that was wrong. */
+/** Returns the variables, or fails and shows the wrong line. */
 function variables(text: string): Readonly<Record<string, string>> {
   const read = parseDotenv(text)
   if (!read.ok) throw new Error(`line ${read.line}: ${read.message}`)
@@ -66,7 +66,7 @@ describe('a dotenv file', () => {
 })
 
 describe('a wrong line', () => {
-  test('is reported with its number, the first one by parseDotenv', () => {
+  test('is reported with its number; parseDotenv reports the first one', () => {
     expect(parseDotenv('A=1\n\nno assignment\nB')).toEqual({
       ok: false,
       line: 3,
@@ -106,7 +106,7 @@ const doubleQuoted = (text: string) =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\r', '\\r')}"`
 
 describe('any text', () => {
-  test('is read or refused with a line that it has, and never throws', () => {
+  test('is read or refused with the number of an existing line, and never throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: special })), (text) => {
         const read = parseDotenv(text)
@@ -118,7 +118,7 @@ describe('any text', () => {
     )
   })
 
-  test('comes back from double quotes as it went in', () => {
+  test('survives a round trip through double quotes', () => {
     fc.assert(
       fc.property(fc.dictionary(name, value), (all) => {
         const text = Object.entries(all).map(([key, content]) => `${key}=${doubleQuoted(content)}`)
@@ -127,7 +127,7 @@ describe('any text', () => {
     )
   })
 
-  test.each(["'", '`'])('without %s and carriage returns comes back from these quotes as it went in', (quote) => {
+  test.each(["'", '`'])('without %s and carriage returns survives a round trip through these quotes', (quote) => {
     fc.assert(
       fc.property(value, (content) => {
         const literal = content.replaceAll(quote, '').replaceAll('\r', '')
@@ -146,12 +146,12 @@ describe('any text', () => {
     )
   })
 
-  test('is never quoted in a message', () => {
+  test('never appears in a message', () => {
     const secret = 'S3CR3T'
     const part = fc.constantFrom('"', "'", '`', '\\', '\n', '#', ' ', '=', 'A', secret)
     fc.assert(
       fc.property(fc.string({ unit: part }), (text) => {
-        // Messages show names, and a secret before "=" is indistinguishable from a name: replace those.
+        // Messages show names, and a secret before "=" looks like a name: the test replaces these.
         const { problems } = readDotenv(text.replaceAll(/S3CR3T(?=(?:S3CR3T|[\sA])*=)/g, 'A'))
         expect(problems.map(({ message }) => message).join()).not.toContain(secret)
       }),
@@ -159,8 +159,8 @@ describe('any text', () => {
     )
   })
 
-  test('is read as Node reads it when it has only what both understand', () => {
-    // Left out: escapes other than "\n", equal names, "#" without white space, and empty values without quotes.
+  test('has Node’s result when it uses only the common syntax', () => {
+    // Excludes escapes other than "\n", equal names, "#" without white space, and empty values without quotes.
     const text = fc.stringMatching(/^[\w ,:/=$.-]{0,20}$/)
     const written = fc.oneof(
       fc.stringMatching(/^[\w,:/$.=-][\w ,:/$.=-]{0,20}$/),

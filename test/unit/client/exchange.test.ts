@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest'
 
 const address = 'https://fairlead.example.com'
 
-/** An exchange whose server gives the first key at once, and holds the others until they are let go. */
+/** An exchange whose server gives the first key at once, and later keys when the test releases them. */
 function exchangeWithHeldKeys({ lifeMs }: { readonly lifeMs: number }) {
   const keys: ShortLivedKey[] = []
   const held: (() => void)[] = []
@@ -24,7 +24,7 @@ function exchangeWithHeldKeys({ lifeMs }: { readonly lifeMs: number }) {
   return { exchange, keys, letGo: () => held.splice(0).forEach((done) => void done()), asked: () => asked }
 }
 
-it('the end of an exchange waits for a key that is on its way, so that it can be ended, too', async () => {
+it('the end of an exchange waits for a requested key, and ends it, too', async () => {
   const { exchange, keys, letGo, asked } = exchangeWithHeldKeys({ lifeMs: 200 })
   expect(await exchange.key()).toBe('fl_1')
   await vi.waitFor(() => expect(asked()).toBe(2), 30_000)
@@ -36,7 +36,7 @@ it('the end of an exchange waits for a key that is on its way, so that it can be
   expect(order).toEqual(['let go', 'ended with 2 keys'])
 })
 
-it('an exchange that has ended asks for no further key', async () => {
+it('an exchange that has ended requests no further key', async () => {
   vi.useFakeTimers()
   try {
     const { exchange, asked } = exchangeWithHeldKeys({ lifeMs: 60_000 })

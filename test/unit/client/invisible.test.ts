@@ -8,13 +8,13 @@ it.each([
   ['ad\u200dmin', 'ad[U+200D]min'],
   ['x\u{e0041}', 'x[U+E0041]'],
   ['a\u2028b', 'a[U+2028]b'],
-])('%j has characters that nobody sees', (text, shown) => {
+])('%j has invisible characters', (text, shown) => {
   expect(hasInvisible(text)).toBe(true)
   expect(withVisible(text)).toBe(shown)
 })
 
 it.each(['Zoë 漢字 😀', 'عربى', 'می\u200cخواهم', 'क्\u200dष', '👩\u200d💻', '❤\ufe0f', 'a b\tc'])(
-  '%j has none',
+  '%j has no invisible characters',
   (text) => {
     expect(hasInvisible(text)).toBe(false)
     expect(withVisible(text)).toBe(text)

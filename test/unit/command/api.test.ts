@@ -3,7 +3,7 @@ import { operations } from '../../../server/src/contract/operations.ts'
 import { commandHere } from '../../harness/command-here.ts'
 import { takes, testEndpoint } from '../../harness/endpoint.ts'
 
-/** The address of a server that has ended: what is wrong with arguments is found before it is asked. */
+/** The address of a stopped server: wrong arguments are found before a request. */
 let origin: string
 beforeAll(async () => {
   const closed = await testEndpoint(takes)
@@ -54,7 +54,7 @@ describe('fairlead api', () => {
     expect(stderr).not.toMatch(/secret| at /)
   })
 
-  it('reports that no server answers, and which variables are not set', async () => {
+  it('reports a missing server, and which variables are not set', async () => {
     const nobody = await commandHere(['api', 'projects.list'], { ...environment(), FAIRLEAD_URL: origin })
     expect(nobody).toMatchObject({ code: 1, stdout: '' })
     expect(nobody.stderr).toBe(`fairlead: ${origin}/v1 does not answer: ECONNREFUSED\n`)

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => directory?.[Symbol.asyncDispose]())
 
-/** Reads a file where `OUTER` is a variable of the environment, after a file with `BEFORE`. */
+/** Reads a file where the environment has `OUTER`, after a file with `BEFORE`. */
 async function read(text: string, format?: string) {
   const path = join(directory.path, 'a.env')
   await writeFile(path, text)
@@ -22,7 +22,7 @@ async function read(text: string, format?: string) {
   return { variables: Object.fromEntries(variables), missing }
 }
 
-/** Texts, and the variables that Compose makes of them. `fairlead env import` reads many of them in another way. */
+/** Texts, and Compose's variables for them. `fairlead env import` reads many of them differently. */
 it.each<[string, Record<string, string>]>([
   ['BASE=/srv\nA="${BASE}/x"\nB=$BASE/y\nC=\'${BASE}\'', { BASE: '/srv', A: '/srv/x', B: '/srv/y', C: '${BASE}' }],
   ['A=1\nA=2', { A: '2' }],
@@ -42,11 +42,11 @@ it.each<[string, Record<string, string>]>([
   expect((await read(text)).variables).toEqual(variables)
 })
 
-it('a variable without a value is empty, and told', async () => {
+it('a variable without a value is empty and reported', async () => {
   expect(await read('A=${NONE}x')).toEqual({ variables: { A: 'x' }, missing: ['NONE'] })
 })
 
-it('a raw file is taken as it is written', async () => {
+it('a raw file is taken literally', async () => {
   const { variables } = await read('# comment\nA="${BASE}/x" # y\n\nOUTER\nNONE', 'raw')
   expect(variables).toEqual({ A: '"${BASE}/x" # y', OUTER: 'o' })
 })
@@ -59,7 +59,7 @@ it.each([
   ['=1', 'a.env, line 1: write NAME=value'],
   ['A=${secret', 'a.env, line 1: A has ${ without a name'],
 ])(
-  'a file that Compose does not read, or in a surprising way, is told without its values: %j',
+  'a file that Compose rejects or reads in a surprising way is reported without its values: %j',
   async (text, message) => {
     const error = await read(text).catch((failed: Error) => failed)
     expect(String(error)).toContain(message)
@@ -67,11 +67,11 @@ it.each([
   },
 )
 
-it('a format that is not known is refused', async () => {
+it('an unknown format is refused', async () => {
   await expect(read('A=1', 'toString')).rejects.toThrow('has the format toString, which is not known')
 })
 
-it('env_file has the variables of .env and of the environment of its service, which goes before it', async () => {
+it('env_file sees the variables of .env and of its service’s environment, which takes precedence', async () => {
   const folder = join(directory.path, 'project')
   await mkdir(folder)
   const text = 'services: { web: { image: nginx, env_file: [one.env, two.env], environment: { OWN: service } } }'

@@ -68,7 +68,7 @@ describe('a compose file', () => {
     expect(apps[0]?.variables).toEqual(numbers)
   })
 
-  it('becomes apps, databases and volumes, and says what is not carried over', async () => {
+  it('becomes apps, databases and volumes, and lists what is not imported', async () => {
     const plan = await planned(shop, { 'api.env': 'TOKEN=t\nREDIS_HOST=web\n', '.env': 'GREETING=from the file\n' })
     expect(plan.databases).toEqual([{ name: 'db', version: '16' }])
     expect(plan.apps.map(({ name }) => name)).toEqual(['api', 'web'])
@@ -100,7 +100,7 @@ describe('a compose file', () => {
     expect(JSON.stringify(plan)).not.toContain('POSTGRES_PASSWORD')
   })
 
-  it('takes the environment before the .env beside it, and gives a database to what depends on it', async () => {
+  it('prefers the environment to the .env beside it, and gives a database to its dependents', async () => {
     const text = `
 services:
   app:
@@ -118,7 +118,7 @@ services:
     expect(notes.join('\n')).toContain('app: DB_HOST named a part of the address of a database')
   })
 
-  it('keeps anchors and merged keys, Dockerfiles of other names, and the order of services that need each other', async () => {
+  it('keeps anchors and merged keys, Dockerfiles of other names, and the order of dependent services', async () => {
     const text = `
 x-common: &common
   environment: { A: "1" }
@@ -137,7 +137,7 @@ services:
     )
   })
 
-  it('has the addresses of apps in every form, by all names that services have, and those of databases as links', async () => {
+  it('has the addresses of apps in every form, by all names that services have, and the addresses of databases as links', async () => {
     const text = `
 services:
   app:
@@ -188,7 +188,7 @@ services:
     ])
   })
 
-  it('says what of ports, volumes, databases and tasks is another than in Compose', async () => {
+  it('reports differences to Compose in ports, volumes, databases and tasks', async () => {
     const text = `
 services:
   web:
@@ -227,7 +227,7 @@ volumes:
     }
   })
 
-  it('leaves out well-known programs that do not speak HTTP, and says so', async () => {
+  it('skips well-known programs that do not speak HTTP, and says so', async () => {
     const text = `
 services:
   web: { build: ., ports: ["80:80"], environment: { REDIS_URL: "redis://cache:6379/0" }, depends_on: [cache, mysql] }
@@ -276,7 +276,7 @@ services:
     expect(apps[299]).toMatchObject({ source: { image: 'nginx' }, instances: 2 })
   })
 
-  it('that grows without end by its anchors is refused at once', async () => {
+  it('that grows endlessly through its anchors is refused at once', async () => {
     const levels = 'abcdefghij'.split('')
     const list = (name: string) => Array(9).fill(`*${name}`).join(',')
     for (const [open, close] of [
@@ -301,7 +301,7 @@ services:
     [`services: { a: { image: "a\${" } }`, 'write $$'],
     [`services: { a: { image: "\${A:-b" } }`, 'write $$'],
     [`services: { a: { image: "\${A b}" } }`, 'write $$'],
-  ])('that cannot be read is refused with a reason: %s', async (text, reason) => {
+  ])('that is unreadable is refused with a reason: %s', async (text, reason) => {
     await expect(planned(text)).rejects.toThrow(reason)
   })
 

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 
 const compose = 'services: { web: { build: . }, api: { build: ../api } }'
 
-it('a compose file behind a symbolic link is that of its repository', async () => {
+it('a compose file behind a symbolic link belongs to the link’s target repository', async () => {
   await using source = await repository({ 'deploy/compose.yaml': compose, 'api/a.txt': '' })
   await using elsewhere = await temporaryDirectory()
   const link = join(elsewhere.path, 'link')
@@ -26,7 +26,7 @@ it('a compose file behind a symbolic link is that of its repository', async () =
   }
 })
 
-it('a build outside of a repository is told before anything is made, and images need no repository', async () => {
+it('a build outside of a repository is reported before anything is created, and images need no repository', async () => {
   await using folder = await temporaryDirectory()
   await mkdir(join(folder.path, 'api'))
   const appsOf = (source: { folder: string } | { image: string }) => [{ source }] as never

@@ -21,7 +21,7 @@ async function listenIn(folder: string): Promise<{ readonly socket: string } & A
   }
 }
 
-it('a directory in which a server of this user listens is in use, by its own path alone', async () => {
+it('a directory is in use when a server of this user listens there, and only by its exact path', async () => {
   await using directory = await temporaryDirectory()
   const [folder, link] = [join(directory.path, 'data'), join(directory.path, 'link')]
   await mkdir(folder)

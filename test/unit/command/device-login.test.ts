@@ -23,7 +23,7 @@ const cut = (response: ServerResponse) => {
   setImmediate(() => response.destroy())
 }
 
-/** Logs in at a server that gives these answers, one after the other. Resolves to the key and the pauses before the questions. */
+/** Logs in at a server that gives these answers in order. Resolves to the key and the pauses between the requests. */
 async function logIn(...answers: ((response: ServerResponse) => void)[]) {
   const server = createServer((request, response) => {
     if (request.url === '/device/code') return void response.end(JSON.stringify(code))
@@ -41,17 +41,17 @@ async function logIn(...answers: ((response: ServerResponse) => void)[]) {
   }
 }
 
-it('a login goes on after answers that were cut or not given, and asks less often', async () => {
+it('a login continues after truncated or missing answers, and polls less often', async () => {
   const given = await logIn(refused('authorization_pending'), cut, closed, refused('slow_down'), key)
   expect(given).toEqual({ key: 'fl_1', pauses: [5_000, 5_000, 10_000, 15_000, 20_000] })
 })
 
-it('a login whose key was in an answer that was lost says which key to revoke', async () => {
+it('a login whose key was in a lost answer says which key to revoke', async () => {
   await expect(logIn(cut, refused('expired_token'))).rejects.toThrow(
     /answer of the server was lost.*revoke "fairlead login on /,
   )
 })
 
-it('a login that nobody approves says so', async () => {
+it('an unapproved login reports its end', async () => {
   await expect(logIn(refused('expired_token'))).rejects.toThrow('nobody approved the login in time')
 })

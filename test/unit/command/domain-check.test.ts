@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { type Domain, type DomainOfApp, untilServed } from '../../../server/src/commands/client/domains.ts'
 import { ApiError } from '../../../server/src/contract/errors.ts'
 
-/** Waits for a domain that the server answers for with `check`; resolves to undefined when it is not served in time. */
+/** Waits for a domain of a server that answers with `check`; resolves to undefined when it is not served in time. */
 const waiting = (check: () => Promise<Domain>) =>
   untilServed(
     {
@@ -19,10 +19,10 @@ it('waiting for a domain ends at once when it was removed', async () => {
 })
 
 it.each([
-  ['is away', new TypeError('fetch failed')],
+  ['is unavailable', new TypeError('fetch failed')],
   ['has an internal error', new ApiError('server_error', 'The server failed.')],
   ['says when to ask again', new ApiError('invalid_request', 'Too many checks.', { retry_after: 1 })],
-])('waiting for a domain goes on until its deadline while the server %s', async (_, error) => {
+])('waiting for a domain continues until its deadline while the server %s', async (_, error) => {
   expect(await waiting(() => Promise.reject(error))).toBeUndefined()
 })
 

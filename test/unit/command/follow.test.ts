@@ -37,7 +37,7 @@ const impatient = { silenceMs: 60_000, patienceMs: 300, reconnectMs: 10 }
 const events = { 'content-type': 'text/event-stream' }
 const line = (id: number) => `id: ${id}\ndata: {"text":"line ${id}"}\n\n`
 
-it('a follower of a server that goes away says so, and gives up after a time', async () => {
+it('a follower of a server that becomes unavailable says so, and gives up after a time', async () => {
   const { server, client, log, printed, said } = await following((_, response) => {
     response.writeHead(200, events).end(line(1))
     server.close()
@@ -63,13 +63,13 @@ it.each([
   },
 )
 
-it('a follower does not take a page of something else for a log', async () => {
+it('a follower does not take an unrelated page for a log', async () => {
   const { client, log, said } = await following((_, response) => void response.end('<html>'), impatient)
   await expect(followLog(client, { ...log, query: {} })).rejects.toThrow("a body that is not Fairlead's")
   expect(said).toHaveLength(1)
 })
 
-it('a follower goes on where it was after cut answers, and says that the server answers again', async () => {
+it('a follower resumes after truncated answers, and says that the server answers again', async () => {
   let asked = 0
   const { client, log, printed, said } = await following((request, response) => {
     asked += 1
@@ -85,7 +85,7 @@ it('a follower goes on where it was after cut answers, and says that the server 
   expect(said.filter((text) => text === 'the server answers again')).toHaveLength(2)
 })
 
-it('a follower waits for a server that is quiet but writes comments', async () => {
+it('a follower waits for a server that sends only comments', async () => {
   const { client, log, printed, said } = await following(
     (_, response) => {
       response.writeHead(200, events)
@@ -105,9 +105,9 @@ it('a follower waits for a server that is quiet but writes comments', async () =
 
 it.each([
   ['silent', (response) => response.writeHead(200, events).flushHeaders()],
-  ['cut', (response) => response.destroy()],
+  ['truncated', (response) => response.destroy()],
 ] as [string, (response: ServerResponse) => unknown][])(
-  'a follower of a build whose log is %s waits as long as the server says that it builds',
+  'a follower of a build whose log is %s waits as long as the server reports the build as running',
   async (_, answer) => {
     let reads = 0
     const { client, log, printed, said } = await following(

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { withJobKey } from '../../../server/src/commands/client/job-key.ts'
 
-it('a job gets another key before the first one expires, and ends all of them', async () => {
+it('a job gets another key before the first expires, and ends all of its keys', async () => {
   const made: string[] = []
   const ended: string[] = []
   const another = Promise.withResolvers<void>()
@@ -15,7 +15,7 @@ it('a job gets another key before the first one expires, and ends all of them', 
     }
     const key = `fl_${made.length + 1}`
     made.push(key)
-    // Without a date, the life is measured by the clock of this machine.
+    // Without a date, this machine's clock measures the lifetime.
     response.sendDate = false
     response.writeHead(201, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ api_key: key, expires_at: new Date(Date.now() + 500).toISOString() }))

@@ -6,13 +6,13 @@ import { repository } from '../../harness/repository.ts'
 
 const link = { url: 'http://fairlead.example/v1', project: 'proj_1', app: 'web' }
 
-it('deployments of a folder at once all keep its link', async () => {
+it('concurrent deployments of a folder all keep its link', async () => {
   await using source = await repository({ 'a.txt': '' })
   await Promise.all(Array.from({ length: 8 }, () => writeLink(source.path, link)))
   expect(await readLink(source.path)).toEqual(link)
 })
 
-it('a folder whose git configuration cannot be written is deployed all the same', async () => {
+it('a folder with a read-only git configuration is deployed all the same', async () => {
   await using source = await repository({ 'a.txt': '' })
   await writeFile(join(source.path, '.git', 'config.lock'), '')
   await writeLink(source.path, link)

@@ -30,13 +30,13 @@ async function silentServer() {
   }
 }
 
-it('a command beside an app ends when its server shows no life any more', async () => {
+it('a command beside an app ends when its server stops responding', async () => {
   await using given = await silentServer()
   vi.advanceTimersByTime(silenceMs)
   expect(await given.ended).toContain('the connection to the server was lost')
 })
 
-it('a command beside an app goes on while its server pings', async () => {
+it('a command beside an app continues while its server pings', async () => {
   await using given = await silentServer()
   for (let round = 0; round < 5; round++) {
     const answered = once(given.socket, 'pong')
@@ -48,7 +48,7 @@ it('a command beside an app goes on while its server pings', async () => {
   expect(await given.ended).toMatchObject({ code: 0 })
 })
 
-it('a command beside an app does not wait for ever for its connection', async () => {
+it('a command beside an app gives up on a connection that never opens', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const server = createServer((socket) => void socket.on('error', () => undefined)).listen(0, '127.0.0.1')
   await once(server, 'listening')

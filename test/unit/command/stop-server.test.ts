@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { stopServer } from '../../../server/src/commands/stop-everything.ts'
 
-/** A server that ends right after somebody has seen it run for the nth time. */
+/** A server that ends right after the nth check that it runs. */
 async function endsAfterLook(nth: number, answers: boolean) {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
   await once(child, 'spawn')
@@ -32,7 +32,7 @@ it('a server that does not answer, and ends before its signal, is stopped', asyn
   expect(told.splice(0)).toEqual([expect.stringMatching(/^stopped server 1\.0\.0 /)])
 })
 
-it('a server whose time is over, and that ends before it is killed, is stopped', async () => {
+it('a server that misses its deadline, and ends before it is killed, is stopped', async () => {
   await stopServer(await endsAfterLook(1, true), -1, report)
   expect(told.splice(0)).toEqual([expect.stringMatching(/^ended server 1\.0\.0 .* by force/)])
 })

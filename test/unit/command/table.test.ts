@@ -4,7 +4,7 @@ import { clientProgram } from '../../../server/src/commands/client/program.ts'
 import { commands } from '../../../server/src/commands/table.ts'
 
 describe.each(commands)('the list of commands', ({ usage, description, load }) => {
-  it(`says of ${usage.split(' ')[0]} what the command says of itself`, async () => {
+  it(`describes ${usage.split(' ')[0]} as the command describes itself`, async () => {
     const command = await load()
     expect({ usage: new Help().subcommandTerm(command), description: command.description() }).toEqual({
       usage,
@@ -13,7 +13,7 @@ describe.each(commands)('the list of commands', ({ usage, description, load }) =
   })
 })
 
-it('the server has all commands of users, in the order of their own program', () => {
+it('the server has all commands of users, in the same order', () => {
   const names = clientProgram('', '').commands.map((command) => command.name())
   expect(commands.slice(0, names.length).map(({ usage }) => usage.split(' ')[0])).toEqual(names)
 })

@@ -12,7 +12,7 @@ beforeAll(async () => {
   own = await describeOwn({})
 })
 
-/** A later version, with one more migration that only adds. */
+/** A later version, with one additional migration that only adds. */
 const later = (version: string, change: Partial<VersionDescription> = {}): VersionDescription => ({
   ...own,
   version,
@@ -29,7 +29,7 @@ describe('the change to another version', () => {
     expect(compareVersions(own, { ...own, version: '9.9.9' })).toMatchObject({ wayBack: true, besideEachOther: true })
   })
 
-  it('closes the way back when a migration asks for servers that know it', () => {
+  it('closes the way back when a migration requires servers that know it', () => {
     const migrations = [...own.migrations, { name: '0900-next', oldestServer: '0900-next' }]
     const change = compareVersions(own, later('1.0.0', { migrations }))
     expect(change).toMatchObject({ wayBack: false, besideEachOther: false })

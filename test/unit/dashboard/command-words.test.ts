@@ -11,15 +11,15 @@ describe('the words of a command', () => {
     [`a"b"'c'`, ['abc']],
     [`'C:\\temp\\'`, ['C:\\temp\\']],
     ['a | b > c', ['a', '|', 'b', '>', 'c']],
-  ])('are those of a shell, without everything else of it: %s', (text, words) => {
+  ])('follow the rules of a shell, without its other features: %s', (text, words) => {
     expect(wordsOf(text)).toEqual(words)
   })
 
-  it.each([`echo 'open`, 'echo "open'])('are not known while a quote is open: %s', (text) => {
+  it.each([`echo 'open`, 'echo "open'])('are unknown while a quote is open: %s', (text) => {
     expect(wordsOf(text)).toBeNull()
   })
 
-  it('are the same when they are written as a text', () => {
+  it('survive a round trip through text', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' })), (words) => {
         expect(wordsOf(textOfWords(words))).toEqual(words)

@@ -24,9 +24,10 @@ describe('the link to the changes between two commits', () => {
     'git@github.com:acme/shop.git',
     'javascript://github.com/%0aalert(1)',
     null,
-  ])('is none for %s', (gitUrl) => expect(compareLink(gitUrl, from, to)).toBeNull())
+  ])('does not exist for %s', (gitUrl) => expect(compareLink(gitUrl, from, to)).toBeNull())
 
-  it('is none for what is no commit', () => expect(compareLink('https://github.com/a/b', 'main', to)).toBeNull())
+  it('does not exist for text that is no commit', () =>
+    expect(compareLink('https://github.com/a/b', 'main', to)).toBeNull())
 })
 
 describe('the steps of a deployment', () => {
@@ -44,7 +45,7 @@ describe('the steps of a deployment', () => {
       ...deployment,
     }).map(({ name, state }) => `${name} ${state}`)
 
-  it('are those that have begun, and while it is building those that follow', () => {
+  it('are the steps so far, and during a build also the next steps', () => {
     expect(shown({ steps: begun('queued', 'fetch', 'plan', 'queued') })).toEqual([
       ...['queued done', 'fetch done', 'plan done', 'queued active'],
       ...['build pending', 'start pending', 'check pending', 'switch pending'],
@@ -54,7 +55,7 @@ describe('the steps of a deployment', () => {
     ])
   })
 
-  it('have a copy in place of the fetch for the release of another deployment', () => {
+  it('show a copy in place of the fetch for the release of another deployment', () => {
     const promoted = shown({ steps: begun('queued'), from_deployment_id: 'dep_1' })
     expect(promoted.slice(0, 3)).toEqual(['queued active', 'copy pending', 'build pending'])
   })
@@ -67,7 +68,7 @@ describe('the steps of a deployment', () => {
     expect(promoted.slice(1, 3)).toEqual(['copy pending', 'start pending'])
   })
 
-  it('end with the one that failed, unless the app failed later', () => {
+  it('end with the failed step, unless the app failed later', () => {
     const failure = { stage: 'start' as const, code: 'c', message: 'm', suggestions: [] }
     const steps = begun('queued', 'start', 'check')
     expect(shown({ status: 'failed', steps, failure }).at(-1)).toBe('check failed')
@@ -79,7 +80,7 @@ describe('the steps of a deployment', () => {
 })
 
 describe('the variables of a form', () => {
-  it('are those of its rows with a name, and pasted ones replace those of the same names', () => {
+  it('come from its rows with a name, and pasted variables replace equal names', () => {
     const rows = [
       { name: 'TYPED', value: 'new' },
       { name: 'PASTED', value: 'old' },

@@ -31,7 +31,7 @@ function follow(connections: readonly (Body | Error)[], signal = new AbortContro
   return { done, lines, lastEventIds, errors }
 }
 
-describe('a log that is followed', () => {
+describe('a followed log', () => {
   const end = 'event: end\ndata: {}\n\n'
 
   it('has the same lines however its bytes are split', async () => {
@@ -68,7 +68,7 @@ describe('a log that is followed', () => {
       vi.useRealTimers()
     })
 
-    it('goes on after the last line that it has', async () => {
+    it('resumes after its last line', async () => {
       const lost = new TypeError('the network is gone')
       const unavailable = new ApiError('server_error', 'try again', {}, 'request-1')
       const { done, lines, lastEventIds, errors } = follow([

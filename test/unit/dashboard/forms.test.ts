@@ -17,7 +17,7 @@ import { sentNumbers, sentTexts } from '../../../server/dashboard/src/ui/forms/v
 
 const untouched: Draft = new Map()
 
-/** Returns what a form sends whose controls show a draft over saved values. */
+/** Returns the changes that a form sends when its controls show a draft over saved values. */
 function sent(draft: Draft, saved: Saved): Record<string, unknown> {
   const values = new FormData()
   for (const name of Object.keys(saved)) values.set(name, shownText(draft, saved, name))
@@ -26,7 +26,7 @@ function sent(draft: Draft, saved: Saved): Record<string, unknown> {
 }
 
 describe('a form with saved values', () => {
-  it('sends only what its user changed, whatever is saved elsewhere before and after', () => {
+  it('sends only the user’s changes, whatever other users save before and after', () => {
     const name = fc.constantFrom('name', 'plan', 'constructor')
     const text = fc.constantFrom('', 'a', 'b')
     const saved = fc.record({ name: text, plan: text, constructor: text })
@@ -54,37 +54,37 @@ describe('a form with saved values', () => {
     )
   })
 
-  it('renames a project whose plan was changed elsewhere, and leaves the plan', () => {
+  it('renames a project whose plan another user changed, and leaves the plan', () => {
     const draft = typed(untouched, { name: 'two', plan: 'free' }, 'name', 'three')
     expect(sent(draft, { name: 'two', plan: 'pro' })).toEqual({ name: 'three' })
   })
 
-  it('follows a field again that was saved here, and then changed elsewhere', () => {
+  it('shows other users’ changes again in a field that was saved here', () => {
     const draft = typed(untouched, { web: '', worker: '2' }, 'worker', '1')
     const after = withoutSent(draft, draft)
     expect(shownText(after, { web: '', worker: '0' }, 'worker')).toBe('0')
     expect(sent(typed(after, { web: '', worker: '0' }, 'web', '2'), { web: '', worker: '0' })).toEqual({ web: '2' })
   })
 
-  it('keeps what was typed while an earlier change was sent', () => {
+  it('keeps text that was typed during an earlier save', () => {
     const draft = typed(untouched, { name: 'one' }, 'name', 'two')
     const later = typed(draft, { name: 'one' }, 'name', 'three')
     const after = withoutSent(later, draft)
     expect(sent(after, { name: 'two' })).toEqual({ name: 'three' })
-    // A text that this form has saved was not changed elsewhere.
+    // This form saved the text, so the text is no foreign change.
     expect(savedSince(after, { name: 'two' }, 'name')).toBeUndefined()
     expect(savedSince(after, { name: 'four' }, 'name')).toBe('four')
   })
 
-  it('keeps the earlier value that was typed again while another was sent', () => {
+  it('keeps an earlier value that the user typed again during another save', () => {
     const draft = typed(untouched, { name: 'one' }, 'name', 'two')
     const later = typed(draft, { name: 'one' }, 'name', 'one', draft)
     expect(sent(withoutSent(later, draft), { name: 'two' })).toEqual({ name: 'one' })
-    // The server has refused the other one.
+    // The server has refused the other value.
     expect(sent(later, { name: 'one' })).toEqual({})
   })
 
-  it('calls itself saved when nothing that it shows is unsaved', () => {
+  it('is saved when it shows no unsaved value', () => {
     const draft = typed(untouched, { name: 'one' }, 'name', 'two')
     const later = typed(draft, { name: 'one' }, 'name', 'three')
     expect(outcomeText('saved', withoutSent(draft, draft))).toBe('Saved.')
@@ -93,7 +93,7 @@ describe('a form with saved values', () => {
     expect(outcomeText(undefined, untouched)).toBe('')
   })
 
-  it('says when a field was changed elsewhere that its user is changing', () => {
+  it('reports that another user changed the field that its user is changing', () => {
     const draft = typed(untouched, { web: '1' }, 'web', '2')
     expect(savedSince(draft, { web: '1' }, 'web')).toBeUndefined()
     expect(savedSince(draft, { web: '3' }, 'web')).toBe('3')
@@ -102,13 +102,13 @@ describe('a form with saved values', () => {
     expect(savedSince(untouched, { web: '3' }, 'web')).toBeUndefined()
   })
 
-  it('says when nothing was changed', () => {
+  it('reports that nothing was changed', () => {
     const draft = typed(typed(untouched, { name: 'one' }, 'name', 'two'), { name: 'one' }, 'name', 'one')
     expect(keepChanges(new FormData(), { name: 'one' }, draft)).toBe(false)
     expect(keepChanges(new FormData(), { name: 'one' }, typed(draft, { name: 'one' }, 'name', ''))).toBe(true)
   })
 
-  it('gives the texts that are sent without the others', () => {
+  it('returns only the texts that are sent', () => {
     const values = new FormData()
     values.set('name', ' two ')
     expect(sentTexts(values, ['name', 'plan'])).toEqual({ name: 'two' })
@@ -127,7 +127,7 @@ describe('a field for a whole number', () => {
     ['2', 2],
     ['120', 120],
     ['', null],
-  ])('takes digits, or nothing: %j', (text, number) => {
+  ])('takes digits or nothing: %j', (text, number) => {
     expect([...read(text)]).toEqual([['web', number]])
   })
 
@@ -140,7 +140,7 @@ describe('a field for a whole number', () => {
     },
   )
 
-  it('has its message beside those of the other fields', () => {
+  it('has its message beside the messages of other fields', () => {
     const values = new FormData()
     for (const [name, text] of [['web', 'two'] as const, ['worker', '1'] as const, ['mailer', '2-'] as const])
       values.set(name, text)
@@ -152,7 +152,7 @@ describe('a field for a whole number', () => {
   })
 })
 
-it('a form of variables sends the rows that were changed', () => {
+it('a form of variables sends the changed rows', () => {
   const initial = [{ name: 'SECRET', value: '' }]
   expect(changedRows([{ name: 'SECRET', value: '' }], initial)).toEqual([])
   expect(changedRows([{ name: 'SECRET ', value: '' }], initial)).toEqual([])
@@ -177,12 +177,12 @@ describe('a form that changes a variable', () => {
   const problem = (message: string) =>
     expect.objectContaining({ details: { errors: [{ field: 'set.X', message: expect.stringContaining(message) }] } })
 
-  it('gives all variables that it sets the kind that it shows', () => {
+  it('gives all variables that it sets the displayed kind', () => {
     const rows = [{ name: 'X', value: 'new' }, other]
     expect(variableChange({ ...opened(secret), rows })).toEqual({ set: { X: 'new', Y: '2' }, kind: 'secret' })
     expect(variableChange({ ...opened(plain), rows })).toEqual({ set: { X: 'new', Y: '2' }, kind: 'plain' })
     expect(variableChange({ ...opened(plain), rows, kind: 'secret' })).toMatchObject({ kind: 'secret' })
-    // Another user has changed the kind: the form still shows the earlier one.
+    // Another user has changed the kind: the form still shows the earlier kind.
     expect(variableChange({ ...opened(secret), rows, present: plain })).toMatchObject({ kind: 'secret' })
   })
 
@@ -191,16 +191,16 @@ describe('a form that changes a variable', () => {
     expect(variableChange({ ...form, kind: 'plain' })).toEqual({ set: { Y: '2' }, kind: 'plain' })
   })
 
-  it('leaves the value of a secret variable alone beside others', () => {
+  it('does not touch the value of a secret variable beside others', () => {
     expect(variableChange({ ...opened(secret), rows: [...opened(secret).rows, other] }).set).toEqual({ Y: '2' })
   })
 
-  it('sets the value again of a variable of which only the kind is changed', () => {
+  it('sends the value again when only the kind of a variable is changed', () => {
     expect(variableChange({ ...opened(plain), kind: 'secret' })).toEqual({ set: { X: '1' }, kind: 'secret' })
     expect(() => variableChange({ ...opened(secret), kind: 'plain' })).toThrow(problem('Write the value, too'))
   })
 
-  it('refuses another kind for a value that was changed or removed elsewhere', () => {
+  it('refuses another kind for a value that another user changed or removed', () => {
     const form = { ...opened(plain), kind: 'secret' } as const
     const present = { ...plain, value: '3', updated_at: '2026-01-02T00:00:00.000Z' }
     expect(() => variableChange({ ...form, present })).toThrow(problem('open it again'))

@@ -6,7 +6,7 @@ import { continueSearch, type LogFilter, type Search } from '../../../server/das
 import { cellsOf, layoutOf } from '../../../server/dashboard/src/pages/project/log/row-layout.ts'
 
 describe('a line of the log', () => {
-  it('is parsed from the data of an event, and has a key that is the position after it', () => {
+  it('is parsed from the data of an event, and the position after the line is its key', () => {
     const at = '2026-11-21T05:32:03.120Z'
     const data = JSON.stringify({ at, stream: 'runtime', text: 'GET /' })
     expect(parseLogLine(data, '120-4711')).toMatchObject({ at, stream: 'runtime', text: 'GET /', key: 'runtime-4711' })
@@ -26,7 +26,7 @@ describe('a line of the log', () => {
     })
   })
 
-  it('has a key with the instance that printed it, but for the first one', () => {
+  it('has a key with the instance that printed it, except for the first instance', () => {
     const keyOf = (process: string) =>
       parseLogLine(JSON.stringify({ deployment_id: 'dep_2', stream: 'runtime', process, text: '' }), id).key
     const id = 'dep_1:1-2:worker:2:3.dep_2:80-7:work:2:4:worker:2:5:web:12:6'
@@ -39,7 +39,7 @@ describe('a line of the log', () => {
     ])
   })
 
-  it('is the data itself when that has another format', () => {
+  it('is the data itself when the data has another format', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (data) => {
         expect(parseLogLine(data)).toMatchObject({ at: null, stream: 'build', text: data, key: null })
@@ -71,7 +71,7 @@ describe('a line of the log', () => {
     ['info', ''],
   ])('is of level %s: %s', (level, text) => expect(levelOf(text)).toBe(level))
 
-  it('goes on with the one before it when it is a call of a trace', () => {
+  it('belongs to the line before it when it is a call of a trace', () => {
     expect(['    at main (server.js:1:2)', 'Caused by: x'].map(goesOn)).toEqual([true, true])
     expect(['', 'asked for /', '  '].map(goesOn)).toEqual([false, false, false])
   })
@@ -102,7 +102,7 @@ describe('the search in a log', () => {
     )
   })
 
-  it('finds lines by stream, by their least level, and by text over colours', () => {
+  it('finds lines by stream, by minimal level, and by text across colours', () => {
     const lines = [
       { stream: 'build', text: 'npm error a' },
       { stream: 'runtime', text: 'WARN a' },
@@ -118,7 +118,7 @@ describe('the search in a log', () => {
 })
 
 describe('the rows of wrapped lines', () => {
-  it('hold all characters of their line, and lead back to it', () => {
+  it('contain all characters of their line, and lead back to it', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(100)), fc.integer({ min: 1, max: 30 }), (lengths, columns) => {
         const layout = layoutOf(lengths.length, (index) => 'x'.repeat(lengths[index] ?? 0), columns)
@@ -131,7 +131,7 @@ describe('the rows of wrapped lines', () => {
     )
   })
 
-  it('have room for wide characters and tabs, and none for colours', () => {
+  it('have room for wide characters and tabs, and no room for colour codes', () => {
     expect(cellsOf('日本')).toBe(4)
     expect(cellsOf('a\tb')).toBe(9)
     expect(cellsOf('\u001b[31mred\u001b[0m')).toBe(3)

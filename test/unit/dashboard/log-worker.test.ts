@@ -4,10 +4,10 @@ import type { FromWorker, ToWorker } from '../../../server/dashboard/src/data/lo
 
 /** The scope of a shared worker. */
 const scope = globalThis as unknown as { onconnect?: (event: { readonly ports: readonly MessagePort[] }) => void }
-/** Imported without types: tests have no types of a browser. */
+/** Imported without types: tests have no browser types. */
 const worker = new URL('../../../server/dashboard/src/data/log/log-worker.ts', import.meta.url).href
 
-/** A tab that follows one log, and what the worker tells it. */
+/** A tab that follows one log, and the worker's messages to the tab. */
 function openTab(log: string) {
   const { port1: port, port2 } = new MessageChannel()
   scope.onconnect?.({ ports: [port2] })
@@ -22,7 +22,7 @@ describe('the worker that follows the logs of all tabs', () => {
   beforeAll(() => import(worker))
   afterEach(() => void vi.unstubAllGlobals())
 
-  it('tells the tabs whose logs have no place in the stream, and only them', async () => {
+  it('notifies only the tabs whose logs have no slot in the stream', async () => {
     let streamed: string[] = []
     vi.stubGlobal('fetch', async (target: string) => {
       streamed = new URL(target, 'http://localhost').searchParams.get('follow')?.split(',') ?? []
@@ -47,7 +47,7 @@ describe('the worker that follows the logs of all tabs', () => {
     ])
     expect(opened.slice(2).flatMap(({ told }) => told)).toEqual([])
 
-    // A log whose tab was told does not come back by itself when there is a place.
+    // The log of a notified tab does not return by itself when a slot is free.
     opened[51]?.leave()
     await expect.poll(() => streamed.length).toBe(49)
   })

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 
-/** Imported without types: tests have no types of a browser. */
+/** Imported without types: tests have no browser types. */
 const file = new URL('../../../server/dashboard/src/data/log/open-log.ts', import.meta.url).href
 
 interface OpenLog {
@@ -14,7 +14,7 @@ interface OpenLog {
 
 afterEach(() => void vi.unstubAllGlobals())
 
-it('a log goes on over a connection of its own when the worker of all logs cannot be loaded', async () => {
+it('a log continues over a separate connection when the shared worker cannot load', async () => {
   const workers: { readonly onerror: () => void }[] = []
   vi.stubGlobal('location', { href: 'http://localhost/' })
   vi.stubGlobal('localStorage', { getItem: () => null })

@@ -2,7 +2,7 @@ import { QueryClient, QueryObserver, queryOptions } from '@tanstack/react-query'
 import { expect, it } from 'vitest'
 import { writeQuery } from '../../../server/dashboard/src/data/write-query.ts'
 
-/** A query that a page shows, whose reads are answered when the test says so. */
+/** A query that a page shows. The test decides when its reads are answered. */
 function shownQuery() {
   const client = new QueryClient()
   const reads: { readonly answer: (names: readonly string[]) => void; readonly signal: AbortSignal }[] = []
@@ -25,7 +25,7 @@ function shownQuery() {
   }
 }
 
-it('a read that began before a change does not bring the former state back', async () => {
+it('a read that began before a change does not restore the old state', async () => {
   using page = shownQuery()
   page.reads[0]?.answer(['OLD'])
   await expect.poll(page.shown).toEqual(['OLD'])
@@ -44,7 +44,7 @@ it('a read that began before a change does not bring the former state back', asy
   expect(page.shown()).toEqual(['OLD', 'NEW', 'NEWER'])
 })
 
-it('an answer to a change stays when the first read of a query ends after it', async () => {
+it('the response to a change stays when the first read of a query ends after it', async () => {
   using page = shownQuery()
   const first = page.client.fetchQuery(page.query).catch(() => undefined)
   await writeQuery(page.client, page.query, (before) => [...(before ?? []), 'NEW'])

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { AdminConnection } from '../../../server/src/databases/postgres/admin-connection.ts'
 import { createStoredDatabases } from '../../../server/src/databases/postgres/stored-databases.ts'
 
-it('a database is opened after a copy that a stop of the server has ended', async () => {
+it('a database is opened after a stop of the server interrupted its copy', async () => {
   const stopping = new AbortController()
   const done: string[] = []
   const run = async (text: string, signal: AbortSignal) => {

@@ -4,7 +4,7 @@ import { databaseLimits, nextShrinking, type Shrinking } from '../../../server/s
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 const minute = 60_000
 
-/** Returns the states after each look at a size in 10⁶ bytes, at a time in minutes. */
+/** Returns the states after each measurement: a size in 10⁶ bytes at a time in minutes. */
 function follow(looks: readonly (readonly [at: number, megabytes: number])[]): Shrinking[] {
   let state: Shrinking | undefined
   return looks.map(([at, megabytes]) => {
@@ -14,7 +14,7 @@ function follow(looks: readonly (readonly [at: number, megabytes: number])[]): S
 }
 const lockouts = (states: readonly Shrinking[]) => states.map(({ closedUntil }) => closedUntil && closedUntil / minute)
 
-it('a database that is too large stays open while it gets smaller or writes a little', () => {
+it('an oversized database stays open while it shrinks or writes a little', () => {
   expect(
     lockouts(
       follow([
@@ -28,7 +28,7 @@ it('a database that is too large stays open while it gets smaller or writes a li
   ).toEqual([null, null, null, null, null])
 })
 
-it('what was made smaller must not be filled again', () => {
+it('freed space must not be filled again', () => {
   expect(
     lockouts(
       follow([
@@ -40,7 +40,7 @@ it('what was made smaller must not be filled again', () => {
   ).toEqual([null, null, 7])
 })
 
-it('each lockout is twice as long as the one before, up to a day', () => {
+it('each lockout is twice as long as the previous one, up to a day', () => {
   const states = follow([
     [0, 1600],
     [1, 1700],

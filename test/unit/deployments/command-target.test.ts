@@ -8,7 +8,7 @@ const instance: Handle = { runtime: 'process', data: { pid: 1 } }
 const own: Handle = { runtime: 'process', data: { pid: 2 } }
 const stopped = deploymentRow({ status: 'stopped', retained: true, generation: 2 })
 
-/** An app whose only release is `row`; `events` says what was done. */
+/** An app whose only release is `row`; `events` records the actions. */
 function app(row = stopped) {
   const now = { row }
   const events: string[] = []
@@ -39,14 +39,14 @@ function app(row = stopped) {
   return { locks, events, now, begin: () => find('app_1', { mayStart: true }) }
 }
 
-it('word of a stop that comes late ends no command that began after the stop', async () => {
+it('a late notification of a stop ends no command that began after the stop', async () => {
   const { locks, begin } = app()
   const target = await begin()
   locks.interrupt({ id: stopped.id, generation: 2, isAtRest: true })
   expect(target?.own?.signal.aborted).toBe(false)
 })
 
-it('word of a stop that comes while a command begins does not end it', async () => {
+it('a notification of a stop that arrives while a command begins does not end it', async () => {
   const { locks, begin } = app()
   const beginning = begin()
   await Promise.resolve()
@@ -61,13 +61,13 @@ it('a command ends when the release is started again', async () => {
   expect(target?.own?.signal.aborted).toBe(true)
 })
 
-it('what serves when it was stopped a moment ago ends before the command begins', async () => {
+it('an instance that was just stopped ends before the command begins', async () => {
   const { events, begin } = app({ ...stopped, instance })
   await begin()
   expect(events).toEqual(['teardown', 'start'])
 })
 
-it('commands use a release together, and it is free after the last one', async () => {
+it('commands share a release, and release it after the last command', async () => {
   const { locks, events, begin } = app()
   const [first, second] = await Promise.all([begin(), begin()])
   await first?.own?.end()
@@ -77,7 +77,7 @@ it('commands use a release together, and it is free after the last one', async (
   expect(events).toEqual(['start', 'start', 'stop', 'stop'])
 })
 
-it('a command begins in no release that is being started, runs or is not kept', async () => {
+it('no command begins in a release that is starting, running or deleted', async () => {
   for (const row of [
     { ...stopped, status: 'building' as const },
     { ...stopped, status: 'running' as const },

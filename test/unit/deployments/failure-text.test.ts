@@ -3,16 +3,16 @@ import { DeploymentError, failureOf, withLastLines } from '../../../server/src/d
 
 const messageOf = (text: string) => failureOf(new DeploymentError('plan', 'no_start', text), []).message
 
-it('the message of a failure controls no terminal, whatever a repository names its files', () => {
+it('the message of a failure contains no control characters, whatever a repository names its files', () => {
   expect(messageOf('a\u001b[31mb\u009b2Jc\r\u0000\td\ne')).toBe('a[31mb2Jc\td\ne')
 })
 
-it('the message of a failure has the values of variables masked', () => {
+it('the message of a failure masks the values of variables', () => {
   const error = new DeploymentError('build', 'build_failed', 'It printed: the token is a secret value.')
   expect(failureOf(error, ['a secret value'])).toEqual({ ...error.failure, message: 'It printed: the token is ***.' })
 })
 
-it('the message of a failure is of a bounded length', () => {
+it('the message of a failure has a bounded length', () => {
   expect(messageOf('x'.repeat(1_000_000)).length).toBeLessThan(25_000)
 })
 

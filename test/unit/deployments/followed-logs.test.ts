@@ -9,7 +9,7 @@ type FakeRow = Pick<DeploymentRow, 'id' | 'status' | 'variables'>
 const ids = ['dep_00000000000000000000000000', 'dep_00000000000000000000000001'] as const
 const project = { id: 'proj_1', accountId: 'acct_1' } as Parameters<ReturnType<typeof createLogs>['follow']>[0]
 
-/** Logs of releases that are made up; the variables of one are its only secret. */
+/** Logs of invented releases; the variables of a release are its only secrets. */
 function logsOf(rows: () => readonly FakeRow[], read: Store['read']) {
   const all = () => rows().map((row) => ({ ...row, app_id: 'app_1', generation: 1 }))
   return createLogs({
@@ -33,7 +33,7 @@ function logsOf(rows: () => readonly FakeRow[], read: Store['read']) {
   } as unknown as LogsDependencies)
 }
 
-/** Follows a log until an event has the text. Returns all events until then. */
+/** Follows a log until an event contains the text. Returns all events until then. */
 async function follow(
   logs: ReturnType<typeof createLogs>,
   how: 'follow' | 'followApp',
@@ -59,8 +59,8 @@ async function follow(
   return seen
 }
 
-describe('a log that is followed', () => {
-  it.each(['follow', 'followApp'] as const)('masks a password that is rotated meanwhile: %s', async (how) => {
+describe('a followed log', () => {
+  it.each(['follow', 'followApp'] as const)('masks a password that is rotated during the read: %s', async (how) => {
     let password = 'the old password'
     const row = () => ({ id: ids[0], status: 'running' as const, variables: Buffer.from(password) })
     const logs = logsOf(
@@ -78,7 +78,7 @@ describe('a log that is followed', () => {
     expect(await follow(logs, how, { until: [() => '***, the new password', rotate] })).toContain('***')
   })
 
-  it('goes on in place of reading the log of a later deployment that has failed again', async () => {
+  it('continues without reading the log of a later deployment that has failed again', async () => {
     const lines: Record<string, string[]> = { [ids[0]]: ['serves'], [ids[1]]: ['fails'] }
     let pauses = 0
     const variables = Buffer.from('a secret')
@@ -104,7 +104,7 @@ describe('a log that is followed', () => {
       .match(/^id: .*$/gm)
       ?.at(-1)
       ?.slice('id: '.length)
-    // All logs are read once before the next line is there.
+    // All logs are read once before the next line is written.
     pauses = 1
     expect(await follow(logs, 'followApp', { lastEventId, until: [print('at last')] })).not.toContain('fails')
   })

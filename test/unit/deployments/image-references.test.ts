@@ -8,7 +8,7 @@ import {
 
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}`
 
-/** Returns the whole reference, or why it is none. */
+/** Returns the full reference, or why the reference is not valid. */
 function read(text: string): string {
   const parsed = parseImageReference(text)
   return 'problem' in parsed ? `refused: ${parsed.problem}` : formatImageReference(parsed)

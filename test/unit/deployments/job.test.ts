@@ -10,7 +10,7 @@ const logger = pino({ level: 'silent' })
 const secrets = { valuesOf: () => [] }
 const running = new AbortController().signal
 
-it('a job that is interrupted before it begins ends nothing that an earlier generation left', async () => {
+it('a job that is interrupted before it begins does not end an earlier generation’s instances', async () => {
   const locks = createDeploymentLocks()
   const happened: string[] = []
   const job = createDeployJob({
@@ -43,8 +43,8 @@ it('a job that is interrupted before it begins ends nothing that an earlier gene
 })
 
 /**
- * Returns the code of the failure that a deployment gets when its job meets an error of the server, or the message of
- * that error when the job is left to another attempt.
+ * Returns the code of the failure that a deployment gets when its job meets a server error, or the error's message when
+ * the job is left to another attempt.
  */
 async function afterServersError(columns: Partial<DeploymentRow>): Promise<string> {
   let code: string | undefined
@@ -68,7 +68,7 @@ async function afterServersError(columns: Partial<DeploymentRow>): Promise<strin
   )
 }
 
-it('a job that an error of the server ended is attempted once more, then the deployment fails', async () => {
+it('a job that a server error ended is attempted once more, then the deployment fails', async () => {
   expect(await afterServersError({ attempts: 1 })).toBe('the connection to the database was lost')
   expect(await afterServersError({ attempts: 2 })).toBe('server_error')
 })
@@ -77,7 +77,7 @@ it('a job whose token may have been deleted is not attempted again', async () =>
   expect(await afterServersError({ attempts: 1, git_token: Buffer.of(1) })).toBe('server_error')
 })
 
-it('what an earlier attempt left is removed first, and nothing is looked for when it left nothing', async () => {
+it('an earlier attempt’s remains are removed first, and nothing is searched for when there are none', async () => {
   const happened: string[] = []
   const jobWith = (isMade: boolean) =>
     createDeployJob({
@@ -101,7 +101,7 @@ it('what an earlier attempt left is removed first, and nothing is looked for whe
   expect(happened).toEqual(['removed', 'deployed', 'deployed'])
 })
 
-it('a failure is announced without the secrets that the deployment had when its job began, and without those it has now', async () => {
+it('a failure message masks the secrets from the job’s start and the present secrets', async () => {
   const failures: string[] = []
   const withSecret = (secret: string) => deploymentRow({ retained: true, variables: Buffer.from(secret) })
   const job = createDeployJob({
@@ -121,7 +121,7 @@ it('a failure is announced without the secrets that the deployment had when its 
   expect(failures).toEqual(['***, then ***'])
 })
 
-it('a release that serves is left alone when its job did not hear of the commit', async () => {
+it('a serving release stays when its job did not hear of the commit', async () => {
   const happened: string[] = []
   const job = createDeployJob({
     locks: createDeploymentLocks(),
@@ -139,7 +139,7 @@ it('a release that serves is left alone when its job did not hear of the commit'
     deploy: () => Promise.reject(new Error('the connection to the database was lost')),
     fail: async () => void happened.push('failed'),
   })
-  // The queue tries again, and finds nothing to do.
+  // The queue retries, and finds nothing to do.
   await expect(job('dep_1', running)).rejects.toThrow('the connection to the database was lost')
   expect(happened).toEqual([])
 })

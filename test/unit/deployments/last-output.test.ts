@@ -17,9 +17,9 @@ const release = { id: 'dep_1', appId: 'app_1', projectId: 'proj_1', variables: {
 const signal = new AbortController().signal
 
 interface Story {
-  /** The numbers of builds before this one, as they are told while it waits for a slot. */
+  /** The numbers of builds before this build, as reported while it waits for a slot. */
   readonly waits?: readonly number[]
-  /** The lines that each command prints, in its order, with its exit code. */
+  /** The lines that each command prints, in order, with its exit code. */
   readonly runs: readonly (readonly [printed: readonly string[], code: number])[]
   readonly plan?: Partial<BuildPlan>
   readonly finishes?: boolean
@@ -125,7 +125,7 @@ const cases = ways.flatMap(([name, story]) =>
 )
 
 it.each(cases)(
-  '%s that printed %i lines shows these alone after %i notes of the queue',
+  '%s that printed %i lines shows only these lines after %i notes of the queue',
   async (_, __, count, story, printed) => {
     const message = await failureOf({ ...story, waits: lines(count).map((_line, at) => count - at) })
     const [told, shown = ''] = message.split('\nIts last output:\n')
@@ -134,7 +134,7 @@ it.each(cases)(
   },
 )
 
-it('an instance that is started again shows no lines of the one before', async () => {
+it('a restarted instance shows no lines of its predecessor', async () => {
   await using directory = await temporaryDirectory()
   const logs = createLogStore({ directory: directory.path })
   const prints = ['before\n', '', 'after\n']

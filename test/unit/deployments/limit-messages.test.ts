@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { limitInOutput, limitMessage, withLastLines } from '../../../server/src/deployments/failure.ts'
 
 describe('a limit that ended a build or an app', () => {
-  test('is named with what was allowed and used, and what to do', () => {
+  test('is named with the limit and the usage, and with what to do', () => {
     expect(limitMessage({ code: 'out_of_memory', allowed: 512e6, used: 553.4e6 }, 'app')).toBe(
       'The app needed more than the 512 MB of memory that the plan of its project allows: it used 553 MB when it was ended. ' +
         'Let it need less, or give the project a larger plan.',
@@ -24,7 +24,7 @@ const fullHeap = [
   ...Array.from({ length: 25 }, (_, at) => `${at + 1}: 0x931db0  [node]`),
 ]
 
-describe('a limit that a program tells of in its output', () => {
+describe('a limit that a program reports in its output', () => {
   test.each([
     ['Node, its heap', fullHeap, /Node .*when that had 98 MB.* NODE_OPTIONS .*larger plan.* FAIRLEAD_BUILD_MEMORY_MB/],
     ['a thread of Node', ['code: ERR_WORKER_OUT_OF_MEMORY'], /NODE_OPTIONS/],
@@ -41,13 +41,13 @@ describe('a limit that a program tells of in its output', () => {
   })
 
   test.each(['Error: connect EAGAIN', 'Error: no space left', 'listening on /tmp/socket', 'too many requests'])(
-    'is not seen in %j',
+    'is not recognised in %j',
     (line) => {
       expect(limitInOutput([line])).toBeNull()
     },
   )
 
-  test('is told before the last lines, also when a long trace follows it', () => {
+  test('precedes the last lines, even before a long trace', () => {
     const message = withLastLines('The app ended by SIGABRT.', fullHeap)
     expect(message).toMatch(/^The app ended by SIGABRT\. Node reached the limit of its own heap/)
     expect(message).not.toContain('FATAL')

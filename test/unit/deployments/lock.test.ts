@@ -4,7 +4,7 @@ import type { DeploymentGeneration } from '../../../server/src/deployments/table
 
 const target = (generation: number): DeploymentGeneration => ({ id: 'dep_1', generation })
 
-/** Resolves with true when a holder for the generation `own` is interrupted by a change that ended `ended`. */
+/** Resolves with true when a change that ended `ended` interrupts a holder for the generation `own`. */
 async function isInterruptedBy(ended: number, own: number | null): Promise<boolean> {
   const locks = createDeploymentLocks()
   return locks.run('dep_1', async ({ signal, setGeneration }) => {
@@ -14,20 +14,20 @@ async function isInterruptedBy(ended: number, own: number | null): Promise<boole
   })
 }
 
-it('a holder for a generation that has ended, or for an earlier one, is interrupted', async () => {
+it('interrupts a holder for a generation that has ended, or for an earlier generation', async () => {
   expect(await isInterruptedBy(2, 2)).toBe(true)
   expect(await isInterruptedBy(2, 1)).toBe(true)
 })
 
-it('a holder for a later generation is not interrupted', async () => {
+it('does not interrupt a holder for a later generation', async () => {
   expect(await isInterruptedBy(2, 3)).toBe(false)
 })
 
-it('a holder that has named no generation is interrupted', async () => {
+it('interrupts a holder without a generation', async () => {
   expect(await isInterruptedBy(1, null)).toBe(true)
 })
 
-it('a holder that uses the release at rest is interrupted by the next request, not by the end that made it rest', async () => {
+it('interrupts a holder of a stopped release at the next request, not at the stop itself', async () => {
   const locks = createDeploymentLocks()
   await locks.run('dep_1', async ({ signal, setGeneration }) => {
     setGeneration({ ...target(2), isAtRest: true })
@@ -38,7 +38,7 @@ it('a holder that uses the release at rest is interrupted by the next request, n
   })
 })
 
-it('a holder for another deployment is not interrupted', async () => {
+it('does not interrupt a holder for another deployment', async () => {
   const locks = createDeploymentLocks()
   const aborted = locks.run('dep_2', async ({ signal }) => {
     locks.interrupt(target(1))
@@ -47,8 +47,8 @@ it('a holder for another deployment is not interrupted', async () => {
   expect(await aborted).toBe(false)
 })
 
-describe('those that share a lock', () => {
-  it('work one after the other, and what goes on meanwhile holds up none of them', async () => {
+describe('holders that share a lock', () => {
+  it('run one after the other, and their background work delays no holder', async () => {
     const locks = createDeploymentLocks()
     const events: string[] = []
     const start = Promise.withResolvers<void>()
@@ -66,7 +66,7 @@ describe('those that share a lock', () => {
     await expect.poll(() => locks.isHeld('dep_1')).toBe(false)
   })
 
-  it('keep it from others until nothing goes on, and later ones wait for those others', async () => {
+  it('keep the lock until all background work ends, and later sharers wait for other holders', async () => {
     const locks = createDeploymentLocks()
     const events: string[] = []
     const going = Promise.withResolvers<void>()
@@ -83,7 +83,7 @@ describe('those that share a lock', () => {
     expect(events).toEqual(['interrupted', 'over', 'job', 'later'])
   })
 
-  it('give it back when their work fails, and when what goes on does', async () => {
+  it('return the lock when their work fails, and when their background work fails', async () => {
     const locks = createDeploymentLocks()
     const failing = locks.share('dep_1', () => Promise.reject(new Error('broken')))
     await expect(failing).rejects.toThrow('broken')

@@ -28,7 +28,7 @@ const wanted = { tail: 10, timestamps: false, processes: false, lastEventId: und
 const printed = 'a secret value, a plain greeting, the-password, the-git-token'
 const shown = '***, a plain greeting, ***, ***'
 
-it('the log of a deployment and of an app is read with secrets masked, of the build and of the app', async () => {
+it('the logs of a deployment and of an app mask secrets, in lines of the build and of the app', async () => {
   await using directory = await temporaryDirectory()
   const logs = createLogStore({ directory: directory.path })
   for (const stream of ['build', 'runtime'] as const) {

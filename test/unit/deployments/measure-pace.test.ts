@@ -4,8 +4,8 @@ import { measureIsDue } from '../../../server/src/deployments/disk-guard.ts'
 
 const last = { endedAt: 0, tookMs: 10, restBytes: 1_000 }
 
-describe('what a step wrote is measured again', () => {
-  it('when the free space has fallen by half of what was left', () => {
+describe('a step’s output on the disk is measured again', () => {
+  it('when the free space has fallen by half of the remaining space', () => {
     expect(measureIsDue(last, 2_000, 500)).toBe(true)
     expect(measureIsDue(last, 2_000, 499)).toBe(false)
   })

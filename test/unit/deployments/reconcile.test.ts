@@ -20,15 +20,15 @@ const listening: Observation = { state: 'listening', endpoints }
 const exited: Observation = { state: 'exited', code: 1, signal: null, exceeded: null }
 const stopping = new AbortController().signal
 
-/** The state of the world around one running release. */
+/** The state around one running release. */
 interface Situation {
   /** The row when it is read again under the lock. */
   readonly row: DeploymentRow
   readonly routed: Upstream | null
-  /** True when this leader looks after the instance, which has not ended. */
+  /** True when this leader watches the instance, and the instance has not ended. */
   readonly isAdopted: boolean
   readonly observed: Observation
-  /** True when the release is still the one that the app should run. */
+  /** True when the app should still run the release. */
   readonly isDesired: boolean
   readonly isOpen: boolean
   /** The answer of the gateway for a site. */
@@ -58,7 +58,7 @@ const replicasOf = (isSteady: boolean): ReconcileDependencies['replicas'] => ({
   complete: async () => undefined,
 })
 
-/** Returns what surrounds a release in a situation that differs from a serving one; `done` records what is done. */
+/** Returns a release's environment in a situation that differs from a serving release; `done` records the actions. */
 function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDependencies {
   const situation = { ...serving, ...different }
   return {
@@ -98,7 +98,7 @@ function worldOf(different: Partial<Situation>, done: unknown[]): ReconcileDepen
   }
 }
 
-/** Reconciles `seen` in a situation that differs from a serving release, and returns what was done. */
+/** Reconciles `seen` in a situation that differs from a serving release, and returns the actions. */
 async function actionsIn(different: Partial<Situation>, seen = running): Promise<unknown[]> {
   const done: unknown[] = []
   await createReconcile(worldOf(different, done))(seen, stopping)
@@ -106,53 +106,53 @@ async function actionsIn(different: Partial<Situation>, seen = running): Promise
 }
 
 describe('a running release', () => {
-  it('that serves its address is left alone', async () => {
+  it('that serves its address is left unchanged', async () => {
     expect(await actionsIn({})).toEqual([])
   })
 
-  it('without a route is adopted and routed to when its instance listens', async () => {
+  it('without a route is adopted and gets the route when its instance listens', async () => {
     expect(await actionsIn({ routed: null })).toEqual(['adopt', ['route', upstream]])
   })
 
-  it('whose route has outlived the leader that made it is adopted by the next one', async () => {
+  it('whose route has outlived its leader is adopted by the next leader', async () => {
     expect(await actionsIn({ isAdopted: false })).toEqual(['adopt', ['route', upstream]])
   })
 
-  it('loses its route and is started again when its instance has ended', async () => {
+  it('loses its route and restarts when its instance has ended', async () => {
     expect(await actionsIn({ isAdopted: false, observed: exited })).toEqual(['unroute', 'revive'])
   })
 
-  it('that has refused a connection keeps its route when it is the one that listens', async () => {
+  it('that has refused a connection keeps its route when it listens', async () => {
     expect(await actionsIn({ hasRefused: true })).toEqual(['adopt', ['route', upstream]])
   })
 
-  it('that has refused a connection and does not listen loses its route before it is started again', async () => {
+  it('that has refused a connection and does not listen loses its route before its restart', async () => {
     const starting: Observation = { state: 'starting', port: 10_000 }
     expect(await actionsIn({ hasRefused: true, observed: starting })).toEqual(['unroute', 'revive'])
   })
 
-  it('without an instance is started again', async () => {
+  it('without an instance is restarted', async () => {
     const row = { ...running, instance: null }
     expect(await actionsIn({ row, routed: null }, row)).toEqual(['unroute', 'revive'])
   })
 
-  it('is not started again when another release took over', async () => {
+  it('is not restarted when another release took over', async () => {
     expect(await actionsIn({ isAdopted: false, observed: exited, isDesired: false })).toEqual(['unroute'])
   })
 
-  it('is left alone when it was stopped meanwhile', async () => {
+  it('is left unchanged after a stop', async () => {
     const row = { ...running, status: 'stopped' as const }
     expect(await actionsIn({ row, isAdopted: false, observed: exited })).toEqual([])
   })
 
-  it('is left alone while another program holds its address', async () => {
+  it('is left unchanged while another program holds its address', async () => {
     expect(await actionsIn({ isOpen: false, routed: null })).toEqual([])
   })
 })
 
-describe('a release whose instance is replaced while it is looked at', () => {
+describe('a release whose instance is replaced during the reconciliation', () => {
   const successor: Handle = { runtime: 'process', data: { pid: 2 } }
-  /** Returns what is done when the row names another instance after it was read. */
+  /** Returns the actions when the row names another instance after it was read. */
   const actionsAfterwards = async (different: Partial<Situation>) => {
     const done: unknown[] = []
     const rows = [running]
@@ -166,16 +166,16 @@ describe('a release whose instance is replaced while it is looked at', () => {
     return done
   }
 
-  it('does not get the address of the one before again', async () => {
+  it('does not get its predecessor’s address again', async () => {
     expect(await actionsAfterwards({ isAdopted: false, observed: listening })).toEqual(['adopt'])
   })
 
-  it('keeps the address of the successor, and is not started again', async () => {
+  it('keeps its successor’s address, and is not restarted', async () => {
     expect(await actionsAfterwards({ isAdopted: false, observed: exited })).toEqual([])
   })
 })
 
-it('a release is routed to with the replicas that it has when its turn comes', async () => {
+it('a release gets routes to the replicas that it has when its turn comes', async () => {
   const done: unknown[] = []
   const ports = [10_001, 10_002]
   const replica = (port: number) => ({ host: '127.0.0.1', port })
@@ -186,7 +186,7 @@ it('a release is routed to with the replicas that it has when its turn comes', a
   expect(done).toEqual(['adopt', 'adopt', ['route', { ...upstream, endpoints: [...endpoints, replica(10_002)] }]])
 })
 
-it('a release whose second instance hangs at its start is started again when its first one ends', async () => {
+it('a release whose second instance hangs at its start is restarted when its first instance ends', async () => {
   const done: string[] = []
   const hanging = Promise.withResolvers<void>()
   let observed: Observation = listening
@@ -218,11 +218,11 @@ describe('a static site', () => {
   const site: Upstream = { deploymentId: 'dep_1', endpoints: [{ folder }] }
   const served: Partial<Situation> = { routed: site, observed: { state: 'listening', endpoints: site.endpoints } }
 
-  it('that the gateway could not read is given access again', async () => {
+  it('that the gateway could not read gets access again', async () => {
     expect(await actionsIn({ ...served, hasRefused: true })).toEqual(['adopt', ['route', site]])
   })
 
-  it('that the gateway cannot read either then is started again', async () => {
+  it('that the gateway still cannot read is restarted', async () => {
     expect(await actionsIn({ ...served, hasRefused: true, status: 503 })).toEqual(['adopt', 'unroute', 'revive'])
   })
 })
@@ -238,7 +238,7 @@ describe('all running releases', () => {
       logger: pino({ level: 'silent' }),
     })
 
-  it('are reconciled, also when one of them fails and one takes long', async () => {
+  it('are reconciled, even when one fails and one takes long', async () => {
     const slow = Promise.withResolvers<void>()
     const reconciled: string[] = []
     const all = allOf(async ({ id }) => {
@@ -258,7 +258,7 @@ describe('all running releases', () => {
     expect(await allOf(({ id }) => (id === 'good' ? null : Promise.resolve())).run(stopping)).toBe(false)
   })
 
-  it('are looked at again when work on a deployment has ended, and not while it goes on', async () => {
+  it('are checked again when a job of a deployment has ended, and not during the job', async () => {
     const locks = createDeploymentLocks()
     const all = allOf(() => null, locks)
     const work = Promise.withResolvers<void>()

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createRestarts } from '../../../server/src/deployments/reconcile.ts'
 
-it('restarts follow at once, then after pauses that double, and five in a row are a loop', () => {
+it('restarts begin at once, then after doubling pauses, and five in a row are a loop', () => {
   const restarts = createRestarts()
   let now = 1_000_000
   const pauses: number[] = []

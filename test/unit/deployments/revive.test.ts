@@ -19,17 +19,16 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A release that can be revived again and again; `done` and `failures` record what happened. */
+/** A release that can be revived repeatedly; `done` and `failures` record the events. */
 function revivable(
   options: {
     readonly isRunning?: boolean
     readonly isHealthy?: boolean
-    /** True when another instance takes the place of the one that ended. */
+    /** True when another instance replaces the ended instance. */
     readonly isReplaced?: boolean
     readonly observed?: Observation
     /** An error of the machine, not of the app. */
     readonly shortage?: Error
-    /** The endpoints of other instances. */
     readonly replicas?: readonly Endpoint[]
   } = {},
 ) {
@@ -46,7 +45,7 @@ function revivable(
     instances: {
       stop: async () => void done.push('stop'),
       start: async (_release, _runtime, _command, { beside } = {}) => {
-        // A replaced instance may have the name of the one before until its requests are done.
+        // A replaced instance may keep its predecessor's name until the predecessor's requests are finished.
         if (beside !== true) done.push('under the same name')
         done.push('start')
         if (shortage !== undefined) throw shortage
@@ -81,7 +80,7 @@ function revivable(
     done,
     failures,
     revive: (signal = new AbortController().signal) => revive(row, release, async () => replicas, signal),
-    /** Revives it `times` times, each time after a pause that is long enough for the next start. */
+    /** Revives the release `times` times, each time after a sufficient pause for the next start. */
     async crash(times: number) {
       for (let crash = 0; crash < times; crash++) {
         await revive(row, release, async () => replicas, new AbortController().signal)
@@ -92,14 +91,14 @@ function revivable(
 }
 
 describe('a release whose instance has ended', () => {
-  it('is started at once and gets its address back', async () => {
+  it('starts again at once and gets its address back', async () => {
     const { done, failures, revive } = revivable()
     await revive()
     expect(done).toEqual(['stop', 'start', 'route'])
     expect(failures).toEqual([])
   })
 
-  it('is not started again before its pause is over', async () => {
+  it('does not start again before its pause is over', async () => {
     const { done, revive } = revivable()
     await revive()
     vi.advanceTimersByTime(999)
@@ -110,20 +109,20 @@ describe('a release whose instance has ended', () => {
     expect(done.filter((each) => each === 'start')).toHaveLength(2)
   })
 
-  it('is ended without a route when it was stopped during the start', async () => {
+  it('ends without a route when it was stopped during the start', async () => {
     const { done, revive } = revivable({ isRunning: false })
     await revive()
     expect(done).toEqual(['stop', 'start', 'stop'])
   })
 
-  it('leaves the instances of other process types alone when it does not become healthy', async () => {
+  it('leaves the instances of other process types unchanged when it does not become healthy', async () => {
     const { done, crash } = revivable({ isHealthy: false })
     await crash(4)
     expect(done).not.toContain('halt')
     expect(done.slice(0, 3)).toEqual(['stop', 'start', 'stop'])
   })
 
-  it('is neither halted nor failed by a server that stops', async () => {
+  it('is neither halted nor failed by a stopping server', async () => {
     const { done, failures, revive } = revivable()
     await revive(AbortSignal.abort())
     expect(done).toEqual(['stop'])
@@ -131,15 +130,15 @@ describe('a release whose instance has ended', () => {
   })
 })
 
-describe('a release that crashes again and again', () => {
+describe('a release that crashes repeatedly', () => {
   it('fails with the last lines of its log after the fifth restart', async () => {
     const { done, failures, crash } = revivable()
     await crash(5)
     expect(failures).toEqual([])
     await crash(1)
     expect(done.filter((each) => each === 'start')).toHaveLength(5)
-    // Instances of its other process types would go on after the failure. One whose start is under way ends after the halt, because it
-    // finds the failure.
+    // Instances of its other process types would outlive the failure. An instance that is starting ends after the halt,
+    // because it finds the failure.
     expect(done.slice(-2)).toEqual(['fail', 'halt'])
     expect(failures).toEqual([{ stage: 'run', code: 'crash_loop', message: expect.stringContaining('the last line') }])
   })
@@ -153,7 +152,7 @@ describe('a release that crashes again and again', () => {
     ])
   })
 
-  it('goes on when another instance has taken the place of the one that ended', async () => {
+  it('stays when another instance has replaced the ended instance', async () => {
     for (const isHealthy of [true, false]) {
       const { done, failures, crash } = revivable({ isHealthy, isReplaced: true })
       await crash(6)
@@ -161,7 +160,7 @@ describe('a release that crashes again and again', () => {
     }
   })
 
-  it('fails with the limit that it exceeded', async () => {
+  it('fails with the exceeded limit', async () => {
     const exceeded = { code: 'out_of_memory', allowed: 512_000_000, used: 600_000_000 } as const
     const { failures, crash } = revivable({ observed: { ...exited, exceeded } })
     await crash(6)
@@ -170,7 +169,7 @@ describe('a release that crashes again and again', () => {
     ])
   })
 
-  it('goes on while another instance serves, which the address is shared with', async () => {
+  it('stays while another instance serves at the shared address', async () => {
     const serving = { replicas: [{ host: '127.0.0.1', port: 10_001 }] }
     const { done, failures, crash } = revivable({ ...serving, isHealthy: false })
     await crash(5)
@@ -180,7 +179,7 @@ describe('a release that crashes again and again', () => {
     expect(healthy.done).toEqual(['stop', 'start', 'route to all'])
   })
 
-  it('is tried again for as long as the machine cannot start it, and does not fail', async () => {
+  it('is retried for as long as the machine cannot start it, and does not fail', async () => {
     const { done, failures, revive } = revivable({ shortage: new Error('spawn EMFILE') })
     const starts = () => done.filter((each) => each === 'start').length
     const pauses: number[] = []

@@ -11,7 +11,7 @@ const upstream: Upstream = { deploymentId: 'dep_1', endpoints: [{ host: '127.0.0
 const instance = { runtime: 'process', data: { pid: 1 } }
 const stopped = deploymentRow({ status: 'stopped', retained: true, generation: 2, instance })
 
-/** A release that serves with requests under way; its owner has stopped it (`row`), or deleted it right after that (no row). */
+/** A serving release with running requests, after its owner has stopped it (`row`), or has also deleted it (no row). */
 function serving(row: DeploymentRow | undefined) {
   const now = { row }
   const events: string[] = []
@@ -57,7 +57,7 @@ function serving(row: DeploymentRow | undefined) {
   }
 }
 
-it('a stopped release takes no new requests, finishes those that it has, and ends', async () => {
+it('a stopped release takes no new requests, finishes its running requests, and ends', async () => {
   const { events, teardown, finishRequests } = serving(stopped)
   const done = teardown()
   await expect.poll(() => events).toEqual(['unroute'])
@@ -66,7 +66,7 @@ it('a stopped release takes no new requests, finishes those that it has, and end
   expect(events).toEqual(['unroute', 'drained', 'stop', 'halt'])
 })
 
-it('a release that was deleted right after its stop does the same', async () => {
+it('a release that was deleted right after its stop also finishes its requests', async () => {
   const { events, teardown, finishRequests } = serving(undefined)
   const done = teardown()
   await expect.poll(() => events).toEqual(['unroute'])
@@ -75,13 +75,13 @@ it('a release that was deleted right after its stop does the same', async () => 
   expect(events).toEqual(['unroute', 'drained', 'remove'])
 })
 
-it('a deletion while a stopped release finishes its requests does not cut them', async () => {
+it('a deletion while a stopped release finishes its requests does not cut them off', async () => {
   const { events, locks, now, teardown, finishRequests } = serving(stopped)
   const done = teardown()
   await expect.poll(() => events).toEqual(['unroute'])
   now.row = undefined
   locks.interrupt({ id: 'dep_1', generation: Number.POSITIVE_INFINITY })
-  // The teardown begins again, which the removal would follow at once.
+  // The teardown begins again. The removal would follow at once.
   await new Promise((resolve) => setImmediate(resolve))
   expect(events).toEqual(['unroute'])
   finishRequests()
@@ -89,7 +89,7 @@ it('a deletion while a stopped release finishes its requests does not cut them',
   expect(events).toEqual(['unroute', 'drained', 'remove'])
 })
 
-it('a release that its owner starts again is left as it is', async () => {
+it('a release that its owner starts again is left unchanged', async () => {
   const { events, locks, now, teardown } = serving(stopped)
   const done = teardown()
   await expect.poll(() => events).toEqual(['unroute'])

@@ -4,14 +4,14 @@ import { createWaker } from '../../../server/src/deployments/reconciler.ts'
 const never = new AbortController().signal
 const hourMs = 3_600_000
 
-it('a wake ends the pause that is under way', async () => {
+it('a wake ends the current pause', async () => {
   const waker = createWaker()
   const pause = waker.pause(hourMs, never)
   waker.wake()
   expect(await pause).toBe(true)
 })
 
-it('a wake without a pause ends the next one, and only that one', async () => {
+it('a wake without a pause ends only the next pause', async () => {
   const waker = createWaker()
   waker.wake()
   expect(await waker.pause(hourMs, never)).toBe(true)

@@ -27,19 +27,19 @@ describe('the TXT record of an owner', () => {
     })
   })
 
-  it('is that of the domain of a wildcard', async () => {
+  it('belongs to the domain of a wildcard', async () => {
     await using world = await checkedWorld({ 'example.com': `${right}\n_fairlead-challenge TXT ${token}` })
     expect(await world.check('*.example.com', { token })).toMatchObject({ isProven: true, problems: [] })
   })
 
-  it('is read anew when the DNS server keeps that there was none', async () => {
+  it('is read again when the DNS server has cached its absence', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     world.dns.keep('_fairlead-challenge.www.example.com', 'TXT')
     await world.dns.zone('example.com', `${right}\n${at} TXT ${token}`)
     expect(await world.check(name, { token })).toMatchObject({ isProven: true, problems: [] })
   })
 
-  it('is told when it cannot be read, and shown in one line when it is strange', async () => {
+  it('is reported when it is unreadable, and shown in one line when it has unusual characters', async () => {
     await using world = await checkedWorld({ 'example.com': `${right}\n${at} TXT x\u0000\u202e\nback` })
     const [strange] = (await world.check(name, { token })).problems
     expect(strange?.message).toMatch(/^[ -~“”…]+$/)
@@ -50,7 +50,7 @@ describe('the TXT record of an owner', () => {
     expect(await world.codes(name, { token })).toContain('txt_unreadable')
   })
 
-  it('is not quoted when it is that of another name, which the DNS server alone may know', async () => {
+  it('is not quoted when it belongs to another name, which may be internal to the DNS server', async () => {
     const zones = {
       'example.com': `${right}\n${at} CNAME inner.example.net`,
       'example.net': 'inner TXT internal-secret\ninner TXT internal-other',
@@ -62,12 +62,12 @@ describe('the TXT record of an owner', () => {
     expect(problems[0]?.message).not.toContain('internal')
   })
 
-  it('is not needed where a CNAME record that leads to the app proves as much', async () => {
+  it('is not needed beside a CNAME record that leads to the app', async () => {
     await using world = await checkedWorld({ 'example.com': `${right}\nplain A ${ours.a}` })
     const more = { token, isAliasProof: true }
     expect(await world.check(name, more)).toMatchObject({ ok: true, isProven: false, leadsToApp: true })
     expect(await world.codes('plain.example.com', more)).toEqual(['txt_missing'])
-    // The address of another app is not the way here, whatever its addresses are, unless the account has both.
+    // Another app's address does not lead here, whatever its addresses are, unless one account has both apps.
     const other = { target: 'evil-y.apps.fairlead.dev' }
     expect(await world.codes(name, other)).toEqual(['cname_elsewhere'])
     expect(await world.codes(name, { ...other, ofAccount: [target] })).toEqual([])
@@ -78,14 +78,14 @@ describe('the TXT record of an owner', () => {
     '*.apps CNAME panel.fairlead.dev',
     '*.apps CNAME balancer.fairlead.dev\nbalancer CNAME panel.fairlead.dev',
     `${target.split('.')[0]}.apps CNAME panel.fairlead.dev\n*.apps A ${ours.a}`,
-  ])('is given by the app that a CNAME record names first, whatever records the operator has: %j', async (records) => {
+  ])('comes from the app that a CNAME record names first, whatever records the operator has: %j', async (records) => {
     await using world = await checkedWorld({ 'example.com': right })
     await world.dns.zone('fairlead.dev', `panel A ${ours.a}\n${records}`)
     expect(await world.codes(name, {})).toEqual([])
     expect(await world.codes(name, { target: 'evil-y.apps.fairlead.dev' })).toEqual(['cname_elsewhere'])
   })
 
-  it('is nothing when nothing is to be proved', async () => {
+  it('is empty when there is nothing to prove', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     expect(await world.check(name)).toMatchObject({ isProven: false, problems: [] })
     expect(world.dns.questions.some((each) => each.includes('_fairlead-challenge'))).toBe(false)
@@ -97,9 +97,9 @@ describe('the CNAME of _acme-challenge of a wildcard', () => {
   it.each([
     ['missing', '', ['challenge_missing']],
     ['a TXT record instead', '_acme-challenge TXT abc', ['challenge_missing']],
-    ['of another name', '_acme-challenge CNAME other.example.net', ['challenge_elsewhere']],
+    ['a record with another name', '_acme-challenge CNAME other.example.net', ['challenge_elsewhere']],
     ['right', `_acme-challenge CNAME ${challengeTarget}`, []],
-    ['right by way of another', `_acme-challenge CNAME x.example.com\nx CNAME ${challengeTarget}`, []],
+    ['right through another name', `_acme-challenge CNAME x.example.com\nx CNAME ${challengeTarget}`, []],
   ])('is %s', async (_, records, codes) => {
     await using world = await checkedWorld({ 'example.com': `${right}\n${records}` })
     const result = await world.check(wild, { challengeTarget })
@@ -113,7 +113,7 @@ describe('the CNAME of _acme-challenge of a wildcard', () => {
 })
 
 describe('the CAA records of a domain', () => {
-  it('that cannot be read are as bad as those that forbid', async () => {
+  it('count as forbidding when they are unreadable', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     for (const answer of [{ rcode: 2 } as const, undefined]) {
       world.dns.recursiveAnswers('example.com', 'CAA', answer)
@@ -124,7 +124,7 @@ describe('the CAA records of a domain', () => {
     }
   })
 
-  it('are told with what to add', async () => {
+  it('are reported with the record to add', async () => {
     await using world = await checkedWorld({
       'example.com': `${right}\n@ CAA 0 issue "digicert.com; x=1"\n@ CAA 0 issuewild ";"`,
     })
@@ -147,7 +147,7 @@ describe('the CAA records of a domain', () => {
     expect(problems[0]?.message).not.toContain('internal-ca')
   })
 
-  it('are those of the closest parent that has any', async () => {
+  it('come from the closest parent that has any', async () => {
     const deep = `a.b.c.d.e.f.g.h A ${ours.a}\nf.g.h CAA 0 issue "${identity}"\n@ CAA 0 issue ";"`
     await using world = await checkedWorld({ 'example.com': deep })
     expect(await world.codes('a.b.c.d.e.f.g.h.example.com')).toEqual([])
@@ -161,11 +161,11 @@ describe('the CAA records of a domain', () => {
 
   it.each([
     ['no records', [], single, null],
-    ['an account of ours', [caa(`${identity}; accounturi=${account}`)], single, null],
-    ['an account of others', [caa(`${identity}; accounturi=https://acme.example/acct/2`)], single, 'account'],
+    ['our account', [caa(`${identity}; accounturi=${account}`)], single, null],
+    ['another account', [caa(`${identity}; accounturi=https://acme.example/acct/2`)], single, 'account'],
     ['two accounts', [caa(`${identity}; accounturi=${account}; accounturi=${account}`)], single, 'account'],
     [
-      'an account of others beside ours',
+      'another account beside ours',
       [caa(`${identity}; accounturi=x`), caa(`${identity}; accounturi=${account}`)],
       single,
       null,
@@ -180,13 +180,13 @@ describe('the CAA records of a domain', () => {
       'method',
     ],
     ['unknown parameters', [caa(`${identity}; policy=ev; x=`)], single, null],
-    ['what is malformed', [caa(`${identity}; %%%`)], single, 'other_authorities'],
+    ['malformed parameters', [caa(`${identity}; %%%`)], single, 'other_authorities'],
     ['two names', [caa(`${identity} other.example`)], single, 'other_authorities'],
     ['a name that ends with ours', [caa(`not${identity}`)], single, 'other_authorities'],
     ['spaces', [caa(`  ${identity}  ;  `)], single, null],
     ['an unknown critical property', [caa('x', 'tbs', true), caa(identity)], single, 'critical'],
     ['an unknown property', [caa('x', 'tbs')], single, null],
-    ['a critical property that is known', [caa(identity, 'issue', true)], single, null],
+    ['a known critical property', [caa(identity, 'issue', true)], single, null],
     ['issuewild for a single name', [caa(';', 'issuewild'), caa(identity)], single, null],
     [
       'issuewild before issue for wildcards',
@@ -194,8 +194,8 @@ describe('the CAA records of a domain', () => {
       wildcard,
       'other_authorities',
     ],
-    ['issue for wildcards where there is no issuewild', [caa(identity)], wildcard, null],
-  ] as const)('are understood as RFC 8659 and RFC 8657 say: %s', (_, records, proof, kind) => {
+    ['issue for wildcards without issuewild', [caa(identity)], wildcard, null],
+  ] as const)('follow RFC 8659 and RFC 8657: %s', (_, records, proof, kind) => {
     expect(caaRefusal(records, { identities: [identity], accountUri: account }, proof)?.kind ?? null).toBe(kind)
   })
 
@@ -204,7 +204,7 @@ describe('the CAA records of a domain', () => {
     expect(caaRefusal(records, { identities: [identity], accountUri: null }, single)).toBeNull()
   })
 
-  it('that name another account, another proof or what nobody knows are told', async () => {
+  it('that name another account, another proof or unknown parameters are reported', async () => {
     const zone = (value: string) => ({ 'example.com': `${right}\n@ CAA ${value}` })
     for (const [value, text] of [
       [`0 issue "${identity}; accounturi=https://acme.example/acct/2"`, 'ours is https://acme.example/acct/1'],
@@ -221,7 +221,7 @@ describe('the CAA records of a domain', () => {
 })
 
 describe('several problems', () => {
-  it('are all told, the most telling first', async () => {
+  it('are all reported, the most useful first', async () => {
     await using world = await checkedWorld({ 'example.com': `www A ${theirs.a}\nwww A 127.0.0.1\n@ CAA 0 issue ";"` })
     world.dns.behave('example.com', 1, 'refused')
     expect(await world.codes(name, { token })).toEqual([

@@ -7,7 +7,7 @@ import type { DnsRecord } from '../../../server/src/platform/dns/messages.ts'
 import type { Resolution } from '../../../server/src/platform/dns/resolver.ts'
 import { ours, serverHost, target, theirs, token } from '../../harness/domains/checks.ts'
 
-/** Names and texts of strangers: a few that mean something, and anything at all. */
+/** Names and texts of strangers: a few meaningful ones, and arbitrary ones. */
 const names = fc.oneof(
   fc.constantFrom('www.example.com', 'example.com', target, serverHost, 'other.example.net', ''),
   fc.string({ unit: 'binary', maxLength: 80 }),
@@ -116,7 +116,7 @@ const facts: fc.Arbitrary<CheckFacts> = fc.record({
   challenge: fc.option(fc.record({ targets: fc.array(names, { maxLength: 3 }), failure: failures })),
 })
 
-it('whatever was found gives problems of one line each, errors first, and says nothing about private addresses', () => {
+it('any result gives problems of one line each, errors first, without private addresses', () => {
   fc.assert(
     fc.property(facts, (found) => {
       const problems = findProblems(found)

@@ -12,7 +12,7 @@ import {
 const addresses = `A ${ours.a}`
 const wild = '*.example.com'
 
-/** Set-ups that work, and must give no problem at all: the zone and the name. */
+/** Correct set-ups, which must give no problem: the zone and the name. */
 const right: readonly (readonly [setUp: string, zone: string, name: string])[] = [
   ['a CNAME of the app', `www CNAME ${target}`, 'www.example.com'],
   ['a CNAME of the server', `www CNAME ${serverHost}`, 'www.example.com'],
@@ -23,9 +23,9 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['one of several addresses of ours', `@ A ${ours.b}`, 'example.com'],
   ['A and AAAA of ours', `@ ${addresses}\n@ AAAA ${ours.six}`, 'example.com'],
   ['an AAAA written in full', `@ ${addresses}\n@ AAAA 2600:3C01:0000:0:0:0:0:0010`, 'example.com'],
-  ['AAAA alone', `@ AAAA ${ours.six}`, 'example.com'],
+  ['only AAAA', `@ AAAA ${ours.six}`, 'example.com'],
   [
-    'CNAME records that end with us',
+    'CNAME records that end at our name',
     `www CNAME a.example.com\na CNAME b.example.com\nb CNAME ${target}`,
     'www.example.com',
   ],
@@ -33,7 +33,7 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['a record of a wildcard', `* CNAME ${target}`, 'shop.example.com'],
   ['a wildcard', `* CNAME ${target}`, wild],
   ['a wildcard with addresses', `* ${addresses}\nmail A 1.2.3.4`, wild],
-  ['a record beside a wildcard of others', `* A ${theirs.a}\nwww ${addresses}`, 'www.example.com'],
+  ["a record beside another server's wildcard", `* A ${theirs.a}\nwww ${addresses}`, 'www.example.com'],
   [
     'other records of the domain',
     `www ${addresses}\nwww MX mail.example.com\nwww TXT v=spf1\n@ A ${theirs.a}`,
@@ -43,7 +43,7 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
   ['our authority in CAA', `www ${addresses}\n@ CAA 0 issue "${identity}"`, 'www.example.com'],
   ['our authority in CAA, in capital letters', `www ${addresses}\n@ CAA 0 ISSUE "LetsEncrypt.org"`, 'www.example.com'],
   [
-    'CAA of the name, which counts before that of the domain',
+    "CAA of the name, which precedes the domain's CAA",
     `www ${addresses}\nwww CAA 0 issue "${identity}"\n@ CAA 0 issue ";"`,
     'www.example.com',
   ],
@@ -53,11 +53,11 @@ const right: readonly (readonly [setUp: string, zone: string, name: string])[] =
     'www.example.com',
   ],
   ['CAA without an issuer', `www ${addresses}\n@ CAA 0 iodef "mailto:me@example.com"`, 'www.example.com'],
-  ['CAA that forbids wildcards alone', `www ${addresses}\n@ CAA 0 issuewild ";"`, 'www.example.com'],
+  ['CAA that forbids only wildcards', `www ${addresses}\n@ CAA 0 issuewild ";"`, 'www.example.com'],
   ['CAA for wildcards', `* ${addresses}\n@ CAA 0 issue ";"\n@ CAA 0 issuewild "${identity}"`, wild],
 ]
 
-describe('a set-up that is right', () => {
+describe('a correct set-up', () => {
   it.each(right)('gives no problem: %s', async (_, zone, name) => {
     await using world = await checkedWorld({ 'example.com': zone })
     await world.dns.zone(
@@ -84,7 +84,7 @@ describe('a set-up that is right', () => {
     }
   })
 
-  it('gives no problem where the server answers in other letters than it was asked', async () => {
+  it('gives no problem where the server changes the letter case of the name', async () => {
     await using world = await checkedWorld({ 'example.com': '' })
     world.dns.recursiveAnswers('www.example.com', 'A', {
       questions: [{ name: 'wWw.ExAmPlE.CoM', type: 'A' }],
@@ -97,7 +97,7 @@ describe('a set-up that is right', () => {
     expect(await world.codes('www.example.com')).toEqual([])
   })
 
-  it('gives no problem in a network of its own, with private addresses', async () => {
+  it('gives no problem in a private network, with private addresses', async () => {
     await using world = await checkedWorld(
       { 'example.com': 'www A 10.0.0.5' },
       { answers: { '10.0.0.5': { outcome: 'reached' } } },
@@ -106,7 +106,7 @@ describe('a set-up that is right', () => {
     expect(await world.codes('www.example.com')).toEqual([])
   })
 
-  it('gives no problem where names have other addresses inside of the own network than outside', async () => {
+  it('gives no problem where names have other addresses inside the private network than outside', async () => {
     await using world = await checkedWorld(
       { 'example.com': `www A ${ours.a}` },
       { answers: { '10.0.0.5': { outcome: 'reached' } } },

@@ -6,7 +6,7 @@ const right = `www CNAME ${target}`
 const both = [0, 1]
 
 describe('the zone of a domain', () => {
-  it('that nobody has registered is named, and one without a name in it, too', async () => {
+  it('that is not registered is named, even without a name in it', async () => {
     await using world = await checkedWorld({ 'example.com': '' })
     expect(await world.codes('www.unregistered.com')).toEqual(['domain_unregistered'])
     expect(await world.codes('unregistered.com')).toEqual(['domain_unregistered'])
@@ -15,7 +15,7 @@ describe('the zone of a domain', () => {
     expect(problem?.message).toMatch(/^unregistered\.com is not registered/)
   })
 
-  it('whose servers are all silent is named with them', async () => {
+  it('whose servers are all silent is named with its servers', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     for (const server of both) world.dns.behave('example.com', server, 'silent')
     const { problems } = await world.check(name)
@@ -24,7 +24,7 @@ describe('the zone of a domain', () => {
   })
 
   it.each(['refused', 'lame', 'servfail'] as const)(
-    'whose servers do not have it is a lame delegation: %s',
+    'whose servers do not serve it is a lame delegation: %s',
     async (behaviour) => {
       await using world = await checkedWorld({ 'example.com': right })
       for (const server of both) world.dns.behave('example.com', server, behaviour)
@@ -32,7 +32,7 @@ describe('the zone of a domain', () => {
     },
   )
 
-  it('of which one server fails is right, with a warning', async () => {
+  it('with one failing server is correct, with a warning', async () => {
     for (const [behaviour, code] of [
       ['silent', 'name_servers_silent'],
       ['refused', 'lame_delegation'],
@@ -44,7 +44,7 @@ describe('the zone of a domain', () => {
     }
   })
 
-  it('whose servers have no addresses is named with them', async () => {
+  it('whose servers have no addresses is named with its servers', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     const nowhere = { rcode: 2 } as const
     world.dns.recursiveAnswers(name, 'A', nowhere)
@@ -55,7 +55,7 @@ describe('the zone of a domain', () => {
     expect(await world.codes(name)).toEqual(['name_servers_unresolved'])
   })
 
-  it('whose servers have private addresses is told when it cannot be read, and not where it can', async () => {
+  it('whose servers have private addresses is reported only when it cannot be read', async () => {
     await using world = await checkedWorld({ 'example.com': right }, {}, publicOnly)
     expect(await world.codes(name)).toEqual([])
     for (const type of ['A', 'AAAA']) world.dns.recursiveAnswers(name, type, { rcode: 2 })
@@ -67,7 +67,7 @@ describe('the zone of a domain', () => {
     expect(world.dns.questions.every((each) => each.startsWith('recursive'))).toBe(true)
   })
 
-  it('whose signatures are wrong is told from one whose servers fail', async () => {
+  it('with wrong signatures differs from a zone with failing servers', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     world.dns.breakDnssec('example.com')
     const { problems } = await world.check(name)
@@ -75,7 +75,7 @@ describe('the zone of a domain', () => {
     expect(problems[0]?.message).toContain('DS record')
   })
 
-  it('that cannot be read although its servers answer is a failure without more', async () => {
+  it('that cannot be read although its servers answer is a failure without details', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     for (const type of ['A', 'AAAA']) world.dns.recursiveAnswers(name, type, { rcode: 2 })
     expect(await world.codes(name)).toEqual(['server_failure'])
@@ -85,7 +85,7 @@ describe('the zone of a domain', () => {
     expect(problems.map(({ code }) => code)).toEqual(['server_failure'])
   })
 
-  it('whose servers disagree is named, with what each of them says', async () => {
+  it('whose servers disagree is named, with each server’s answer', async () => {
     await using world = await checkedWorld({ 'example.com': right })
     world.dns.zoneAt('example.com', 1, `www A ${theirs.a}`)
     const { problems } = await world.check(name)
@@ -98,7 +98,7 @@ describe('the zone of a domain', () => {
     expect(await world.codes(name)).toEqual(['name_servers_disagree'])
   })
 
-  it('below another one, whose own servers fail, is found by the one above', async () => {
+  it('below another zone, with failing servers, is found through the parent zone', async () => {
     await using world = await checkedWorld({ 'example.com': '', 'shop.example.com': `www A ${ours.a}` })
     for (const server of both) world.dns.behave('shop.example.com', server, 'refused')
     const { problems } = await world.check('www.shop.example.com')
@@ -107,7 +107,7 @@ describe('the zone of a domain', () => {
   })
 })
 
-describe('an old answer of the recursive server', () => {
+describe('an outdated answer of the recursive server', () => {
   const types = ['A', 'AAAA'] as const
 
   it.each([
@@ -115,7 +115,7 @@ describe('an old answer of the recursive server', () => {
     ['another CNAME', `www 600 CNAME old.example.com\nold 60 A ${theirs.a}`, '10 minutes'],
     ['no name', '', '10 minutes'],
     ['no address', 'www TXT hello', '10 minutes'],
-  ])('is told with the time that it lasts: %s', async (_, before, time) => {
+  ])('is reported with its remaining time: %s', async (_, before, time) => {
     await using world = await checkedWorld({ 'example.com': before })
     world.dns.keep(name, ...types)
     await world.dns.zone('example.com', right)
@@ -125,14 +125,14 @@ describe('an old answer of the recursive server', () => {
     expect(ok).toBe(true)
   })
 
-  it('is no excuse for servers that are not right either', async () => {
+  it('is no excuse for wrong authoritative servers', async () => {
     await using world = await checkedWorld({ 'example.com': `www A ${theirs.a}` })
     world.dns.keep(name, ...types)
     await world.dns.zone('example.com', `www A ${theirs.b}`)
     expect(await world.codes(name)).toEqual(['wrong_address'])
   })
 
-  it('is none where the signatures are wrong', async () => {
+  it('is not reported where the signatures are wrong', async () => {
     await using world = await checkedWorld({ 'example.com': `www A ${ours.a}` })
     world.dns.breakDnssec('example.com')
     expect(await world.codes(name)).toEqual(['dnssec_broken'])

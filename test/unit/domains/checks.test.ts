@@ -12,7 +12,7 @@ import {
   unreachable,
 } from '../../harness/domains/checks.ts'
 
-/** An alias to the app, as most domains are set up. */
+/** An alias to the app, the most common set-up. */
 const right = `www CNAME ${target}`
 const wild = '*.example.com'
 
@@ -29,7 +29,7 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     ['some_addresses_wrong'],
   ],
   ['a wrong AAAA beside a right A', `www A ${ours.a}\nwww AAAA ${theirs.six}`, 'www.example.com', ['ipv6_wrong']],
-  ['AAAA alone', `www AAAA ${theirs.six}`, 'www.example.com', ['ipv6_only']],
+  ['only AAAA', `www AAAA ${theirs.six}`, 'www.example.com', ['ipv6_only']],
   ['a private address', 'www A 192.168.178.20', 'www.example.com', ['private_address']],
   ['a private address beside the right one', `www A 10.1.2.3\nwww A ${ours.a}`, 'www.example.com', ['private_address']],
   ['a unique local address', `www A ${ours.a}\nwww AAAA fd00::1`, 'www.example.com', ['private_address']],
@@ -45,7 +45,7 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     ['no_address'],
   ],
   ['CNAME records in a circle', 'www CNAME a.example.com\na CNAME www.example.com', 'www.example.com', ['cname_loop']],
-  ['a CNAME of itself', 'www CNAME www.example.com', 'www.example.com', ['cname_loop']],
+  ['a CNAME that points to itself', 'www CNAME www.example.com', 'www.example.com', ['cname_loop']],
   [
     'more CNAME records than resolvers follow',
     `${Array.from({ length: 12 }, (_, index) => `c${index} CNAME c${index + 1}.example.com`).join('\n')}\nc12 A ${ours.a}\nwww CNAME c0.example.com`,
@@ -59,7 +59,7 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     'example.com',
     ['cname_conflict', 'cname_elsewhere'],
   ],
-  ['a CNAME at an apex that leads here', `@ CNAME ${target}`, 'example.com', ['cname_conflict (warning)']],
+  ['an apex CNAME that leads here', `@ CNAME ${target}`, 'example.com', ['cname_conflict (warning)']],
   [
     'a CNAME beside a TXT record',
     `www CNAME ${target}\nwww TXT hello`,
@@ -72,7 +72,12 @@ const broken: readonly (readonly [setUp: string, zone: string, name: string, cod
     'www2.example.com',
     ['caa_forbids'],
   ],
-  ['a CAA record that forbids everybody', `www A ${ours.a}\n@ CAA 0 issue ";"`, 'www.example.com', ['caa_forbids']],
+  [
+    'a CAA record that forbids all authorities',
+    `www A ${ours.a}\n@ CAA 0 issue ";"`,
+    'www.example.com',
+    ['caa_forbids'],
+  ],
   [
     'a wildcard that CAA records forbid',
     `* CNAME ${target}\n@ CAA 0 issue "${identity}"\n@ CAA 0 issuewild ";"`,
@@ -91,7 +96,7 @@ describe('a broken set-up', () => {
 })
 
 describe('a message', () => {
-  it('says what was seen and what to set, with the values', async () => {
+  it('says what was found and what to set, with the values', async () => {
     await using world = await checkedWorld({
       'example.com': `www A ${theirs.a}\n@ A ${theirs.a}\nmy CNAME gone.example.com`,
     })
@@ -118,7 +123,7 @@ describe('a message', () => {
     }
   })
 
-  it('has one line of plain characters, however long and strange the records are', async () => {
+  it('has one line of plain characters, however long and unusual the records are', async () => {
     const long = 'x'.repeat(60)
     const zone = Array.from({ length: 30 }, (_, index) => `www A 93.184.${index}.1`).join('\n')
     await using world = await checkedWorld({ 'example.com': `${zone}\ncn CNAME ${long}.${long}.${long}.example.com` })
@@ -171,12 +176,12 @@ describe('a request to the addresses of a name', () => {
     }
   })
 
-  it('that another server answers is the address of another server', async () => {
+  it('from another server is an error about the address', async () => {
     await using world = await checkedWorld(zone, { answers: { [theirs.a]: other(200, { server: 'nginx' }) } })
     expect(await world.codes('www.example.com')).toEqual(['wrong_address'])
   })
 
-  it('that another server answers at our address for this name alone is an error, and for every name a warning', async () => {
+  it('that another server answers at our address is an error for this name, and a warning for every name', async () => {
     const answers = { [ours.a]: other(404, { server: 'nginx/1.22' }) }
     await using all = await checkedWorld(zone, { answers })
     expect(await all.codes('my.example.com')).toEqual(['port_80_other_server (warning)'])
@@ -188,13 +193,13 @@ describe('a request to the addresses of a name', () => {
     expect(reaches).toBe(false)
   })
 
-  it('that nobody answers at our address is a warning, because the own network may be the reason', async () => {
+  it('without a response at our address is a warning, because the local network may be the reason', async () => {
     await using world = await checkedWorld(zone, { answers: { [ours.a]: unreachable } })
     expect(await world.codes('my.example.com')).toEqual(['port_80_unreachable (warning)'])
     expect((await world.check('my.example.com')).ok).toBe(true)
   })
 
-  it('is made of a name that a wildcard covers, and never at an address that is not allowed', async () => {
+  it('uses a name that a wildcard covers, and never an address that is not allowed', async () => {
     await using world = await checkedWorld(zone)
     await world.check('*.example.com')
     expect(world.probed).toEqual([expect.stringMatching(/^fairlead-[0-9a-f]{8}\.example\.com 45\.33\.32\.10$/)])
@@ -204,7 +209,7 @@ describe('a request to the addresses of a name', () => {
 })
 
 describe('a check', () => {
-  it('says so when the server itself has no address, or the DNS servers of the machine do not answer', async () => {
+  it('reports that the server itself has no address, or that the DNS servers of the machine do not answer', async () => {
     await using world = await checkedWorld({ 'example.com': `${right}\nmy A ${ours.a}` })
     await world.dns.zone('fairlead.dev', 'mail A 45.33.32.10')
     expect(await world.codes('www.example.com')).toEqual(['server_unresolved'])

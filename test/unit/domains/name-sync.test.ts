@@ -14,7 +14,7 @@ const domain = (appId: string, name: string, redirectTo: string | null = null): 
   },
 })
 
-/** A gateway that refuses a name which another app has, and fails while `broken`. */
+/** A gateway that refuses another app's name, and fails while `broken`. */
 function gateway(told: Readonly<Record<string, readonly GatewayName[]>> = {}) {
   const names = new Map(Object.entries(told))
   const calls: (readonly [string, readonly string[]])[] = []
@@ -36,7 +36,7 @@ function gateway(told: Readonly<Record<string, readonly GatewayName[]>> = {}) {
   return { state, calls, names, errors, start }
 }
 
-it('the gateway has the names of the rows at the start, and those of former rows no more', async () => {
+it('the gateway has the rows’ names at the start, and no longer those of deleted rows', async () => {
   const { state, names, start } = gateway({ gone: [{ hostname: 'old.test', redirectTo: null }] })
   state.rows = [domain('one', 'a.test'), domain('one', 'www.a.test', 'a.test')]
   const sync = await start()
@@ -50,7 +50,7 @@ it('the gateway has the names of the rows at the start, and those of former rows
   await sync.stop()
 })
 
-it('names that the gateway has already are not told again', async () => {
+it('names that the gateway already has are not sent again', async () => {
   const { state, calls, start } = gateway({ one: [{ hostname: 'a.test', redirectTo: null }] })
   state.rows = [domain('one', 'a.test')]
   const sync = await start()
@@ -58,7 +58,7 @@ it('names that the gateway has already are not told again', async () => {
   await sync.stop()
 })
 
-it('a name that moves is taken from one app before the other has it, also when they swap', async () => {
+it('a name that moves leaves one app before the other gets it, even in a swap', async () => {
   const { state, names, start } = gateway()
   state.rows = [domain('one', 'a.test'), domain('one', 'b.test'), domain('two', 'c.test')]
   const sync = await start()
@@ -69,7 +69,7 @@ it('a name that moves is taken from one app before the other has it, also when t
   await sync.stop()
 })
 
-it('a gateway that is away is told again until it has everything', async () => {
+it('an unavailable gateway gets retries until it has everything', async () => {
   const { state, names, errors, start } = gateway()
   state.broken = true
   state.rows = [domain('one', 'a.test')]

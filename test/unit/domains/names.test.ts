@@ -170,7 +170,7 @@ const accepted: readonly (readonly [text: string, name: string])[] = [
   ['उदाहरण.com', 'xn--p1b6ci4b4b3a.com'],
   ['paral·lel.cat', 'xn--parallel-koa.cat'],
   ['*.bücher.de', '*.xn--bcher-kva.de'],
-  // Sold by registries, or lent by services of dynamic DNS: people set their records themselves.
+  // Names that registries sell, or that dynamic DNS services lend: people set their records themselves.
   ['shop.uk.com', 'shop.uk.com'],
   ['mysite.eu.org', 'mysite.eu.org'],
   ['mysite.al.eu.org', 'mysite.al.eu.org'],
@@ -179,18 +179,18 @@ const accepted: readonly (readonly [text: string, name: string])[] = [
   ['mine.duckdns.org', 'mine.duckdns.org'],
   ['*.mine.duckdns.org', '*.mine.duckdns.org'],
   ['mine.ddns.net', 'mine.ddns.net'],
-  // Parents of the server's own names, and names beside them.
+  // Parents of the server's names, and names beside them.
   ['fairlead.dev', 'fairlead.dev'],
   ['www.fairlead.dev', 'www.fairlead.dev'],
   ['harbour.io', 'harbour.io'],
   ['notapps.fairlead.dev', 'notapps.fairlead.dev'],
   ['*.www.fairlead.dev', '*.www.fairlead.dev'],
-  // Names that platforms own themselves, and top-level domains that are newer than the list.
+  // Platforms' own names, and top-level domains that are newer than the list.
   ['www.github.com', 'www.github.com'],
   ['shop.brandnewtld', 'shop.brandnewtld'],
 ]
 
-describe('names of domains', () => {
+describe('domain names', () => {
   const cases = Object.entries(refused).flatMap(([code, names]) => names.map((name) => [code, name] as const))
 
   it.each(cases)('are refused with %s: %j', (code, name) => {
@@ -199,19 +199,19 @@ describe('names of domains', () => {
     expect(parsed.ok ? '' : parsed.message).toMatch(/^must .{10,250}$/u)
   })
 
-  it.each(accepted)('are taken: %j as %s', (text, name) => {
+  it.each(accepted)('are accepted: %j as %s', (text, name) => {
     expect(parse(text)).toEqual({ ok: true, name })
     expect(parse(unicodeName(name))).toEqual({ ok: true, name })
   })
 
-  it('say in a refusal which name was meant', () => {
+  it('appear in their refusal', () => {
     expect(parse('https://shop.example.com/x')).toMatchObject({ message: expect.stringContaining('shop.example.com') })
     expect(parse('example.com.')).toMatchObject({ message: expect.stringContaining('“example.com”') })
     expect(parse('x.co.uk.')).toMatchObject({ code: 'trailing_dot' })
     expect(parse('co.uk')).toMatchObject({ message: expect.stringContaining('example.co.uk') })
   })
 
-  it('are refused for the names of a server that has none in no way', () => {
+  it('are never refused by the names of a server that has none', () => {
     expect(parseDomainName('apps.fairlead.dev', { domain: null, dashboardHost: null })).toMatchObject({ ok: true })
   })
 })
@@ -237,7 +237,7 @@ describe('every text', () => {
       .map((parts) => parts.join('')),
   )
 
-  it('is refused with a reason, or gives a name that fits every limit and gives itself again', () => {
+  it('is refused with a reason, or gives a name that fits every limit and is stable', () => {
     fc.assert(
       fc.property(texts, (text) => {
         const parsed = parse(text)

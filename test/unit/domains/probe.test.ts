@@ -6,7 +6,7 @@ import { createProbe } from '../../../server/src/domains/checks/probe.ts'
 
 const never = new AbortController().signal
 
-/** Answers on a port of this machine until it is disposed. */
+/** Answers on a port of this machine until it is disposed of. */
 async function answering(listener: RequestListener) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -23,7 +23,7 @@ async function answering(listener: RequestListener) {
 
 const probe = (...ports: readonly number[]) => createProbe({ text: async () => 'this server', ports })
 
-it('a server that answers with the text at the path, for the host, is this one', async () => {
+it('a response with the text at the path, for the host, comes from this server', async () => {
   const asked: unknown[] = []
   await using server = await answering((request, response) => {
     asked.push([request.method, request.headers.host, request.url])
@@ -33,7 +33,7 @@ it('a server that answers with the text at the path, for the host, is this one',
   expect(asked).toEqual([['GET', 'shop.example.com', '/.well-known/fairlead/probe']])
 })
 
-it('another server is told by its status and headers', async () => {
+it('status and headers identify another server', async () => {
   await using server = await answering((_request, response) => {
     response.writeHead(301, { location: 'https://elsewhere.example.com/', server: 'nginx' }).end()
   })
@@ -44,7 +44,7 @@ it('another server is told by its status and headers', async () => {
   })
 })
 
-it('an answer without an end is another one, and is not read to the end', async () => {
+it('an endless response comes from another server, and is not read to the end', async () => {
   await using server = await answering((_request, response) => {
     const more = setInterval(() => response.write('x'.repeat(1000)), 5)
     response.once('close', () => clearInterval(more))
@@ -55,7 +55,7 @@ it('an answer without an end is another one, and is not read to the end', async 
   })
 })
 
-it('the next port is tried when nothing listens at the first', async () => {
+it('a port without a listener leads to the next port', async () => {
   await using gone = await answering(() => undefined)
   await gone[Symbol.asyncDispose]()
   expect(await probe(gone.port)('shop.example.com', '127.0.0.1', never)).toEqual({
@@ -65,14 +65,14 @@ it('the next port is tried when nothing listens at the first', async () => {
   expect(await probe(gone.port, server.port)('shop.example.com', '127.0.0.1', never)).toEqual({ outcome: 'reached' })
 })
 
-it('what is no HTTP is unreachable', async () => {
+it('a response without HTTP counts as unreachable', async () => {
   await using server = await answering((request) => void request.socket.end('SSH-2.0-OpenSSH\r\n'))
   expect(await probe(server.port)('shop.example.com', '127.0.0.1', never)).toEqual({
     ...{ outcome: 'unreachable', reason: 'failed' },
   })
 })
 
-it('rejects when the check is given up', async () => {
+it('rejects when the check is aborted', async () => {
   await using server = await answering(() => undefined)
   const stop = new AbortController()
   const asked = probe(server.port)('shop.example.com', '127.0.0.1', stop.signal)

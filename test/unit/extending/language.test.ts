@@ -23,13 +23,13 @@ it('plans an app of the added language, with its cache for every command of the 
 it.each([
   ['no start', { 'pubspec.yaml': 'name: shop' }, ['dart'], 'no_start'],
   ['a broken file', { 'pubspec.yaml': '{' }, ['dart'], 'invalid_pubspec'],
-  ['a file that cannot be read', { 'pubspec.yaml': null }, ['dart'], 'file_unreadable'],
+  ['an unreadable file', { 'pubspec.yaml': null }, ['dart'], 'file_unreadable'],
   ['no Dart on the server', { 'pubspec.yaml': 'name: shop', 'bin/server.dart': '' }, [], 'dart_missing'],
-] as const)('tells of %s', (_, files, programs, code) => {
+] as const)('reports %s', (_, files, programs, code) => {
   expect(plan(files, programs)).toMatchObject({ ok: false, failure: { code } })
 })
 
-it('is named when nothing is recognised, and leaves the other languages as they are', () => {
+it('is named when nothing is recognised, and does not change the other languages', () => {
   expect(plan({ 'main.zig': '' })).toMatchObject({
     failure: { code: 'not_recognised', message: expect.stringContaining(dart.recognises) },
   })

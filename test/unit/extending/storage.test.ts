@@ -5,7 +5,7 @@ import type { FileStore } from '../../../server/src/storage/store.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { createMemoryStore } from './memory-store.ts'
 
-/** Makes a store with some files in it. A store of your own is one more entry here. */
+/** Makes a store with some files. Add your own store as one more entry here. */
 const stores: readonly (readonly [
   name: string,
   open: () => Promise<AsyncDisposable & { readonly store: FileStore }>,
@@ -42,7 +42,7 @@ describe.each(stores)('the store on %s', (_, open) => {
     expect(await readText(opened.store, 4, 3)).toBe('')
   })
 
-  it('keeps the bytes in the order of their writes, and none of the buffer that the caller reuses', async () => {
+  it('keeps the bytes in write order, and does not keep the caller’s buffer', async () => {
     await using opened = await open()
     const writer = await opened.store.create(key)
     const reused = Buffer.alloc(100_000)
@@ -52,14 +52,14 @@ describe.each(stores)('the store on %s', (_, open) => {
     expect(await readText(opened.store, 299_999, 299_999)).toBe('c')
   })
 
-  it('has an empty file, but rejects for one that does not exist, also when no bytes are requested', async () => {
+  it('has an empty file, but rejects for a missing file, even when no bytes are requested', async () => {
     await using opened = await open()
     await expect(opened.store.read(key, { start: 0, end: -1 })).rejects.toThrow()
     await put(opened.store, '')
     expect(await readText(opened.store, 0, -1)).toBe('')
   })
 
-  it('shows nothing of a file before it is finished, nor after it was given up and removed', async () => {
+  it('hides a file before it is finished, and after its abort and removal', async () => {
     await using opened = await open()
     const writer = await opened.store.create(key)
     await writer.write(Buffer.from('half'))
@@ -71,7 +71,7 @@ describe.each(stores)('the store on %s', (_, open) => {
     expect(await readText(opened.store, 0, 4)).toBe('whole')
   })
 
-  it('never brings back a file that was removed while it was written', async () => {
+  it('never restores a file that was removed during a write', async () => {
     await using opened = await open()
     const writer = await opened.store.create(key)
     await opened.store.remove(key)
@@ -79,7 +79,7 @@ describe.each(stores)('the store on %s', (_, open) => {
     await expect(opened.store.read(key, { start: 0, end: -1 })).rejects.toThrow()
   })
 
-  it('removes a file, and again without an error', async () => {
+  it('removes a file, even twice', async () => {
     await using opened = await open()
     await put(opened.store, 'x')
     await opened.store.remove(key)

@@ -9,7 +9,7 @@ import { freePort } from '../../harness/ports.ts'
 const scope = createScope()
 afterEach(() => scope.end())
 
-it('leaves descriptors for other apps when the clients of one open as many connections as they can', async () => {
+it('reserves descriptors for other apps when one app’s clients open as many connections as they can', async () => {
   const newGate = createGates(12)
   const listening = async () => {
     const listener = createListener({ log: silent, gate: newGate(), handle: (_, res) => void res.end('ok') })

@@ -6,7 +6,7 @@ import { watchAnswers } from '../../../server/src/gateway/protocol/watch.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Calls of another process, with those that it was sent and has not answered. */
+/** Calls to another process, with the unanswered calls. */
 function asked() {
   const open: Extract<ToEngine, { type: 'request' }>[] = []
   const canceled: number[] = []
@@ -36,7 +36,7 @@ it('a call without a reply fails, and is canceled', async () => {
   expect(canceled).toEqual([1])
 })
 
-it('a call may take the time that its parameters allow', async () => {
+it('a call may take as long as its parameters allow', async () => {
   const { calls, answer } = asked()
   const replied = calls.call('stop', { timeoutMs: 60_000 })
   await vi.advanceTimersByTimeAsync(80_000)
@@ -44,10 +44,10 @@ it('a call may take the time that its parameters allow', async () => {
   expect(await replied).toBeNull()
 })
 
-it('a deadline that passed while the process was stopped leaves time to read what came', () => {
+it('a deadline that passed while the process was suspended leaves time to read the replies', () => {
   const expired = vi.fn()
   startDeadline(10_000, expired)
-  // Node does this when it goes on: due timers run before anything is read.
+  // When Node continues, due timers run before it reads anything.
   vi.advanceTimersToNextTimer()
   expect(expired).not.toHaveBeenCalled()
   vi.advanceTimersToNextTimer()
@@ -64,7 +64,7 @@ function watched() {
   }
 }
 
-it('a process that answers nothing for the time is told once', async () => {
+it('a process without answers for the whole period is reported once', async () => {
   const { open, watch, onSilent } = watched()
   await vi.advanceTimersByTimeAsync(5_900)
   expect([open.length, watch.silentForMs(), onSilent.mock.calls.length]).toEqual([1, 4_000, 0])
@@ -83,7 +83,7 @@ it('a process that answers is asked again, and says how many of its processes do
   expect(onSilent).not.toHaveBeenCalled()
 })
 
-it('a process that sends anything does not hang, although the question waits behind the connections that it is sent', async () => {
+it('a process that sends anything does not hang, although the question waits behind connections in its queue', async () => {
   const { open, notice, onSilent } = watched()
   for (let second = 0; second < 20; second += 1) {
     await vi.advanceTimersByTimeAsync(1_000)

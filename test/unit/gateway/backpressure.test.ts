@@ -9,14 +9,14 @@ const scope = createScope()
 afterEach(() => scope.end())
 
 const TOTAL = 64 * 1024 * 1024
-/** The bytes of it that kernels and one buffer on each side may hold. */
+/** The bytes of the body that kernels and one buffer on each side may hold. */
 const HELD_AT_MOST = TOTAL / 2
 const CHUNK = Buffer.alloc(64 * 1024, 'fairlead')
 const HASH = createHash('sha256')
 for (let sent = 0; sent < TOTAL; sent += CHUNK.length) HASH.update(CHUNK)
 const EXPECTED = HASH.digest('hex')
 
-/** Writes the whole body as fast as it is taken; `sent()` tells how much that was so far. */
+/** Writes the whole body as fast as possible; `sent()` returns the number of bytes so far. */
 function pour(sink: NodeJS.WritableStream): { sent(): number } {
   let sent = 0
   const more = () => {
@@ -39,7 +39,7 @@ async function hashOf(source: AsyncIterable<Buffer>): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Resolves when the number has stood still for a while. On a slow machine it may be lower than it could be, never higher. */
+/** Resolves when the number has stopped changing. On a slow machine it may be too low, but never too high. */
 async function settled(read: () => number): Promise<number> {
   let last = -1
   for (let still = 0; still < 10; ) {

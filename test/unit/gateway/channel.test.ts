@@ -3,14 +3,14 @@ import { createGateway } from '../../harness/gateway/channel.ts'
 import { ask, createScope, HOST, silent, startApp } from '../../harness/gateway/harness.ts'
 import { freePort } from '../../harness/ports.ts'
 
-/** A gateway whose messages are recorded on their way. */
+/** A gateway whose messages are recorded in transit. */
 function recordedGateway() {
   const messages: unknown[] = []
   const options = { log: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy: () => false } as const
   return { gateway: createGateway(options, (message) => messages.push(message)), messages }
 }
 
-it('carries plain data alone, which JSON keeps', async () => {
+it('carries only plain data, which survives JSON', async () => {
   const scope = createScope()
   const { gateway, messages } = recordedGateway()
   const { upstream, stop } = await startApp(scope, (_, res) => res.end('hi'))
@@ -54,7 +54,7 @@ it('confirms a route only when the switch is made', async () => {
   await scope.end()
 })
 
-it('counts the requests that it still finished after it was stopped', async () => {
+it('counts the requests that it finished after its stop', async () => {
   const scope = createScope()
   const { gateway } = recordedGateway()
   const { upstream } = await startApp(scope, (_, res) => res.end('hi'))

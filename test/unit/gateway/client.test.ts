@@ -8,7 +8,7 @@ import { freePort } from '../../harness/ports.ts'
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** A gateway with the messages that it is sent. */
+/** A gateway with its received messages. */
 function startRecorded(): { gateway: GatewayClient; sent: ToEngine[] } {
   const sent: ToEngine[] = []
   const options = { log: silent, host: HOST, apps: { mode: 'ports' }, isTrustedProxy: () => false } as const
@@ -19,7 +19,7 @@ function startRecorded(): { gateway: GatewayClient; sent: ToEngine[] } {
   return { gateway, sent }
 }
 
-/** A server that answers `/held` only when it is told to. */
+/** A server that answers `/held` only when the test says so. */
 async function startHolding() {
   const arrived = Promise.withResolvers<() => void>()
   const app = await startApp(scope, (req, res) => {
@@ -30,7 +30,7 @@ async function startHolding() {
 }
 
 describe('the channel', () => {
-  it('lets calls take effect in the order in which they are made', async () => {
+  it('executes calls in their order', async () => {
     const { gateway } = startRecorded()
     const port = await freePort()
     const [one, two] = [upstreamAt(1), upstreamAt(2)]
@@ -62,7 +62,7 @@ describe('a route', () => {
 })
 
 describe('a drain', () => {
-  it('ends early when its signal aborts, cuts nothing, and can be waited for again', async () => {
+  it('ends early when its signal aborts, cuts nothing, and can be awaited again', async () => {
     const { app, arrived } = await startHolding()
     const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
     const held = ask(port, { path: '/held' })
@@ -71,7 +71,7 @@ describe('a drain', () => {
     await gateway.drain(app.upstream, { timeoutMs: 2 ** 30, signal: AbortSignal.abort() })
     const cancellation = new AbortController()
     const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30, signal: cancellation.signal })
-    // By the reply to a later call the drain has begun.
+    // The drain has begun when a later call gets its reply.
     await gateway.takeTraffic()
     cancellation.abort()
     await drain
@@ -81,14 +81,14 @@ describe('a drain', () => {
     await patient
   })
 
-  it('of a release that is routed is refused, also when its signal has aborted', async () => {
+  it('of a routed release is refused, even when its signal has aborted', async () => {
     const upstream = upstreamAt(1)
     const { gateway } = await startGateway(scope, { upstream })
     const drain = gateway.drain(upstream, { timeoutMs: 0, signal: AbortSignal.abort() })
     await expect(drain).rejects.toThrow('route the app elsewhere first')
   })
 
-  it('sends no cancellation for a signal that aborts after it has ended', async () => {
+  it('sends no cancellation for a signal that aborts after its end', async () => {
     const { gateway, sent } = startRecorded()
     const cancellation = new AbortController()
     await gateway.drain(upstreamAt(1), { timeoutMs: 0, signal: cancellation.signal })

@@ -4,7 +4,7 @@ import { ask, createScope, rawClient, startApp, type TestApp } from '../../harne
 
 const scope = createScope()
 let at: EdgeGateway
-/** Answers with the request that it got. */
+/** Answers with the received request. */
 let mirror: TestApp
 beforeAll(async () => {
   at = await startEdge(scope)
@@ -21,7 +21,7 @@ const bodyAt = async (host: string) => (await ask(at.edge, { headers: from(host)
 const statusAt = async (host: string) => (await ask(at.edge, { headers: from(host) })).status
 
 describe('an app behind an edge', () => {
-  it('answers at its address and at its further names, until they are taken from it', async () => {
+  it('answers at its address and at its other names, until it loses them', async () => {
     expect(await bodyAt('a.example')).toBe('hi')
     expect(await statusAt('shop.test')).toBe(404)
     await at.gateway.name('app', [{ hostname: 'shop.test', redirectTo: null }])
@@ -31,7 +31,7 @@ describe('an app behind an edge', () => {
     expect([await statusAt('shop.test'), await statusAt('other.test')]).toEqual([404, 200])
   })
 
-  it('has its names when it is opened after they were given, and none when it was closed', async () => {
+  it('has its names when it opens after they were assigned, and none when it is closed', async () => {
     await at.gateway.name('late', [{ hostname: 'late.test', redirectTo: null }])
     expect(await statusAt('late.test')).toBe(404)
     await at.gateway.open('late', { hostname: 'late.example' })
@@ -46,7 +46,7 @@ describe('an app behind an edge', () => {
     await at.gateway.close('late')
   })
 
-  it('gives a name up to the app that it is given to last', async () => {
+  it('yields a name to the app that gets it last', async () => {
     await at.gateway.name('app', [
       { hostname: 'shop.test', redirectTo: null },
       { hostname: 'kept.test', redirectTo: null },
@@ -60,7 +60,7 @@ describe('an app behind an edge', () => {
     expect(await statusAt('shop.test')).toBe(404)
   })
 
-  it('with a wildcard has all names of one more label that nobody has by themselves', async () => {
+  it('with a wildcard has all names of one more label, except names with an exact assignment', async () => {
     await at.gateway.name('mirror', [{ hostname: '*.shop.test', redirectTo: null }])
     await at.gateway.name('app', [{ hostname: 'exact.shop.test', redirectTo: null }])
     expect(await bodyAt('any.shop.test')).toContain('"host":"any.shop.test"')
@@ -70,7 +70,7 @@ describe('an app behind an edge', () => {
     await at.gateway.name('mirror', [])
   })
 
-  it('never has a host of the server itself, nor one that is the address of another app', async () => {
+  it('never has a host of the server itself, nor another app’s address', async () => {
     await at.gateway.name('app', [
       { hostname: 'fairlead.example', redirectTo: null },
       { hostname: 'mirror.example', redirectTo: null },
@@ -80,7 +80,7 @@ describe('an app behind an edge', () => {
     expect(await bodyAt('mirror.example')).toContain('"host":"mirror.example"')
   })
 
-  it('sends visitors of a name to another one, with path and query', async () => {
+  it('redirects visitors from one name to another, with path and query', async () => {
     await at.gateway.name('app', [
       { hostname: 'www.shop.test', redirectTo: 'shop.test' },
       { hostname: 'shop.test', redirectTo: null },
@@ -96,7 +96,7 @@ describe('an app behind an edge', () => {
     await at.gateway.route('app', at.app.upstream)
   })
 
-  it('sets cookies for its address alone there, and for any domain at a name of its own', async () => {
+  it('sets host-only cookies at its address, and cookies for any domain at a custom domain', async () => {
     const setting = await startApp(scope, (_, res) => res.setHeader('Set-Cookie', 'a=1; Domain=apps.test').end())
     await at.gateway.open('setting', { hostname: 'setting.apps.test' })
     await at.gateway.route('setting', setting.upstream)
@@ -109,7 +109,7 @@ describe('an app behind an edge', () => {
     await at.gateway.close('setting')
   })
 
-  it('is never reached over plain HTTP: the visitor is sent to HTTPS', async () => {
+  it('is never served over plain HTTP: the visitor is redirected to HTTPS', async () => {
     const headers = from('A.example', { 'X-Forwarded-Proto': 'http' })
     const { status, headers: answered } = await ask(at.edge, { path: '/.well-known/acme-challenge/x?y', headers })
     expect([status, answered.location]).toEqual([308, 'https://a.example/.well-known/acme-challenge/x?y'])
@@ -136,7 +136,7 @@ describe('an app behind an edge', () => {
   })
 })
 
-it('redirects name the port of the edge where it is not the usual one', async () => {
+it('names the port of the edge in redirects where it is not the usual port', async () => {
   const own = createScope()
   const { gateway, edge } = await startEdge(own, { edge: { hosts: [], httpsPort: 8443 } })
   await gateway.name('app', [{ hostname: 'www.test', redirectTo: 'b.test' }])
@@ -144,8 +144,8 @@ it('redirects name the port of the edge where it is not the usual one', async ()
   await own.end()
 })
 
-describe('an answer at a path', () => {
-  it('is given for every host and scheme, before any app, and byte by byte', async () => {
+describe('a response at a path', () => {
+  it('precedes any app for every host and scheme, byte by byte', async () => {
     const path = '/.well-known/acme-challenge/tok_en-1'
     await at.gateway.answerAt(path, 'token.thumbprint')
     for (const host of ['a.example', 'unknown.test', 'fairlead.example', '[::1]:80']) {
@@ -171,7 +171,7 @@ describe('an answer at a path', () => {
   })
 })
 
-describe('of the client', () => {
+describe('about the client,', () => {
   const mirrored = async (place: number | string, headers: Record<string, string>) =>
     JSON.parse((await ask(place, { headers })).body).headers as Record<string, string>
   const claims = {
@@ -182,7 +182,7 @@ describe('of the client', () => {
     'X-Real-IP': '6.6.6.6',
   }
 
-  it('an app is told what the edge says, and nothing that the client has sent through it', async () => {
+  it('an app receives the edge’s information, and nothing that the client has forged', async () => {
     const headers = await mirrored(
       at.edge,
       from('mirror.example', { ...claims, 'X-Forwarded-For': '1.2.3.4, 5.6.7.8' }),
@@ -195,13 +195,13 @@ describe('of the client', () => {
     })
   })
 
-  it('an app is told nothing that nobody knows, and that the scheme is HTTPS', async () => {
+  it('an app receives no unknown information, and learns that the scheme is HTTPS', async () => {
     const headers = await mirrored(at.edge, { Host: 'mirror.example', Connection: 'X-Forwarded-For' })
     expect(headers).not.toHaveProperty('x-forwarded-for')
     expect(headers).toMatchObject({ 'x-forwarded-proto': 'https', 'x-forwarded-host': 'mirror.example' })
   })
 
-  it('a peer of the port is not believed, also one that says to be this machine', async () => {
+  it('a peer of the port is not trusted, even when it claims to be this machine', async () => {
     const claimed = from('mirror.example', { ...claims, 'X-Forwarded-For': '127.0.0.1', 'X-Forwarded-Host': 'evil' })
     const headers = await mirrored(at.port, claimed)
     const told = Object.entries(headers).filter(([name]) => /forwarded|real/.test(name))
@@ -212,7 +212,7 @@ describe('of the client', () => {
     })
   })
 
-  it('and names are for the edge alone: the port has no further names, redirects and answers', async () => {
+  it('only the edge has names: the port has no names, redirects and fixed responses', async () => {
     await at.gateway.name('app', [{ hostname: 'shop.test', redirectTo: null }])
     expect((await ask(at.port, { headers: { Host: 'shop.test' } })).status).toBe(404)
     const plain = from('a.example', { 'X-Forwarded-Proto': 'http' })
@@ -221,7 +221,7 @@ describe('of the client', () => {
 })
 
 describe('the host of a request', () => {
-  /** Sends the lines of a head, and resolves with the answer. */
+  /** Sends the lines of a head, and resolves with the response. */
   const sending = async (...lines: string[]): Promise<string> => {
     const client = await rawClient(scope, at.edge)
     client.socket.write(`${[...lines, 'Connection: close', '', ''].join('\r\n')}`)
@@ -242,14 +242,14 @@ describe('the host of a request', () => {
       expect([host, await statusAt(host)]).toEqual([host, 404])
   })
 
-  it('is that of an absolute target, for the route and for the app alike', async () => {
+  it('is the host of an absolute target, for the route and for the app alike', async () => {
     const answer = await sending('GET http://mirror.example/x HTTP/1.1', 'Host: fairlead.example')
     expect(hostTold(answer)).toBe('mirror.example')
     expect(await sending('GET http://fairlead.example/ HTTP/1.1', 'Host: a.example')).toContain('HTTP/1.1 404')
     expect(await sending('GET https://u@a.example/ HTTP/1.1', 'Host: a.example')).toContain('HTTP/1.1 400')
   })
 
-  it('has 16 KiB for all headers; beyond that the answer is 431', async () => {
+  it('has 16 KiB for all headers; beyond that the response is 431', async () => {
     for (const place of [at.edge, at.port])
       for (const [bytes, status] of [
         [15_000, 200],
@@ -261,7 +261,7 @@ describe('the host of a request', () => {
       }
   })
 
-  it('that is named several times, or is none, is refused, also where the gateway answers itself', async () => {
+  it('is refused when it is repeated or invalid, even where the gateway itself answers', async () => {
     await at.gateway.name('app', [{ hostname: 'www.test', redirectTo: 'shop.test' }])
     for (const [first, second] of [
       ['a.example', 'fairlead.example'],

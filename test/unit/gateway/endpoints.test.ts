@@ -49,7 +49,7 @@ it('shares the requests among the endpoints of an upstream', async () => {
   for (const name of ['a', 'b', 'c']) expect(bodies.filter((body) => body === name)).toHaveLength(3)
 })
 
-it('answers from the other endpoints while one refuses connections, and reports that one once', async () => {
+it('answers from the other endpoints while one refuses connections, and reports it once', async () => {
   const alive = await named('alive')
   const dead = { host: HOST, port: await freePort() }
   const upstream = { deploymentId: 'dep_1', endpoints: [dead, alive.upstream.endpoints[0]] } as const
@@ -60,7 +60,7 @@ it('answers from the other endpoints while one refuses connections, and reports 
   for (let request = 0; request < 6; request++) expect((await ask(port)).body).toBe('alive')
   await expect.poll(() => refused).toEqual([{ appId: 'app', deploymentId: 'dep_1', endpoint: dead }])
 
-  // Routed anew, it is reported anew.
+  // A new route causes a new report.
   await gateway.route('app', null)
   await gateway.route('app', upstream)
   for (let request = 0; request < 2; request++) expect((await ask(port)).body).toBe('alive')
@@ -88,7 +88,7 @@ it.each([
   }
 })
 
-it('answers an upload with 502 when all refuse the connection, and reads the rest of it', async () => {
+it('answers an upload with 502 when all endpoints refuse the connection, and reads the rest of the upload', async () => {
   const { port } = await startGateway(scope, { upstream: upstreamAt(await freePort(), await freePort()) })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   scope.defer(() => agent.destroy())
@@ -105,7 +105,7 @@ it('tries every endpoint of a release for a GET before it answers 502', async ()
   for (let i = 0; i < 8; i += 1) expect((await ask(port)).body).toBe('well')
 })
 
-it('asks another instance, once, when one takes a connection and ends without a byte, if that does no harm', async () => {
+it('sends a request once to another instance when an instance accepts a connection and ends without a byte, if that is safe', async () => {
   let ended = 0
   const ending = await startRawApp(scope, (socket) => {
     socket.on('error', () => {})
@@ -153,7 +153,7 @@ it('reports no refusal of a release that is no longer routed', async () => {
   expect(refusals).toEqual([])
 })
 
-it('reports each endpoint when all refuse, answers 502, and reports anew after the upstream is routed anew', async () => {
+it('reports each endpoint when all refuse, answers 502, and reports again after a new route', async () => {
   const ports = [await freePort(), await freePort()] as const
   const upstream = upstreamAt(...ports)
   const { gateway, port } = await startGateway(scope, { upstream })
@@ -168,13 +168,13 @@ it('reports each endpoint when all refuse, answers 502, and reports anew after t
   await expect.poll(() => refusedPorts()).toEqual([...each, ...each].sort())
 })
 
-it('reports the only endpoint of a release when it refuses, until the listener is ended', async () => {
+it('reports the only endpoint of a release when it refuses, until the listener is removed', async () => {
   const { gateway, port } = await startGateway(scope, { upstream: upstreamAt(await freePort()) })
   const refusals: RefusedEndpoint[] = []
   const end = gateway.onRefused((refused) => refusals.push(refused))
   expect((await ask(port, { method: 'POST', body: 'x' })).status).toBe(502)
   expect((await ask(port)).status).toBe(502)
-  // A reply comes after all notifications that were sent before it.
+  // A reply follows all earlier notifications.
   await gateway.takeTraffic()
   expect(refusals).toHaveLength(1)
   end()
@@ -212,7 +212,7 @@ it('drains all endpoints of a release', async () => {
   await drain
 })
 
-it('gives an endpoint that refused a connection requests again as soon as it takes one', async () => {
+it('sends requests to an endpoint that refused a connection again as soon as it accepts one', async () => {
   const [first, second] = [await named('a'), await named('b')]
   const late = await freePort()
   const upstream = upstreamAt(portOf(first.upstream), portOf(second.upstream), late)
@@ -229,7 +229,7 @@ it('gives an endpoint that refused a connection requests again as soon as it tak
   await expect.poll(() => pick(3), { timeout: 10_000 }).toContain(late)
 })
 
-it('asks an endpoint that refuses when there is no other', async () => {
+it('tries a refusing endpoint when there is no other', async () => {
   const backend = createBackend(upstreamAt(await freePort(), await freePort()), () => {})
   scope.defer(() => createRetiredBackends().retire(backend, null))
   const [first, second] = [backend.pick(), backend.pick()]
@@ -250,7 +250,7 @@ it('sends a request to the endpoint that has the fewest', async () => {
   expect((await held).body).toBe('slow')
 })
 
-it('keeps the requests and connections of the endpoints that stay when a release gets more or fewer', async () => {
+it('keeps the requests and connections of the remaining endpoints when a release gets more or fewer', async () => {
   const finish: (() => void)[] = []
   const stays = await startApp(scope, (_, res) => finish.push(() => res.end('stays')))
   const leaves = await named('leaves')
@@ -260,11 +260,11 @@ it('keeps the requests and connections of the endpoints that stay when a release
   await expect.poll(() => finish).toHaveLength(1)
   const [one, other] = both.endpoints
   await gateway.route('app', { ...both, endpoints: [one] })
-  // The one that left has no request, and the one that stays is not drained.
+  // The removed endpoint has no request, and the remaining endpoint is not drained.
   await gateway.drain({ ...both, endpoints: [other ?? one] }, { timeoutMs: 0 })
   await expect(gateway.drain(both, { timeoutMs: 0 })).rejects.toThrow('still gets requests')
   await gateway.route('app', both)
-  // Its request still counts: the other one is the less busy.
+  // Its request still counts: the other endpoint is less busy.
   for (let request = 0; request < 3; request += 1) expect((await ask(port)).body).toBe('leaves')
   finish[0]?.()
   expect((await held).body).toBe('stays')

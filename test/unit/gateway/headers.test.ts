@@ -56,7 +56,7 @@ const anyValue = fc.oneof(
 const anyHeaders = fc.array(fc.tuple(anyName, anyValue), { maxLength: 12 }).map((pairs) => pairs.flat())
 
 describe('the head of a request', () => {
-  it('has exactly one host and at most one framing, whatever came in', () => {
+  it('has exactly one host and at most one framing, for every input', () => {
     fc.assert(
       fc.property(anyHeaders, fc.constantFrom('GET', 'POST', 'DELETE', 'PROPFIND'), (rawHeaders, method) => {
         const result = head(rawHeaders, { method })
@@ -71,7 +71,7 @@ describe('the head of a request', () => {
     )
   })
 
-  it('says of the client only what the connection tells, when the peer is a stranger', () => {
+  it('describes only the client’s connection when the peer is not trusted', () => {
     fc.assert(
       fc.property(anyHeaders, (rawHeaders) => {
         const result = head(rawHeaders)
@@ -113,7 +113,7 @@ describe('the head of a request', () => {
     expect(valuesOf(headers, 'connection')).toEqual(['keep-alive'])
   })
 
-  it('asks for trailers where the client does, and for no other transfer coding', () => {
+  it('requests trailers where the client does, and no other transfer coding', () => {
     expect(valuesOf(headersOf(['Host', 'a', 'TE', 'gzip, trailers']), 'te')).toEqual(['trailers'])
     expect(valuesOf(headersOf(['Host', 'a', 'TE', 'gzip, trailers']), 'connection')).toEqual(['keep-alive, TE'])
     expect(valuesOf(headersOf(['Host', 'a', 'TE', 'gzip']), 'te')).toEqual([])
@@ -136,7 +136,7 @@ describe('the head of a request', () => {
     })
   })
 
-  it('believes and extends what a trusted proxy says', () => {
+  it('trusts and extends a trusted proxy’s information', () => {
     const headers = headersOf(
       [
         ...[
@@ -160,7 +160,7 @@ describe('the head of a request', () => {
     expect(valuesOf(headers, 'x_forwarded_for')).toEqual([])
   })
 
-  it('names the host of the request line before that of the Host header', () => {
+  it('takes the host from the request line before the Host header', () => {
     const headers = headersOf(['Host', 'other'], { authority: 'a.example' })
     expect(valuesOf(headers, 'host')).toEqual(['a.example'])
     expect(valuesOf(headers, 'x-forwarded-host')).toEqual(['a.example'])
@@ -168,13 +168,13 @@ describe('the head of a request', () => {
   })
 })
 
-describe('the head of an answer', () => {
+describe('the head of a response', () => {
   const answerHead = (
     rawHeaders: string[],
     { status = 200, trailersPossible = true, site = null as string | null } = {},
   ) => responseHead({ status, rawHeaders, trailersPossible, deploymentId: 'dep_1', sharedSite: () => site })
 
-  it('carries the deployment once and nothing that speaks of the connection, whatever the app sent', () => {
+  it('carries the deployment once and no connection headers, whatever the app sent', () => {
     fc.assert(
       fc.property(anyHeaders, (rawHeaders) => {
         const headers = answerHead(rawHeaders)
@@ -193,7 +193,7 @@ describe('the head of an answer', () => {
     )
   })
 
-  it('keeps cookies at a host beside those of others, and touches no other part of them', () => {
+  it('scopes cookies to the host beside other apps, and changes no other part of them', () => {
     const cookiesOf = (cookie: string, site: string | null) =>
       valuesOf(answerHead(['Set-Cookie', cookie, 'Set-Cookie', 'b=2; Path=/'], { site }) ?? [], 'set-cookie')
     const site = 'shop.apps.example.com'
@@ -216,7 +216,7 @@ describe('the head of an answer', () => {
     expect(cookiesOf('a=1; Domain=example.com', null)).toEqual(['a=1; Domain=example.com', 'b=2; Path=/'])
   })
 
-  it('announces trailers only where there can be some', () => {
+  it('announces trailers only where trailers can follow', () => {
     expect(valuesOf(answerHead(['Trailer', 'X-Sum']) ?? [], 'trailer')).toEqual(['X-Sum'])
     expect(valuesOf(answerHead(['Trailer', 'X-Sum', 'Content-Length', '1']) ?? [], 'trailer')).toEqual([])
     expect(valuesOf(answerHead(['Trailer', 'X-Sum'], { trailersPossible: false }) ?? [], 'trailer')).toEqual([])
@@ -227,7 +227,7 @@ describe('the head of an answer', () => {
     expect(answerHead(['Transfer-Encoding', 'gzip, chunked'])).toBeNull()
   })
 
-  it('tells the length of its body, where it has one', () => {
+  it('keeps the length of its body, if any', () => {
     expect(contentLength(answerHead(['ETag', '"9"', 'content-LENGTH', '007']) ?? [])).toBe(7)
     expect(contentLength(answerHead(['ETag', 'Content-Length']) ?? [])).toBeNull()
     expect(contentLength(answerHead(['Content-Length', '7'], { status: 204 }) ?? [])).toBeNull()
@@ -243,7 +243,7 @@ describe('the head of an answer', () => {
 })
 
 describe('cookies', () => {
-  it('of Fairlead stay outside, all others pass untouched', () => {
+  it('of Fairlead are removed, all others pass unchanged', () => {
     expect(appCookies('a=1; b="x;y"')).toBe('a=1; b="x;y"')
     expect(appCookies('a=1; fairlead_session=s; b=2')).toBe('a=1; b=2')
     expect(appCookies('__Host-fairlead_session=s')).toBeNull()
@@ -255,7 +255,7 @@ describe('cookies', () => {
 })
 
 describe('request targets and hosts', () => {
-  it('are read in origin, absolute and asterisk form', () => {
+  it('are parsed in origin, absolute and asterisk form', () => {
     expect(parseTarget('/a?b=c')).toEqual({ path: '/a?b=c', authority: null })
     expect(parseTarget('*')).toEqual({ path: '*', authority: null })
     expect(parseTarget('http://a.example:81/x?y')).toEqual({ path: '/x?y', authority: 'a.example:81' })

@@ -1,4 +1,4 @@
-/** Bytes that an app may put on the wire instead of an answer: a name and the bytes, in latin1. */
+/** Bytes that an app may send instead of a response: a name and the bytes, in latin1. */
 export type HostileAnswer = readonly [name: string, bytes: string]
 
 const OK = 'HTTP/1.1 200 OK\r\n'
@@ -6,7 +6,7 @@ const TWO = 'Content-Length: 2\r\n\r\nok'
 const CHUNKED = `${OK}Transfer-Encoding: chunked\r\n\r\n`
 const SWITCH = 'HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: x\r\n'
 
-/** None of these can be passed on, whatever was asked: it takes a 502. */
+/** Responses that cannot be passed on for any request: they require a 502. */
 export const IMPOSSIBLE: readonly HostileAnswer[] = [
   ['nothing', ''],
   ['line ends', '\r\n\r\n\r\n'],
@@ -70,7 +70,7 @@ export const IMPOSSIBLE: readonly HostileAnswer[] = [
   ['an interim answer and nonsense', 'HTTP/1.1 103 H\r\nLink: <a>\r\n\r\nnonsense'],
 ]
 
-/** Odd ones of which something may reach the client: a well-formed answer, or the beginning of one. */
+/** Odd responses that may reach the client in part: a well-formed response, or the beginning of one. */
 export const ODD: readonly HostileAnswer[] = [
   ['a control character in the phrase', `HTTP/1.1 200 a\x01\r\n${TWO}`],
   ['a DEL in the phrase', `HTTP/1.1 200 a\x7f\r\n${TWO}`],

@@ -36,7 +36,7 @@ const REQUESTS = {
 type Kind = keyof typeof REQUESTS
 const KINDS = Object.keys(REQUESTS) as Kind[]
 
-/** A gateway before an app that writes the same bytes to whoever asks, and hangs up. */
+/** A gateway before an app that sends the same bytes to every client, and hangs up. */
 async function startHostile() {
   const died = processDeath(scope)
   let answer: readonly string[] = []
@@ -53,7 +53,7 @@ async function startHostile() {
   const { gateway, port } = await startGateway(scope, { upstream })
   const other = await openOther(scope, gateway)
   return {
-    /** Returns what a client gets that asks for these bytes. Fails when the gateway does not survive. */
+    /** Returns what a client receives when the app sends these bytes. Fails when the gateway does not survive. */
     async provoke(kind: Kind, pieces: readonly string[]): Promise<Reading> {
       answer = pieces
       const request = REQUESTS[kind]
@@ -67,14 +67,14 @@ async function startHostile() {
   }
 }
 
-describe.each(KINDS)('asked in the way "%s", lives on and answers 502 to an app that sends', (kind) => {
+describe.each(KINDS)('with the request "%s", survives and answers 502 to an app that sends', (kind) => {
   it.each(IMPOSSIBLE)('%s', async (_, bytes) => {
     const { provoke } = await startHostile()
     expect(await provoke(kind, [bytes])).toMatchObject({ status: 502, whole: true })
   })
 })
 
-describe.each(KINDS)('asked in the way "%s", lives on and gives a well-formed answer or cuts it for', (kind) => {
+describe.each(KINDS)('with the request "%s", survives and gives a well-formed response or cuts it for', (kind) => {
   it.each(ODD)('%s', async (_, bytes) => {
     const { provoke } = await startHostile()
     await provoke(kind, [bytes])
@@ -82,7 +82,7 @@ describe.each(KINDS)('asked in the way "%s", lives on and gives a well-formed an
   })
 })
 
-it.each(['\x01', '\x7f', '\x1b[0m'])('passes an answer with %j in its phrase on without the phrase', async (text) => {
+it.each(['\x01', '\x7f', '\x1b[0m'])('passes a response with %j in its phrase on without the phrase', async (text) => {
   const { provoke } = await startHostile()
   const answer = `HTTP/1.1 201 a${text}\r\nContent-Length: 2\r\n\r\nok`
   expect(await provoke('plain', [answer])).toEqual({ interim: [], status: 201, whole: true, body: 'ok' })
@@ -90,15 +90,15 @@ it.each(['\x01', '\x7f', '\x1b[0m'])('passes an answer with %j in its phrase on 
 
 const FIVE = 'Content-Length: 5\r\n\r\n'
 describe.each<[name: string, kind: Kind, head: string, rest: string]>([
-  ['the body of an answer to HEAD', 'head', `HTTP/1.1 200 OK\r\n${FIVE}`, 'hello'],
+  ['the body of a response to HEAD', 'head', `HTTP/1.1 200 OK\r\n${FIVE}`, 'hello'],
   ['the body of an error to HEAD', 'head', `HTTP/1.1 404 Not Found\r\nConnection: close\r\n${FIVE}`, 'hello'],
   ['chunks to HEAD', 'head', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ['a body of 204', 'plain', `HTTP/1.1 204 No Content\r\n${FIVE}`, 'hello'],
-  ['no chunks of 204', 'plain', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', '0\r\n\r\n'],
-  ['chunks of 204', 'body', 'HTTP/1.1 204 x\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ['a body of 304', 'plain', `HTTP/1.1 304 Not Modified\r\n${FIVE}`, 'hello'],
+  ['a body with 204', 'plain', `HTTP/1.1 204 No Content\r\n${FIVE}`, 'hello'],
+  ['no chunks with 204', 'plain', 'HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', '0\r\n\r\n'],
+  ['chunks with 204', 'body', 'HTTP/1.1 204 x\r\nTransfer-Encoding: chunked\r\n\r\n', '5\r\nhello\r\n0\r\n\r\n'],
+  ['a body with 304', 'plain', `HTTP/1.1 304 Not Modified\r\n${FIVE}`, 'hello'],
   [
-    'an answer as the body of 304',
+    'a response as the body of 304',
     'plain',
     `HTTP/1.1 304 x\r\n${FIVE}`,
     'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
@@ -111,7 +111,7 @@ describe.each<[name: string, kind: Kind, head: string, rest: string]>([
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n',
     'x',
   ],
-])('delivers the whole answer of an app that sends %s', (_, kind, head, rest) => {
+])('delivers the whole response of an app that sends %s', (_, kind, head, rest) => {
   const status = Number(head.slice(9, 12))
   const body = head.includes('hello') ? 'hello' : ''
 
@@ -128,7 +128,7 @@ it.each([
   ['HEAD', '200 OK'],
   ['GET', '204 No Content'],
   ['GET', '304 Not Modified'],
-])('gives no other request to the connection of an answer to %s with %s and a length', async (method, status) => {
+])('does not reuse the connection of a response to %s with %s and a length', async (method, status) => {
   const closed = Promise.withResolvers<void>()
   const upstream = await startRawApp(scope, (socket) => {
     socket.on('data', (request) => {
@@ -143,7 +143,7 @@ it.each([
   expect((await ask(port, { path: '/next' })).body).toBe('next')
 })
 
-it('sends a request again when bytes of the answer before are in the place of its answer', async () => {
+it('retries a request when bytes of the previous response arrive in place of its response', async () => {
   let connections = 0
   const upstream = await startRawApp(scope, (socket) => {
     connections += 1
@@ -158,7 +158,7 @@ it('sends a request again when bytes of the answer before are in the place of it
   expect((await ask(port, { path: '/next' })).body).toBe('second')
 })
 
-it('lives on when an app hangs up after any byte', async () => {
+it('survives an app that hangs up after any byte', async () => {
   const { provoke } = await startHostile()
   const answer =
     'HTTP/1.1 103 H\r\nLink: <a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\nok\r\n0\r\nX: 1\r\n\r\n'
@@ -170,7 +170,7 @@ it('lives on when an app hangs up after any byte', async () => {
   expect(whole).toEqual({ interim: [103], status: 200, whole: true, body: 'ok' })
 })
 
-it('lives on whatever bytes an app sends', async () => {
+it('survives any bytes that an app sends', async () => {
   const { provoke } = await startHostile()
   const garbled = fc
     .tuple(
@@ -200,7 +200,7 @@ it('lives on whatever bytes an app sends', async () => {
   )
 })
 
-describe('of interim answers', () => {
+describe('interim responses:', () => {
   const HINT = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nContent-Length: 5\r\nSet-Cookie: a=b\r\n\r\n'
 
   it('passes twenty on', async () => {
@@ -209,7 +209,7 @@ describe('of interim answers', () => {
     expect(reading).toEqual({ interim: Array(20).fill(103), status: 200, whole: true, body: 'ok' })
   })
 
-  it('takes no endless row from an app, although the client does not read', async () => {
+  it('reads no endless sequence from an app while the client does not read', async () => {
     const TOTAL = 128 * 1024 * 1024
     const hint = `HTTP/1.1 103 Early Hints\r\nLink: <${'a'.repeat(4096)}>\r\n\r\n`
     let written = 0
@@ -231,7 +231,7 @@ describe('of interim answers', () => {
     client.pause()
     client.write(`GET / HTTP/1.1\r\n${CLOSE}\r\n`)
     await stopped.promise
-    // The kernel takes a few megabytes before it is asked.
+    // The kernel buffers a few megabytes before it applies backpressure.
     expect(written).toBeLessThan(TOTAL / 4)
     let received = ''
     for await (const chunk of client) received += (chunk as Buffer).toString('latin1')
@@ -253,7 +253,7 @@ describe('logs', () => {
     return { lines, logger: pino({ level: 'trace' }, sink) }
   }
 
-  it('the kind of a parse error, and nothing of what the app sent', async () => {
+  it('the kind of a parse error, and nothing from the app', async () => {
     const { lines, logger } = capture()
     const upstream = await startRawApp(scope, (socket) => {
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nX: \0secret-of-a-visitor\r\n\r\n'))
@@ -266,7 +266,7 @@ describe('logs', () => {
     expect(lines.join()).not.toMatch(/rawPacket|secret|stack/)
   })
 
-  it('a failure of its own, which cuts one exchange and nothing else', async () => {
+  it('an internal failure, which cuts one exchange and nothing else', async () => {
     const died = processDeath(scope)
     const { lines, logger } = capture()
     logger.warn = () => {

@@ -13,10 +13,10 @@ import {
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** The bytes that may stand between the app and a request that the gateway has broken off in the middle of its body. */
+/** The bytes that may arrive at the app from a request that the gateway has aborted in the middle of its body. */
 const BROKEN_OFF = ['ECONNRESET', 'HPE_INVALID_EOF_STATE']
 
-/** An app that notes the whole requests it gets and whatever it cannot read, and a gateway before it. */
+/** An app that records complete requests and parse errors, and a gateway before it. */
 async function startWitness() {
   const died = processDeath(scope)
   const seen: string[] = []
@@ -33,7 +33,7 @@ async function startWitness() {
   })
   const { port } = await startGateway(scope, { upstream: app.upstream })
   return {
-    /** Returns what the client gets and the app sees of these bytes. Fails when the gateway does not survive. */
+    /** Returns what the client receives and the app sees for these bytes. Fails when the gateway does not survive. */
     async send(bytes: string): Promise<{ received: string; seen: string[] }> {
       const client = await rawClient(scope, port)
       client.socket.write(bytes, 'latin1')
@@ -53,7 +53,7 @@ const chunks = (body: string) => framed('Transfer-Encoding: chunked', body)
 const host = (value: string) => `GET /evil HTTP/1.1\r\nHost: ${value}\r\nConnection: close\r\n\r\n`
 const line = (value: string) => `${value}\r\nHost: a\r\nConnection: close\r\n\r\n`
 
-describe('lets nothing whole through to the app, and lives on, given', () => {
+describe('passes no complete request to the app, and survives, given', () => {
   it.each([
     ['a length and chunks', framed('Content-Length: 5\r\nTransfer-Encoding: chunked')],
     ['chunks and a length', framed('Transfer-Encoding: chunked\r\nContent-Length: 5')],
@@ -69,13 +69,13 @@ describe('lets nothing whole through to the app, and lives on, given', () => {
     ['chunked with a parameter', framed('Transfer-Encoding: chunked;q=1')],
     ['a vertical tab before chunked', framed('Transfer-Encoding: \x0bchunked')],
     ['a NUL behind chunked', framed('Transfer-Encoding: chunked\0')],
-    ['a high space before chunked', framed('Transfer-Encoding: \xa0chunked')],
+    ['a no-break space before chunked', framed('Transfer-Encoding: \xa0chunked')],
     ['chunked on a folded line', framed('Transfer-Encoding:\r\n chunked')],
     ['a folded line behind a coding', framed('Transfer-Encoding: chunked\r\n , x')],
     ['a space before the colon', framed('Transfer-Encoding : chunked')],
     ['a tab before the colon', framed('Content-Length\t: 5')],
     ['a NUL in a name', framed('Content-Length\0: 5')],
-    ['a first line that is folded', `POST / HTTP/1.1\r\n Host: a\r\nContent-Length: 5\r\n\r\n01234${EVIL}`],
+    ['a folded first line', `POST / HTTP/1.1\r\n Host: a\r\nContent-Length: 5\r\n\r\n01234${EVIL}`],
     ['a line without colon', framed('Content-Length')],
     ['an empty name', framed(': 5')],
     ['an empty length', framed('Content-Length:')],
@@ -123,7 +123,7 @@ describe('lets nothing whole through to the app, and lives on, given', () => {
     ['a host with quotes', host('"a"')],
     ['a host with a tag', host('<a>')],
     ['a host with two ports', host('a:1:2')],
-    ['a host whose port is none', host('a:b')],
+    ['a host with an invalid port', host('a:b')],
     ['a host with a NUL', host('a\0b')],
     ['a host with high bytes', host('\xe4')],
     ['an address in open brackets', host('[::1')],
@@ -202,25 +202,25 @@ it.each([
     'POST /1 HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n',
     'GET /2 HTTP/1.0\r\nHost: a\r\n\r\n',
   ],
-])('sees two requests where there are two on one connection in %s', async (_, first, second) => {
+])('sees two requests where one connection has two in %s', async (_, first, second) => {
   const { send } = await startWitness()
   const { seen } = await send(first + second)
   expect(seen.map((request) => request.split(' ')[1])).toEqual(['/1', '/2'])
 })
 
 it.each([
-  ['a request that is none', 'nonsense\r\n\r\n'],
+  ['an invalid request', 'nonsense\r\n\r\n'],
   ['two framings', framed('Content-Length: 5\r\nTransfer-Encoding: chunked')],
   ['CONNECT', line('CONNECT a:80 HTTP/1.1')],
   ['an upgrade', 'GET /evil HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
-])('lives on when %s follows in a pipeline', async (_, follower) => {
+])('survives when %s follows in a pipeline', async (_, follower) => {
   const { send } = await startWitness()
   const { received, seen } = await send(`GET /1 HTTP/1.1\r\nHost: a\r\n\r\n${follower}${EVIL}`)
   expect(received.match(/HTTP\/1\.1 200/g)?.length ?? 0).toBeLessThanOrEqual(1)
   expect(seen.filter((request) => request !== 'GET /1 a ')).toEqual([])
 })
 
-it('answers a hundred requests that wait in a pipeline, and cuts a connection with more', async () => {
+it('answers a hundred pipelined requests, and cuts a connection with more', async () => {
   const { send } = await startWitness()
   const gets = (count: number) => 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(count)
   const last = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'

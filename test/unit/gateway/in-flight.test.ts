@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { createInFlight } from '../../../server/src/gateway/proxy/in-flight.ts'
 
-/** Lets everything happen that is due. */
+/** Lets all pending work run. */
 const turn = () => new Promise(setImmediate)
 
-describe('what is in flight', () => {
-  it('is empty exactly when all have left, in whatever order, and cuts those that have not', async () => {
+describe('the set of exchanges in flight', () => {
+  it('is empty exactly when all have left, in any order, and cuts the others off', async () => {
     const steps = fc.array(fc.oneof(fc.constant('join' as const), fc.nat(20)), { maxLength: 60 })
     await fc.assert(
       fc.asyncProperty(steps, async (moves) => {
@@ -37,7 +37,7 @@ describe('what is in flight', () => {
     )
   })
 
-  it('cuts nobody who leaves in time', async () => {
+  it('cuts no exchange that leaves in time', async () => {
     const inFlight = createInFlight()
     const leave = inFlight.add(() => expect.unreachable())
     const finished = inFlight.finish({ timeoutMs: 2 ** 30 })
@@ -45,7 +45,7 @@ describe('what is in flight', () => {
     await finished
   })
 
-  it('cuts nobody once the waiting is over', async () => {
+  it('cuts no exchange once the waiting is over', async () => {
     vi.useFakeTimers()
     try {
       const inFlight = createInFlight()
@@ -60,7 +60,7 @@ describe('what is in flight', () => {
     }
   })
 
-  it('lets those leave who are being cut', async () => {
+  it('lets exchanges leave that are being cut', async () => {
     const inFlight = createInFlight()
     let cuts = 0
     const leaves = [1, 2, 3].map(() =>

@@ -11,8 +11,8 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const BODY_END = /\r\n\r\n(?:hi)?$/
 
 /**
- * An app that answers `requests` requests on each connection, and closes it when another one comes. `connections.open` is the
- * number of those that are open.
+ * An app that answers `requests` requests on each connection, and closes the connection at the next request.
+ * `connections.open` is the number of open connections.
  */
 async function startClosing(requests: number) {
   const connections = { made: 0, open: 0 }
@@ -34,7 +34,7 @@ async function startClosing(requests: number) {
   return { connections, port }
 }
 
-/** Stops the clock that the gateway reads. Returns a function that moves it. */
+/** Stops the gateway's clock. Returns a function that advances it. */
 function stopClock(): (ms: number) => void {
   let now = performance.now()
   vi.spyOn(performance, 'now').mockImplementation(() => now)
@@ -47,7 +47,7 @@ it.each([
   ['PATCH', undefined],
   ['PUT', 'hi'],
   ['DELETE', 'hi'],
-])('sends %s with body %j over no connection that the app may just be closing', async (method, body) => {
+])('sends %s with body %j over no connection that the app may be closing', async (method, body) => {
   const { connections, port } = await startClosing(1)
   const pass = stopClock()
   for (let request = 1; request <= 5; request += 1) {
@@ -55,12 +55,12 @@ it.each([
     const headers = body === undefined ? {} : { 'Content-Length': '2' }
     expect((await ask(port, { method, headers, ...(body !== undefined && { body }) })).status).toBe(200)
     expect(connections.made).toBe(request)
-    // The new connection takes the place of the old one.
+    // The new connection replaces the old one.
     await expect.poll(() => connections.open).toBe(1)
   }
 })
 
-it('sends requests that follow each other closely over one connection, whatever their method', async () => {
+it('sends consecutive requests over one connection, whatever their method', async () => {
   const { connections, port } = await startClosing(Number.POSITIVE_INFINITY)
   const pass = stopClock()
   for (const method of ['POST', 'GET', 'PATCH', 'PUT', 'POST']) {
@@ -70,7 +70,7 @@ it('sends requests that follow each other closely over one connection, whatever 
   expect(connections.made).toBe(1)
 })
 
-it('sends a request that may be repeated over an older connection, and again when that is closed', async () => {
+it('sends a repeatable request over an older connection, and again when that connection is closed', async () => {
   const { connections, port } = await startClosing(2)
   const pass = stopClock()
   for (const made of [1, 1, 2, 2, 3]) {

@@ -59,7 +59,7 @@ it('gives a host name to one app only, and frees it when the app closes', async 
   expect((await ask(port, { headers: { Host: 'a.example' } })).status).toBe(503)
 })
 
-it('says that a port is taken, and can open the app elsewhere then', async () => {
+it('reports a taken port, and can then open the app elsewhere', async () => {
   const { gateway } = await startGateway(scope)
   const squatter = createServer().listen(0, HOST)
   await once(squatter, 'listening')
@@ -69,7 +69,7 @@ it('says that a port is taken, and can open the app elsewhere then', async () =>
   await gateway.open('other', { port: await freePort() })
 })
 
-it('refuses addresses of the other kind and routes of unknown apps, and leaves an open app as it is', async () => {
+it('refuses addresses of another kind and routes of unknown apps, and leaves an open app unchanged', async () => {
   const { gateway, port } = await startGateway(scope)
   await expect(gateway.open('x', { hostname: 'a' })).rejects.toThrow('ports')
   await gateway.open('app', { port })
@@ -112,7 +112,7 @@ it('closes an app: no new connections, running requests get their time, kept con
   await gateway.open('app', { port })
 })
 
-it('stops: unused connections are closed at once, hanging requests when the time is over', async () => {
+it('stops: unused connections are closed at once, hanging requests after the deadline', async () => {
   const arrived = Promise.withResolvers<void>()
   const app = await startApp(scope, () => arrived.resolve())
   const { gateway, port } = await startGateway(scope, { upstream: app.upstream })
@@ -125,7 +125,7 @@ it('stops: unused connections are closed at once, hanging requests when the time
   await unused.closed()
 })
 
-it('stops at once when nothing runs, even with connections that never asked for anything', async () => {
+it('stops at once without running requests, even with connections that never sent a request', async () => {
   const { gateway, port } = await startHostnames()
   const unused = await rawClient(scope, port)
   await gateway.stop({ timeoutMs: 2 ** 30 })

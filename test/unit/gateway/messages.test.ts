@@ -15,7 +15,7 @@ import {
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** Framing, number of pieces and length of bodies: short ones, long ones, and those around the sizes of buffers. */
+/** Framing, number of pieces and length of bodies: short, long, and near the sizes of buffers. */
 const BODIES = [0, 1, 2, 256, 8191, 8192, 8193, 65_535, 65_536, 65_537, 300_000].flatMap((length) =>
   (['length', 'chunks'] as const).flatMap((framing) => [1, 2].map((pieces) => [framing, pieces, length] as const)),
 )
@@ -54,7 +54,7 @@ it('answers HEAD, 204 and 304 without a body and keeps the connection in order',
   expect(answers[2]?.headers).toMatchObject({ etag: '"x"', 'content-length': '9' })
 })
 
-it('passes every byte of an answer on, whatever its length, its framing and its pieces', async () => {
+it('passes on every byte of a response, whatever its length, framing and pieces', async () => {
   const app = await startApp(scope, (req, res) => {
     const [, framing, pieces, length] = (req.url ?? '').split('/')
     const body = bodyOf(Number(length))
@@ -79,7 +79,7 @@ it('passes every byte of an answer on, whatever its length, its framing and its 
   }
 })
 
-it('passes every byte of an upload on, whatever its length, its framing and its pieces', async () => {
+it('passes on every byte of an upload, whatever its length, framing and pieces', async () => {
   let seen = { length: '' as string | undefined, body: Buffer.alloc(0) }
   const app = await startApp(scope, async (req, res) => {
     seen = { length: req.headers['content-length'], body: Buffer.concat(await req.toArray()) }
@@ -128,7 +128,7 @@ it('passes bodies on with any method and either framing', async () => {
   expect(JSON.parse((await ask(port)).body)).toEqual(['GET', null, null, ''])
 })
 
-it('uses its connections to the app again', async () => {
+it('reuses its connections to the app', async () => {
   let connections = 0
   const app = await startApp(scope, (req, res) => void req.resume().on('end', () => res.end('ok')))
   app.server.on('connection', () => (connections += 1))
@@ -139,7 +139,7 @@ it('uses its connections to the app again', async () => {
   expect(connections).toBe(1)
 })
 
-it('gives a connection back that is not used for a while', async () => {
+it('closes a connection that is unused for a while', async () => {
   const closed = Promise.withResolvers<void>()
   const app = await startApp(scope, (_, res) => res.end('ok'))
   app.server.keepAliveTimeout = 0
@@ -211,7 +211,7 @@ it('lets the app decide on Expect: 100-continue', async () => {
   expect(refused).toContain('Connection: close')
 })
 
-it('passes early hints on before the answer', async () => {
+it('passes early hints on before the response', async () => {
   const app = await startApp(scope, (_, res) => {
     res.writeEarlyHints({ link: '</a.css>; rel=preload; as=style' })
     res.end('page')
@@ -237,7 +237,7 @@ it('answers pipelined requests in their order', async () => {
   expect(received.match(/\[\/\d\]/g)).toEqual(['[/1]', '[/2]', '[/3]'])
 })
 
-it('starts a pipelined request only when its turn has come, and forgets it when the client goes before', async () => {
+it('starts a pipelined request only in its turn, and drops it when the client leaves before', async () => {
   const seen: string[] = []
   const arrived = Promise.withResolvers<void>()
   const app = await startApp(scope, (req) => {

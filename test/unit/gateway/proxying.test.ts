@@ -12,7 +12,7 @@ import {
 const scope = createScope()
 afterEach(() => scope.end())
 
-it('answers 503 that asks to come back while no release runs', async () => {
+it('answers 503 with a retry hint while no release runs', async () => {
   const { port } = await startGateway(scope)
   const answer = await ask(port)
   expect(answer.status).toBe(503)
@@ -37,7 +37,7 @@ it('answers 502 when the app dies before it answers', async () => {
   expect((await ask(port, { method: 'POST', body: 'x' })).status).toBe(502)
 })
 
-it('names the release that answered, whatever the app says itself', async () => {
+it('names the release that answered, whatever the app says', async () => {
   const app = await startApp(scope, (_, res) => res.setHeader('x-fairlead-deployment', 'dep_forged').end('hi'))
   const { port } = await startGateway(scope, { upstream: app.upstream })
   const answer = await ask(port)
@@ -45,7 +45,7 @@ it('names the release that answered, whatever the app says itself', async () => 
   expect(answer.body).toBe('hi')
 })
 
-it('passes request headers on in case, order and number, without those of the connection', async () => {
+it('passes on request headers in case, order and number, without connection headers', async () => {
   const app = await startApp(scope, (req, res) => res.end(JSON.stringify(req.rawHeaders)))
   const { port } = await startGateway(scope, { upstream: app.upstream })
   const own = ['HOST', 'shop.example', 'x-B', '1', 'X-a', '2', 'x-b', '3', 'Accept', '*/*']
@@ -59,7 +59,7 @@ it('passes request headers on in case, order and number, without those of the co
   ])
 })
 
-it('passes answer headers on in case, order and number, without those of the connection', async () => {
+it('passes on response headers in case, order and number, without connection headers', async () => {
   const app = await startApp(scope, (_, res) => {
     const own = ['x-B', '1', 'Set-Cookie', 'a=1', 'X-a', '2', 'set-cookie', 'b=2', 'Set-Cookie', 'fairlead_session=x']
     res.writeHead(201, 'Made', [...own, 'Connection', 'X-Mine', 'X-Mine', 'm', 'Proxy-Connection', 'x', 'Date', 'now'])
@@ -85,7 +85,7 @@ it('passes answer headers on in case, order and number, without those of the con
   expect(names).not.toContain('proxy-connection')
 })
 
-it('tells the app about the client, and believes others only from a trusted proxy', async () => {
+it('tells the app about the client, and trusts forwarding headers only from a trusted proxy', async () => {
   const app = await startApp(scope, (req, res) => res.end(JSON.stringify(req.headers)))
   const claims = {
     'X-Forwarded-For': '6.6.6.6',
@@ -111,7 +111,7 @@ it('tells the app about the client, and believes others only from a trusted prox
   })
 })
 
-it('keeps the cookies of Fairlead from the app', async () => {
+it('hides Fairlead’s cookies from the app', async () => {
   const app = await startApp(scope, (req, res) => res.end(req.headers.cookie ?? 'none'))
   const { port } = await startGateway(scope, { upstream: app.upstream })
   expect((await ask(port, { headers: { Cookie: 'a=1; fairlead_session=secret' } })).body).toBe('a=1')

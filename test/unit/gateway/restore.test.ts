@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Known } from '../../../server/src/gateway/desired.ts'
 import { type Connection, connectionLost, restore } from '../../../server/src/gateway/link.ts'
 
-/** Apps that a gateway should have, none of which it has. */
+/** Apps that a gateway should have, but does not have. */
 const knownApps = (...ids: string[]): Known =>
   ({
     apps: new Map(ids.map((appId) => [appId, { appId, address: { port: 1 }, upstream: null }])),
@@ -30,7 +30,7 @@ function log() {
 const failure = (code: string) => Object.assign(new Error(code), { code })
 const times = (calls: readonly string[], call: string) => calls.filter((each) => each === call).length
 
-it('an address that is taken is tried until it is free, and nothing else waits for it', async () => {
+it('a taken address is retried until it is free, and nothing else waits for it', async () => {
   let isFree = false
   const { calls, given } = connection((appId) => {
     if (appId === 'taken' && !isFree) throw failure('EADDRINUSE')
@@ -46,7 +46,7 @@ it('an address that is taken is tried until it is free, and nothing else waits f
   expect(lines).toHaveLength(1)
 })
 
-it('an address that is taken is not tried any more once the connection is lost', async () => {
+it('a taken address is not retried once the connection is lost', async () => {
   const { calls, given } = connection((_, attempt) => {
     throw failure(attempt === 1 ? 'EADDRINUSE' : connectionLost)
   })
@@ -54,7 +54,7 @@ it('an address that is taken is not tried any more once the connection is lost',
   await expect.poll(() => calls, { timeout: 10_000 }).toEqual(['open taken', 'open taken'])
 })
 
-it('a connection that breaks ends the restoring', async () => {
+it('a broken connection ends the restoring', async () => {
   const { given } = connection(() => {
     throw failure(connectionLost)
   })

@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createSharing } from '../../../server/src/gateway/program/sharing.ts'
 
-/** A main process with one worker, and the ids of the connections that the worker was sent. */
+/** A main process with one worker, and the ids of the connections that the main process sent to it. */
 function withWorker() {
   const sharing = createSharing()
   const sent: number[] = []

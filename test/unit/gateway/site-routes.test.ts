@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createScope, startGateway } from '../../harness/gateway/harness.ts'
 import { prefix } from '../../harness/temporary.ts'
 
-/* Sites whose routes exist in the browser alone: a page answers for paths without a file. */
+/* Sites whose routes exist only in the browser: a page answers for paths without a file. */
 
 let directory: string
 const scope = createScope()
@@ -35,7 +35,7 @@ async function serve(name: string, files: Readonly<Record<string, string>>, fall
 const app = { 'index.html': 'the app', 'assets/a.js': 'code', 'about.html': 'about', '.env': 'SECRET=1' }
 
 describe('a site with routes of the browser', () => {
-  test('answers with its index.html where there is no file, and not in the place of scripts and hidden files', async () => {
+  test('answers with its index.html for a missing file, but not for scripts and hidden files', async () => {
     const { ask, probe } = await serve('app', app, true)
     for (const path of ['/', '/users/7', '/users/7/', '/users/jane.doe?tab=1', '/assets/', '/%20']) {
       expect([path, ...(await ask(path))]).toEqual([path, 200, 'the app'])
@@ -59,7 +59,7 @@ describe('a site with routes of the browser', () => {
     expect(await none.ask('/')).toEqual([200, 'for all'])
   })
 
-  test('is another than one of pages', async () => {
+  test('differs from a site of pages', async () => {
     const { ask, probe } = await serve('pages', { ...app, '200.html': 'for all' }, false)
     expect((await ask('/users/7'))[0]).toBe(404)
     expect(await probe('/users/7')).toBe(404)

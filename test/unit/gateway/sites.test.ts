@@ -39,7 +39,7 @@ const scope = createScope()
 /** A release that is the static site in a folder. */
 const siteIn = (folder: string, deploymentId = 'dep_site'): Upstream => ({ deploymentId, endpoints: [{ folder }] })
 
-/** As it is written: a path that `fetch` would tidy up, too. */
+/** The literal path: `fetch` would normalise it. */
 function ask(path: string, headers: Record<string, string> = {}, method = 'GET') {
   return new Promise<{ status: number; headers: Record<string, unknown>; body: string }>((resolve, reject) => {
     const request = get({ host: '127.0.0.1', port, path, headers, method, agent: false }, (response) => {
@@ -119,7 +119,7 @@ describe('a path', () => {
     expect((await ask(path, {}, 'HEAD')).headers).toMatchObject({ 'content-type': type })
   })
 
-  test('answers GET and HEAD alone', async () => {
+  test('answers only GET and HEAD', async () => {
     expect(await ask('/digits.txt', {}, 'HEAD')).toMatchObject({
       status: 200,
       headers: { 'content-length': '11' },
@@ -149,7 +149,7 @@ describe('a file that the visitor has', () => {
     expect((await ask('/digits.txt', { 'if-modified-since': later })).body).toBe('0123456789\n')
   })
 
-  test('is told apart from that of another release by its content, not by its size and time', async () => {
+  test('differs from another release’s file by its content, not by its size and time', async () => {
     const packed = new Date('1985-10-26T08:15:00Z')
     const [first, second] = [join(directory, 'first'), join(directory, 'second')]
     for (const folder of [first, second]) {
@@ -193,13 +193,13 @@ describe('a range', () => {
     expect(answer.headers['content-range']).toBe(contentRange)
   })
 
-  test('counts for GET alone', async () => {
+  test('applies only to GET', async () => {
     const answer = await ask('/digits.txt', { range: 'bytes=0-3' }, 'HEAD')
     expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '11' } })
     expect(answer.headers['content-range']).toBeUndefined()
   })
 
-  test('counts only for the version that the visitor has a part of', async () => {
+  test('applies only to the version that the visitor has a part of', async () => {
     const { headers } = await ask('/digits.txt')
     const range = 'bytes=0-3'
     expect((await ask('/digits.txt', { range, 'if-range': String(headers['etag']) })).status).toBe(206)
@@ -207,7 +207,7 @@ describe('a range', () => {
   })
 })
 
-/** Opens an app of its own, routed to the site in the folder. Resolves with its port. */
+/** Opens a new app, routed to the site in the folder. Resolves with its port. */
 async function openSiteApp(appId: string, folder: string): Promise<number> {
   const own = await freePort()
   await gateway.open(appId, { port: own })
@@ -216,7 +216,7 @@ async function openSiteApp(appId: string, folder: string): Promise<number> {
   return own
 }
 
-/** Requests a path, and resolves with the answer whose body nothing reads yet. */
+/** Requests a path, and resolves with the response before its body is read. */
 const begin = (path: string, on = port, headers: Record<string, string> = {}): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     get({ host: '127.0.0.1', port: on, path, headers, agent: false }, resolve).on('error', reject)
@@ -257,7 +257,7 @@ test('visitors who leave early leave no open file behind', async () => {
   await vi.waitFor(async () => expect(await open()).toBeLessThanOrEqual(before), 20_000)
 })
 
-test('a download goes on while the site loses the address and its files are removed, and the drain waits for it', async () => {
+test('a download continues while the site loses the address and its files are removed, and the drain waits for it', async () => {
   const folder = join(directory, 'leaving')
   await mkdir(folder)
   await writeFile(join(folder, 'big.bin'), '')
@@ -278,7 +278,7 @@ test('a download goes on while the site loses the address and its files are remo
   await drained
 })
 
-test('a file that becomes shorter while it is sent cuts the connection', async () => {
+test('a file that shrinks while it is sent cuts the connection', async () => {
   const folder = join(directory, 'shrinking')
   await mkdir(folder)
   await writeFile(join(folder, 'big.bin'), '')
@@ -288,7 +288,7 @@ test('a file that becomes shorter while it is sent cuts the connection', async (
   await expect(answer.toArray()).rejects.toThrow('aborted')
 })
 
-test('a folder that cannot be read answers 503 and is reported once, until it is routed anew', async () => {
+test('an unreadable folder answers 503 and is reported once, until a new route', async () => {
   const folder = join(directory, 'away')
   await mkdir(folder)
   await writeFile(join(folder, 'index.html'), 'here')
@@ -319,7 +319,7 @@ test('a request whose app has just become a site is answered from the site', asy
   expect((await begin('/', own)).resume().statusCode).toBe(200)
 })
 
-test('a folder that is exchanged for a link again and again never leads outside', async () => {
+test('a folder that is repeatedly swapped for a link never leads outside', async () => {
   const folder = join(directory, 'racing')
   const outside = join(directory, 'racing-outside')
   for (const [at, text] of [

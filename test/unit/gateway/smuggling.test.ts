@@ -15,7 +15,7 @@ import {
 const scope = createScope()
 afterEach(() => scope.end())
 
-/** An app that notes every request it sees, and a gateway before it. */
+/** An app that records every request, and a gateway before it. */
 async function startWitness() {
   const seen: string[] = []
   const app = await startApp(scope, async (req, res) => {
@@ -26,7 +26,7 @@ async function startWitness() {
   return { port, seen }
 }
 
-describe('refuses with 400, lets no second request through, and lives on:', () => {
+describe('refuses with 400, passes no second request on, and survives:', () => {
   it.each([
     [
       'two framings',
@@ -59,8 +59,8 @@ describe('refuses with 400, lets no second request through, and lives on:', () =
     ],
     ['no host', 'GET /evil HTTP/1.1\r\n\r\n'],
     ['two hosts', 'GET /evil HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
-    ['a foreign target', 'GET ftp://a/evil HTTP/1.1\r\nHost: a\r\n\r\n'],
-    ['no HTTP at all', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+    ['a different target host', 'GET ftp://a/evil HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['no HTTP', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     const { port, seen } = await startWitness()
@@ -92,7 +92,7 @@ it('refuses CONNECT', async () => {
   expect(seen).toEqual([])
 })
 
-it('counts the length that the body says, whatever Connection names', async () => {
+it('uses the length of the body, whatever Connection names', async () => {
   const { port, seen } = await startWitness()
   const client = await rawClient(scope, port)
   const inner = 'GET /evil HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -105,7 +105,7 @@ it('counts the length that the body says, whatever Connection names', async () =
   expect(seen).toEqual([`POST /1 ${inner}`, 'GET /2 '])
 })
 
-it('does not hand on a body that goes wrong in the middle as a whole one', async () => {
+it('does not pass on a body that breaks in the middle as complete', async () => {
   const ended = Promise.withResolvers<boolean>()
   const app = await startApp(scope, (req) => {
     req.resume().on('error', () => {})
@@ -138,7 +138,7 @@ describe('answers 502 to a request whose app', () => {
     ['applies an unknown transfer coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n'],
     ['speaks no HTTP', 'hello\r\n\r\n'],
     ['switches protocols unasked', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
-    ['sends a head without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`],
+    ['sends an endless head', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`],
   ])('%s', async (_, bytes) => {
     const upstream = await startRawApp(scope, (socket) => socket.once('data', () => socket.write(bytes)))
     const { port } = await startGateway(scope, { upstream })
@@ -146,7 +146,7 @@ describe('answers 502 to a request whose app', () => {
   })
 })
 
-it('takes no answer that nobody asked for as the answer to the next request', async () => {
+it('discards an unrequested response instead of using it for the next request', async () => {
   let asked = 0
   const poisoned = Promise.withResolvers<void>()
   const upstream = await startRawApp(scope, (socket) => {
@@ -164,7 +164,7 @@ it('takes no answer that nobody asked for as the answer to the next request', as
   for (let i = 0; i < 5; i += 1) expect((await ask(port)).body).toBe('good')
 })
 
-it('cuts the answer off when its chunks go wrong', async () => {
+it('cuts the response off when its chunks are invalid', async () => {
   let spoil = () => {}
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n'))

@@ -11,7 +11,7 @@ const cookie = 'fairlead_instance_abc'
 const named = (name: string) =>
   startApp(scope, (req, res) => res.setHeader('X-Cookies', req.headers.cookie ?? 'none').end(name))
 
-/** A release with an instance for each name, whose key is `key` and its name. */
+/** A release with an instance for each name; the instance's key is `key` and its name. */
 async function stickyRelease(...names: string[]) {
   const apps = await Promise.all(names.map(named))
   const [first = 0, ...others] = apps.map(({ upstream }) => portOf(upstream))
@@ -43,7 +43,7 @@ it('keeps a client at its instance by a cookie that the app never sees', async (
 })
 
 it.each(['keyd', '', 'key', '__proto__', '127.0.0.1:80', 'a'.repeat(4_000)])(
-  'takes the forged cookie %s for none',
+  'ignores the forged cookie %s',
   async (value) => {
     const { upstream } = await stickyRelease('a', 'b')
     const { port } = await startGateway(scope, { upstream })
@@ -53,7 +53,7 @@ it.each(['keyd', '', 'key', '__proto__', '127.0.0.1:80', 'a'.repeat(4_000)])(
   },
 )
 
-it('leads a client to another instance when its own refuses connections, and when it is gone', async () => {
+it('moves a client to another instance when its instance refuses connections, and when it is gone', async () => {
   const { apps, upstream } = await stickyRelease('a', 'b')
   const { gateway, port } = await startGateway(scope, { upstream })
   await apps[0]?.stop()
@@ -96,7 +96,7 @@ it('fails no request of its clients when the releases change', async () => {
   expect([...statuses]).toEqual([200])
 })
 
-it('marks the cookie as secure where the public speaks https', async () => {
+it('marks the cookie as secure where the public address uses https', async () => {
   const { upstream } = await stickyRelease('a', 'b')
   const { port } = await startGateway(scope, { upstream, isTrustedProxy: () => true })
   const { headers } = await ask(port, { headers: { 'x-forwarded-proto': 'https' } })
@@ -112,7 +112,7 @@ describe('the upstream of a release', () => {
       build_plan: sticky ? { ...plan, processes: { web: { sticky: true } } } : plan,
     })
 
-  it('has keys that tell nothing of its instances, the same for every server', () => {
+  it('has keys that reveal nothing about its instances, and are the same for every server', () => {
     const { sticky } = upstreamOf(rowWith(true), [at(8_000), at(8_001)])
     expect(sticky?.cookie).toMatch(/^fairlead_instance_[\da-f]{12}$/)
     expect(new Set(sticky?.keys).size).toBe(2)
@@ -121,7 +121,7 @@ describe('the upstream of a release', () => {
     expect(upstreamOf(rowWith(true, 'others'), [at(8_000)]).sticky?.keys).not.toEqual([sticky?.keys[0]])
   })
 
-  it('has none where its plan does not ask for them', () => {
+  it('has no keys where its plan does not ask for them', () => {
     expect(upstreamOf(rowWith(false), [at(8_000)])).toEqual({ deploymentId: 'dep_1', endpoints: [at(8_000)] })
   })
 })

@@ -36,7 +36,7 @@ it('delivers each server-sent event when it is sent', async () => {
   await once(incoming, 'end')
 })
 
-it('shows the app the head of an upload before its body, and the client the answer before the upload ends', async () => {
+it('shows the app the head of an upload before its body, and the client the response before the upload ends', async () => {
   const app = await startApp(scope, (req, res) => {
     res.writeHead(200).flushHeaders()
     req.pipe(res)
@@ -60,7 +60,7 @@ it('shows the app the head of an upload before its body, and the client the answ
   await once(incoming, 'end')
 })
 
-it('lets an app answer first and go on reading the upload, which a drain waits for', async () => {
+it('lets an app answer first and continue to read the upload, which a drain waits for', async () => {
   const uploaded = Promise.withResolvers<string>()
   const app = await startApp(scope, (req, res) => {
     res.writeHead(202).end('taken')
@@ -73,7 +73,7 @@ it('lets an app answer first and go on reading the upload, which a drain waits f
   await gateway.route('app', null)
   let drained = false
   const drain = gateway.drain(app.upstream, { timeoutMs: 2 ** 30 }).then(() => (drained = true))
-  // Another exchange from end to end, so that all that is due by now has happened.
+  // A second complete exchange ensures that all pending work is done.
   expect((await ask(port)).status).toBe(503)
   expect(drained).toBe(false)
   client.socket.write('def')
@@ -101,11 +101,11 @@ it.each(['keep-alive', 'close'])(
   },
 )
 
-it('cancels an upload whose client goes away after it has got its answer', async () => {
+it('cancels an upload whose client leaves after its response', async () => {
   const canceled = Promise.withResolvers<boolean>()
   const app = await startApp(scope, (req, res) => {
     res.writeHead(202).end('taken')
-    // Once it has answered, Node tells an app of this by the connection alone.
+    // After the app's response, Node reports this to the app only through the connection.
     req.socket.on('close', () => canceled.resolve(req.complete))
     req.resume()
   })
@@ -120,7 +120,7 @@ it('cancels an upload whose client goes away after it has got its answer', async
   await gateway.drain(app.upstream, { timeoutMs: 2 ** 30 })
 })
 
-it('delivers the refusal of an upload by an app that closes the connection', async () => {
+it('delivers an app’s refusal of an upload when the app closes the connection', async () => {
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 3\r\n\r\nbig'))
   })
@@ -133,7 +133,7 @@ it('delivers the refusal of an upload by an app that closes the connection', asy
   }
 })
 
-it('answers a client that ends its side after the request, for as long as the app sends something', async () => {
+it('answers a client that half-closes after the request, for as long as the app sends data', async () => {
   const ended = Promise.withResolvers<void>()
   const canceled = Promise.withResolvers<string | undefined>()
   const app = await startApp(scope, async (req, res) => {
@@ -152,7 +152,7 @@ it('answers a client that ends its side after the request, for as long as the ap
   expect(await silent.closed()).toBe('')
 }, 20_000)
 
-/** Uploads to an app that reads the head and the bytes with it, answers, and closes the connection in some way. */
+/** Uploads to an app that reads the head and the first bytes, answers, and closes the connection in some way. */
 async function uploadTo(close: (socket: Socket) => void): Promise<{ status: number; body: string }[]> {
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => close(socket.pause()))
@@ -178,16 +178,16 @@ it.each<[string, (socket: Socket) => void]>([
     },
   ],
   [
-    'ends and then resets the connection, which ends the answer',
+    'ends and then resets the connection, which ends the response',
     (socket) => {
       socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\nbig', () => socket.destroy())
     },
   ],
-])('delivers the answer to an upload of an app that reads no more of it and %s', async (_, close) => {
+])('delivers the response to an upload when the app reads no more of it and %s', async (_, close) => {
   expect(new Set((await uploadTo(close)).map(({ status, body }) => `${status} ${body}`))).toEqual(new Set(['413 big']))
 })
 
-it('cuts the client off when an answer without a length is reset during the upload', async () => {
+it('cuts the client off when a response without a length is reset during the upload', async () => {
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => {
       socket.pause().write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf', () => socket.destroy())
@@ -201,7 +201,7 @@ it('cuts the client off when an answer without a length is reset during the uplo
   }
 })
 
-it('cancels the work of the app when the client goes away', async () => {
+it('cancels the work of the app when the client leaves', async () => {
   const started = Promise.withResolvers<void>()
   const canceled = Promise.withResolvers<void>()
   const app = await startApp(scope, (req, res) => {
@@ -217,7 +217,7 @@ it('cancels the work of the app when the client goes away', async () => {
   await canceled.promise
 })
 
-it('cancels before an answer and in the middle of an upload, too', async () => {
+it('also cancels before a response and in the middle of an upload', async () => {
   for (const head of [
     'GET / HTTP/1.1\r\nHost: a\r\n\r\n',
     'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc',
@@ -241,7 +241,7 @@ it('cancels before an answer and in the middle of an upload, too', async () => {
 it.each([
   ['a length', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'],
   ['chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'],
-])('cuts the client off when the app dies in the middle of an answer with %s', async (_, half) => {
+])('cuts the client off when the app dies in the middle of a response with %s', async (_, half) => {
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => socket.write(half, () => socket.on('data', () => {})))
     scope.defer(() => socket.destroy())
@@ -259,7 +259,7 @@ it.each([
   expect(incoming.complete).toBe(false)
 })
 
-it.each(['1.0', '1.1'])('cuts an HTTP/%s client off when an answer without a length is reset', async (version) => {
+it.each(['1.0', '1.1'])('cuts an HTTP/%s client off when a response without a length is reset', async (version) => {
   let reset = () => {}
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf'))
@@ -278,7 +278,7 @@ it.each(['1.0', '1.1'])('cuts an HTTP/%s client off when an answer without a len
   else expect(await client.closed()).not.toContain('\r\n0\r\n\r\n')
 })
 
-it('passes on an answer that ends with its connection', async () => {
+it('passes on a response that ends with its connection', async () => {
   const upstream = await startRawApp(scope, (socket) => {
     socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\n\r\nwhole'))
   })

@@ -63,7 +63,7 @@ it('loses no request over twenty switches under load, and keeps the connections 
   expect(connections).toBe(agents.length)
 })
 
-it('lets a running request finish on the old release, and cuts it when the drain runs out of time', async () => {
+it('lets a running request finish on the old release, and cuts it when the drain times out', async () => {
   const finish: (() => void)[] = []
   const arrivals: (() => void)[] = []
   const old = await startApp(scope, (_, res) => {
@@ -82,7 +82,7 @@ it('lets a running request finish on the old release, and cuts it when the drain
   await gateway.route('app', next.upstream)
   expect((await ask(port)).body).toBe('new')
   let drained = false
-  // Time only runs out once the patient one has its answer.
+  // The drain times out only after the patient client has its response.
   const timeless = new AbortController()
   const draining = gateway.drain(old.upstream, { timeoutMs: 2 ** 30, signal: timeless.signal })
   const drain = draining.then(() => (drained = true))
@@ -96,7 +96,7 @@ it('lets a running request finish on the old release, and cuts it when the drain
   expect((await ask(port)).body).toBe('new')
 })
 
-it('refuses to drain the release that is current', async () => {
+it('refuses to drain the current release', async () => {
   const app = await startApp(scope, (_, res) => res.end())
   const { gateway } = await startGateway(scope, { upstream: app.upstream })
   await expect(gateway.drain(app.upstream, { timeoutMs: 0 })).rejects.toThrow('route the app elsewhere first')
@@ -138,13 +138,13 @@ it('can go back to a release that is still draining', async () => {
   expect((await slow).body).toBe('slow')
 })
 
-it('sends a request again on the current release when the old one has gone before it was reached', async () => {
+it('retries a request on the current release when the old release disappeared before the request reached it', async () => {
   const next = await startApp(scope, (req, res) => req.pipe(res))
   const dead = upstreamAt(await freePort())
   let onRequest = () => {}
   const { gateway, port } = await startGateway(scope, {
     isTrustedProxy: () => {
-      // Just after the gateway has looked at the route, and before the connection can have failed.
+      // Right after the gateway has read the route, and before the connection can have failed.
       queueMicrotask(onRequest)
       return false
     },
@@ -161,11 +161,11 @@ it('sends a request again on the current release when the old one has gone befor
   expect((await ask(port)).status).toBe(503)
 })
 
-it('sends a request again that met a connection which the app was just closing, if that does no harm', async () => {
+it('retries a request that met a closing connection of the app, if that is safe', async () => {
   // All connections have just been used.
   const now = performance.now()
   vi.spyOn(performance, 'now').mockImplementation(() => now)
-  // Every connection serves one request and dies at the next one without a byte.
+  // Every connection serves one request, and ends at the next request without a byte.
   let attempts = 0
   const upstream = await startRawApp(scope, (socket) => {
     let served = 0

@@ -10,7 +10,7 @@ function countsOf(all: readonly number[]): number[] {
   return counts
 }
 
-it('know every percentile to within a fifth, and a millisecond', () => {
+it('latency counts give every percentile to within a fifth, and a millisecond', () => {
   fc.assert(
     fc.property(times, fc.constantFrom(0.5, 0.95, 0.99, 1), (all, share) => {
       const sorted = [...all].sort((a, b) => a - b)
@@ -22,7 +22,7 @@ it('know every percentile to within a fifth, and a millisecond', () => {
   )
 })
 
-it('can be added up: those of all are those of the parts together', () => {
+it('latency counts add up: the total equals the sum of the parts', () => {
   fc.assert(
     fc.property(times, times, (a, b) => {
       expect(addCounts(trimmed(countsOf(a)), trimmed(countsOf(b)))).toEqual(trimmed(countsOf([...a, ...b])))
@@ -30,7 +30,7 @@ it('can be added up: those of all are those of the parts together', () => {
   )
 })
 
-it('have no percentile without an answer, and a place for every time', () => {
+it('latency counts have no percentile without a response, and a slot for every time', () => {
   expect(quantileOf(noTimes(), 0.5)).toBeNull()
   expect([rangeOf(0), rangeOf(1)]).toEqual([0, 0])
   expect(rangeOf(Number.MAX_SAFE_INTEGER)).toBe(noTimes().length - 1)

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 
 afterEach(() => void vi.useRealTimers())
 
-it('a call fails after a minute in which no gateway could be started, and the problem is told', async () => {
+it('a call fails after a minute in which no gateway could start, and the problem is reported', async () => {
   await using directory = await temporaryDirectory()
   const dataDirectory = join(directory.path, 'data')
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
@@ -21,7 +21,7 @@ it('a call fails after a minute in which no gateway could be started, and the pr
     retireMs: 0,
     log: silent,
   })
-  // No folder can be made below a file.
+  // A file cannot have subfolders.
   await writeFile(dataDirectory, '')
   const failed = gateway.open('app', { port: 1 }).catch((error: unknown) => error)
   await vi.advanceTimersByTimeAsync(59_000)

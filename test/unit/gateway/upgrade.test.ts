@@ -45,7 +45,7 @@ async function echo(socket: WebSocket, data: Buffer): Promise<Buffer> {
   return (await message)[0]
 }
 
-/** An app that reads the head of a request, and then does what it wants with a connection that may be half open. */
+/** An app that reads the head of a request, and then handles a possibly half-open connection as it likes. */
 async function startHalfOpenApp(onRequest: (socket: Socket) => unknown) {
   return startRawApp(scope, (socket) => {
     socket.allowHalfOpen = true
@@ -72,7 +72,7 @@ it('carries a WebSocket both ways, large messages included', async () => {
   expect((await closed)[0]).toBe(4001)
 })
 
-it('lets a WebSocket live on after a switch, until the drain ends', async () => {
+it('keeps a WebSocket after a switch, until the drain ends', async () => {
   const old = await startEcho()
   const next = await startEcho()
   const { gateway, port } = await startGateway(scope, { upstream: old.app.upstream })
@@ -80,7 +80,7 @@ it('lets a WebSocket live on after a switch, until the drain ends', async () => 
   expect(await gateway.route('app', next.app.upstream)).toEqual(old.app.upstream)
 
   const closed = once(socket, 'close')
-  // Time only runs out once the echo is here.
+  // The drain times out only after the echo has arrived.
   const timeless = new AbortController()
   const drained = gateway.drain(old.app.upstream, { timeoutMs: 2 ** 30, signal: timeless.signal })
   expect((await echo(socket, Buffer.from('still here'))).toString()).toBe('still here')
@@ -102,7 +102,7 @@ it('ends the drain as soon as the last WebSocket has closed', async () => {
   await drained
 })
 
-it('tells each side when the other one goes', async () => {
+it('tells each side when the other side leaves', async () => {
   const { app, server } = await startEcho()
   const { port } = await startGateway(scope, { upstream: app.upstream })
   const first = await openSocket(port)
@@ -118,7 +118,7 @@ it('tells each side when the other one goes', async () => {
 const SWITCH = 'HTTP/1.1 101 Go On\r\nConnection: Upgrade\r\nUpgrade: custom\r\n\r\n'
 const LARGE = 'x'.repeat(5_000_000)
 
-it('carries what the client sends after the app has ended its half, however much it is', async () => {
+it('carries all data that the client sends after the app has ended its half', async () => {
   const received = Promise.withResolvers<string>()
   const upstream = await startHalfOpenApp(async (socket) => {
     socket.end(`${SWITCH}bye`)
@@ -137,7 +137,7 @@ it('carries what the client sends after the app has ended its half, however much
   await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
 })
 
-it('carries what the app sends after the client has ended its half, however much it is', async () => {
+it('carries all data that the app sends after the client has ended its half', async () => {
   const upstream = await startHalfOpenApp(async (socket) => {
     socket.write(SWITCH)
     socket.end(`${(await socket.toArray()).join('')} and ${LARGE}`)
@@ -152,7 +152,7 @@ it('carries what the app sends after the client has ended its half, however much
   await gateway.drain(upstream, { timeoutMs: 2 ** 30 })
 })
 
-it('delivers the last bytes of an app that resets the connection because it reads no more', async () => {
+it('delivers the last bytes of an app that resets the connection and stops reading', async () => {
   const upstream = await startHalfOpenApp((socket) => {
     socket.write(SWITCH, () => socket.end('bye', () => socket.destroy()))
   })
@@ -165,7 +165,7 @@ it('delivers the last bytes of an app that resets the connection because it read
   }
 })
 
-it('does not wait for a silent client that keeps its half open after the app has ended its own', async () => {
+it('does not wait for a silent client that keeps its half open after the app has ended its half', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const received = Promise.withResolvers<unknown>()
   const upstream = await startHalfOpenApp((socket) => {
@@ -190,7 +190,7 @@ it('does not wait for a silent client that keeps its half open after the app has
   await drain
 })
 
-it('delivers bytes that came right behind the handshake, in both directions', async () => {
+it('delivers bytes that follow the handshake at once, in both directions', async () => {
   const upstream = await startRawApp(scope, (socket) => {
     let received = ''
     socket.on('data', (chunk) => {
@@ -212,7 +212,7 @@ it('delivers bytes that came right behind the handshake, in both directions', as
   )
 })
 
-it('passes the answer of an app on that does not want to switch', async () => {
+it('passes on the response of an app that does not switch protocols', async () => {
   const app = await startApp(scope, (req, res) => {
     res.writeHead(426, { 'X-Upgrade': String(req.headers.upgrade) }).end(`${'x'.repeat(1_000_000)}no thanks`)
   })

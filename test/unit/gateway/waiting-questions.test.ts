@@ -37,7 +37,7 @@ function start() {
   return { ...questions, ask, told, certificates, outcomes, state }
 }
 
-it('a question waits for 30 seconds, and is answered that there is none then', () => {
+it('a question waits for 30 seconds, and then gets a negative answer', () => {
   const { ask, outcomes, recheck } = start()
   ask()
   vi.advanceTimersByTime(29_999)
@@ -50,7 +50,7 @@ it('a question waits for 30 seconds, and is answered that there is none then', (
   expect(outcomes).toEqual(['none'])
 })
 
-it('a server is told of a name once in ten seconds, and when it was not there as soon as it is', () => {
+it('a server hears of a name once in ten seconds, and of a missed name as soon as the server is there', () => {
   const { ask, told, state, retell } = start()
   state.isServerThere = false
   ask()
@@ -65,7 +65,7 @@ it('a server is told of a name once in ten seconds, and when it was not there as
   expect(told).toEqual(['a.test', 'a.test'])
 })
 
-it('one that was given up, or that was left to another gateway, is not answered any more', () => {
+it('a question that was aborted or left to another gateway is not answered any more', () => {
   const { ask, outcomes, endAll, certificates, recheck } = start()
   const giveUp = ask()
   ask()

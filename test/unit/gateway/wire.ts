@@ -1,8 +1,8 @@
-/** Parses, strictly, the bytes that a client got on a connection that is over. */
+/** The result of strictly parsing the bytes that a client received on a closed connection. */
 export interface Reading {
-  /** Of the interim answers, in their order. */
+  /** The status codes of the interim responses, in order. */
   readonly interim: readonly number[]
-  /** Null when the connection was cut before an answer. */
+  /** Null when the connection was cut before a response. */
   readonly status: number | null
   readonly whole: boolean
   readonly body: string
@@ -13,7 +13,10 @@ const HEAD =
 const CHUNK = /^([\da-f]{1,8})\r\n/i
 const TRAILERS = /^(?:[!#$%&'*+.^_`|~\w-]+:[\t ]*[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n/
 
-/** Reads one answer strictly (RFC 9112); throws when the bytes are neither one, nor the beginning of one, nor nothing. */
+/**
+ * Strictly parses one response (RFC 9112); throws when the bytes are not a response, the beginning of a response, or
+ * empty.
+ */
 export function readAnswer(bytes: string, { method, upgrade }: { method: string; upgrade: boolean }): Reading {
   const interim: number[] = []
   for (let rest = bytes; rest !== ''; ) {

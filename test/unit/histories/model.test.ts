@@ -43,15 +43,15 @@ const empty: StateAtEnd = {
 const problems = (calls: readonly Call[], state: Partial<StateAtEnd>) =>
   problemsOfState(calls, [], { ...empty, ...state })
 
-describe('answers', () => {
+describe('responses', () => {
   const failed = call('GET', '/projects', { status: 500, start: 100, end: 110 })
   const window = { kind: 'kill a server', start: 0, end: 105, deployment: null }
 
-  it('a failure beside a fault is none of the server', () => {
+  it('a failure beside a fault is not the server’s failure', () => {
     expect(problemsOfAnswers([failed], [window])).toEqual([])
   })
 
-  it('a failure without a fault, and a request without an answer, are found', () => {
+  it('finds a failure without a fault, and a request without a response', () => {
     const found = problemsOfAnswers([failed, { ...failed, status: null }], [{ ...window, end: 99 }])
     expect(found).toEqual([expect.stringContaining('500'), expect.stringContaining('no answer')])
   })
@@ -69,7 +69,7 @@ describe('resources', () => {
   const gone = new Map([[path, { status: 404, body: null }]])
   const there = new Map([[path, { status: 200, body: { name: 'a' } }]])
 
-  it('the path of what a request made is found', () => {
+  it('the path of a created resource is found', () => {
     expect(madeBy(made)).toBe(path)
     expect(madeBy(call('POST', `${project}/storage/upload`, { answer: { id: 'file_1' } }))).toBe(
       `${project}/storage/files/file_1`,
@@ -78,7 +78,7 @@ describe('resources', () => {
     expect(madeBy({ ...made, status: 500 })).toBeNull()
   })
 
-  it('what was made is there unless it was deleted', () => {
+  it('a created resource exists unless it was deleted', () => {
     expect(problems([made], { resources: there })).toEqual([])
     expect(problems([made], { resources: gone })).toEqual([`${path} was made and answers 404`])
     expect(problems([made, call('DELETE', path)], { resources: gone })).toEqual([])
@@ -87,19 +87,19 @@ describe('resources', () => {
     ])
   })
 
-  it('a deletion without an answer leaves it open', () => {
+  it('a deletion without a response leaves its outcome open', () => {
     const asked = call('DELETE', path, { status: null })
     expect(problems([made, asked], { resources: gone })).toEqual([])
     expect(problems([made, asked], { resources: there })).toEqual([])
   })
 
-  it('a change that was acknowledged is kept', () => {
+  it('an acknowledged change persists', () => {
     const rename = call('PATCH', path, { body: { name: 'b' }, start: 20, end: 30 })
     expect(problems([made, rename], { resources: there })).toEqual([`${path} has the name "a", not "b"`])
     expect(problems([made, { ...rename, status: 400 }], { resources: there })).toEqual([])
   })
 
-  it('of changes at the same time either one may be the last', () => {
+  it('any of two concurrent changes may be the last', () => {
     const [one, other] = [
       { value: 1, start: 0, end: 10, isKnown: true },
       { value: 2, start: 5, end: 15, isKnown: true },
@@ -136,7 +136,7 @@ describe('apps', () => {
   const verb = (id: string, what: string, at: number) =>
     call('POST', `${project}/deployments/${id}/${what}`, { status: 200, start: at, end: at + 5 })
 
-  it('a release that runs, answers, and has its instances is in order', () => {
+  it('a running release that answers and has its instances is correct', () => {
     const found = app([deployment('dep_1', 'running')])
     expect(problems([deploy('dep_1', 0)], { ...running, apps: [found] })).toEqual([])
   })
@@ -149,11 +149,11 @@ describe('apps', () => {
       {},
     ],
     ['its answer is 502', { answers: [{ status: 502, deployment: 'dep_1' }] }, {}],
-    ['the API says that another one serves', { serving: 'dep_2' }, {}],
+    ['the API names another serving release', { serving: 'dep_2' }, {}],
     ['it has an instance too many', {}, { processes: new Map([['dep_1', 2]]) }],
     ['it has an instance too few', { instances: new Map([['web', { wanted: 2, running: 2 }]]) }, {}],
     [
-      'it has a wrong one',
+      'it has a wrong instance',
       {
         instances: new Map([
           ['web', { wanted: 1, running: 1 }],
@@ -162,20 +162,20 @@ describe('apps', () => {
       },
       {},
     ],
-    ['no event says that it runs', {}, { events: new Set() }],
-  ])('a release that runs is found when %s', (_, more, state) => {
+    ['no event announces it', {}, { events: new Set() }],
+  ])('finds a running release when %s', (_, more, state) => {
     const found = app([deployment('dep_1', 'running')], more)
     expect(problems([deploy('dep_1', 0)], { ...running, apps: [found], ...state })).toHaveLength(1)
   })
 
-  it('a build that does not end, two releases that run, and processes of one that does not, are found', () => {
+  it('finds an endless build, two running releases, and processes of a stopped release', () => {
     const of = (...deployments: AppAtEnd['deployments']) => problems([], { ...running, apps: [app(deployments)] })
     expect(of(deployment('dep_2', 'building'), deployment('dep_1', 'running'))).toHaveLength(1)
     expect(of(deployment('dep_1', 'running'), deployment('dep_2', 'running'))).toHaveLength(1)
     expect(of(deployment('dep_1', 'stopped'))).toEqual(['dep_1 of app is stopped and has 1 processes'])
   })
 
-  it('a connection string that the processes have and that does not work is found', () => {
+  it('finds a connection string of the processes that does not work', () => {
     const database = { path: `${project}/databases/db_1`, status: 'available', problem: null, content: null }
     const refused = app([deployment('dep_1', 'running')], { refused: new Map([['a', 'no such role']]) })
     const of = (name: string) => {
@@ -194,14 +194,14 @@ describe('apps', () => {
     expect(of('b')).toEqual([])
   })
 
-  it('an address that answers for an app that is gone is found', () => {
+  it('finds an address that answers for a deleted app', () => {
     const of = (deployment: string | null) =>
       problems([], { formerAddresses: new Map([['app_9', { status: 200, deployment }]]) })
     expect(of(null)).toEqual([])
     expect(of('dep_1')).toEqual(['dep_1 answers at the address of app_9, which is gone'])
   })
 
-  it('a number of instances, and a variable, that were set are kept', () => {
+  it('an assigned number of instances persists, and so does a variable', () => {
     const at = `${project}/apps/app_1`
     const scaled = call('PATCH', `${at}/processes`, { body: { processes: { worker: { instances: 2 } } } })
     const set = call('PATCH', `${at}/variables`, { body: { set: { LEVEL: 'a' }, kind: 'plain' } })
@@ -216,7 +216,7 @@ describe('apps', () => {
     expect(of(1, 'b')).toHaveLength(2)
   })
 
-  it('a build may be given up when two faults have met it, and not for those of another time', () => {
+  it('a build may be given up after two faults, but not for faults at another time', () => {
     const of = (...starts: number[]) =>
       problemsOfState(
         [deploy('dep_1', 10_000)],
@@ -228,7 +228,7 @@ describe('apps', () => {
     expect(of(100, 12_000)).toHaveLength(1)
   })
 
-  it('a release that serves and answers for an app without one is found', () => {
+  it('finds an app that answers although none of its releases should serve', () => {
     const answers = [
       { status: 503, deployment: null },
       { status: 200, deployment: 'dep_1' },
@@ -243,7 +243,7 @@ describe('apps', () => {
     expect(problems(calls, { ...running, apps: [found] })).toEqual(['dep_2 of app was wanted last and is superseded'])
   })
 
-  it('the one before serves when the newest was canceled', () => {
+  it('the previous deployment serves when the newest was canceled', () => {
     const all = (second: string) =>
       app([deployment('dep_3', 'canceled'), deployment('dep_2', second), deployment('dep_1', 'running')])
     const calls = [deploy('dep_1', 0), deploy('dep_2', 100), deploy('dep_3', 200), verb('dep_3', 'cancel', 300)]
@@ -252,7 +252,7 @@ describe('apps', () => {
     expect(problems(calls.slice(0, 3), { ...running, apps: [all('stopped')] })).toHaveLength(1)
   })
 
-  it('a deployment is superseded only while a newer one is wanted', () => {
+  it('a deployment is superseded only while a newer one is desired', () => {
     const calls = [deploy('dep_1', 0), deploy('dep_2', 100), deploy('dep_3', 60_000)]
     const served = new Set(['dep_1', 'dep_3'].map((id) => `deployment.succeeded ${id}`))
     const of = (at: number, more: Call[] = [], third = deployment('dep_3', 'running')) =>
@@ -262,11 +262,11 @@ describe('apps', () => {
       })
     expect(of(60_002)).toEqual([])
     expect(of(5_000)).toEqual(['dep_2 of app is superseded, and nothing newer was wanted'])
-    // A rollback supersedes what is being built.
+    // A rollback supersedes the current build.
     expect(of(5_000, [verb('dep_1', 'rollback', 4_000)])).toEqual([])
   })
 
-  it('a deployment comes back when what superseded it is canceled, unless another one came in between', () => {
+  it('a deployment returns when its superseding deployment is canceled, unless another one came in between', () => {
     const of = (last: number) => {
       const calls = [deploy('dep_1', 0), deploy('dep_2', 100), verb('dep_2', 'cancel', 1_000), deploy('dep_3', last)]
       const all = [deployment('dep_3', 'running'), deployment('dep_2', 'canceled', null, 1_001)]
@@ -280,7 +280,7 @@ describe('apps', () => {
     expect(of(60_000)).toEqual(['dep_1 of app is superseded, and nothing newer was wanted any more'])
   })
 
-  it('the one that a rollback names serves, and nothing is wanted after a stop', () => {
+  it('the target of a rollback serves, and nothing is desired after a stop', () => {
     const found = app([deployment('dep_2', 'superseded'), deployment('dep_1', 'running')])
     const calls = [deploy('dep_1', 0), deploy('dep_2', 100), verb('dep_1', 'rollback', 200)]
     expect(problems(calls, { ...running, apps: [found] })).toEqual([])
@@ -296,7 +296,7 @@ describe('apps', () => {
     expect(of('start_timeout')).toHaveLength(1)
   })
 
-  it('processes and files without a deployment are found', () => {
+  it('finds processes and files without a deployment', () => {
     expect(problems([], { processes: new Map([['dep_9', 1]]), releases: ['dep_8'] })).toEqual([
       'dep_9 has processes and no deployment',
       'dep_8 has files and no deployment',
@@ -321,13 +321,13 @@ describe('databases and other work', () => {
     expect(of([made], [], 'deleting')).toEqual([])
   })
 
-  it('the newest password works, and after a rotation without an answer any may', () => {
+  it('the newest password works, and after a rotation without a response any may work', () => {
     expect(of([made, rotated(200)], ['b'])).toEqual([])
     expect(of([made, rotated(200)], ['a'])).toHaveLength(1)
     expect(of([made, rotated(null)], [])).toEqual([])
   })
 
-  it('rows that were written to a database and are not there are found', () => {
+  it('finds missing rows that were written to a database', () => {
     const of = (found: number) =>
       problems([made], {
         databases: [{ path, status: 'available', opened: ['a'], problem: null, content: { found, written: 2 } }],
@@ -336,7 +336,7 @@ describe('databases and other work', () => {
     expect(of(1)).toEqual([`${path} has 1 of the 2 rows that were written to it`])
   })
 
-  it('a key is accepted until it is revoked; a revocation without an answer leaves it open', () => {
+  it('a key is accepted until it is revoked; a revocation without a response leaves its outcome open', () => {
     const of = (isAccepted: boolean, revocations: readonly Call[]) =>
       problems(revocations, { keys: new Map([['key_1', isAccepted]]) })
     const revoked = (status: number | null) => call('DELETE', '/api-keys/key_1', { status })
@@ -357,7 +357,7 @@ describe('databases and other work', () => {
     expect(of('proj_1', 'proj_2')).toEqual(['the key twice of one creation made proj_1 and proj_2'])
   })
 
-  it('each change that was acknowledged is in the audit log, and none that was refused', () => {
+  it('the audit log has each acknowledged change, and no refused change', () => {
     const of = (status: number | null, audited: string[], more: Call[] = []) =>
       problems([call('PATCH', '/webhooks/wh_1', { id: 'a', status }), ...more], { audited: new Set(audited) })
     expect([of(200, ['a']), of(400, []), of(null, ['a']), of(null, [])]).toEqual(Array(4).fill([]))
@@ -366,7 +366,7 @@ describe('databases and other work', () => {
     expect([of(200, ['a', 'c'], twice), of(200, ['a'], twice)].map(({ length }) => length)).toEqual([0, 2])
   })
 
-  it('each event is made as often as it happened, and received', () => {
+  it('each event is created as often as it happened, and received', () => {
     const uploaded = call('POST', `${project}/storage/upload`, { answer: { id: 'file_1' } })
     const of = (made: Record<string, number>, calls: Call[] = [], events: string[] = Object.keys(made)) =>
       problems(calls, { made: new Map(Object.entries(made)), events: new Set(events) })
@@ -381,7 +381,7 @@ describe('databases and other work', () => {
     expect(problems([made], { resources: available })).toEqual(['db_1 is available, and no event says so'])
   })
 
-  it('the content of a file is what was uploaded until the file is deleted', () => {
+  it('a file keeps its uploaded content until the file is deleted', () => {
     const at = `${project}/storage/files/file_1`
     const of = (status: number, isRight: boolean | null, calls: Call[] = []) =>
       problems(calls, {
@@ -394,7 +394,7 @@ describe('databases and other work', () => {
     ])
   })
 
-  it('a command that ended well has succeeded', () => {
+  it('a command that ended with code 0 has succeeded', () => {
     const at = `${project}/apps/app_1/runs/run_1`
     const of = (code: number, status: string) =>
       problems([call('RUN', at, { status: 200, answer: { type: 'exit', code, problem: null } })], {
@@ -403,7 +403,7 @@ describe('databases and other work', () => {
     expect([of(0, 'succeeded'), of(1, 'failed'), of(0, 'failed'), of(0, 'running')]).toEqual([0, 0, 1, 1])
   })
 
-  it('a schedule for every minute goes on, and begins one run for each', () => {
+  it('a schedule for every minute continues, and begins one run per minute', () => {
     const of = (times: string[], lateMs: number, kinds: string[] = []) => {
       const windows = kinds.map((kind) => ({ kind, start: 0, end: 1, deployment: null }))
       return problemsOfState([], windows, { ...empty, minutes: [{ path: 's', times, lateMs }] }).length
@@ -415,7 +415,7 @@ describe('databases and other work', () => {
     expect(of([at('00:00.000')], 200_000, ['move the clock of a server'])).toBe(0)
   })
 
-  it('a creation beyond the limit of a plan is found, also when something was deleted after it', () => {
+  it('finds a creation beyond the limit of a plan, even when something was deleted after it', () => {
     const made = (id: string, start: number) =>
       call('POST', `${project}/databases`, { answer: { id }, ...{ start, end: start + 100 } })
     const gone = (start: number) => call('DELETE', `${project}/databases/db_1`, { status: 204, start, end: start + 10 })
@@ -424,7 +424,7 @@ describe('databases and other work', () => {
     expect([of(...all.slice(1)), of(...all), of(...all, gone(50)), of(...all, gone(200))]).toEqual([0, 1, 0, 1])
   })
 
-  it('jobs and transactions that are left, more than a plan allows, and wrong counters are found', () => {
+  it('finds remaining jobs and transactions, more than a plan allows, and wrong counters', () => {
     const counts = [
       { what: 'databases', found: 3, least: 0, most: 2 },
       { what: 'projects', found: 1, least: 2, most: 2 },
@@ -438,7 +438,7 @@ describe('databases and other work', () => {
     ])
   })
 
-  it('work that does not end, lost files and deliveries are found', () => {
+  it('finds endless work, lost files and lost deliveries', () => {
     const state = {
       underWay: [{ path: 'run_1', status: 'running' }],
       files: { missing: ['file_1'], strange: ['file_2'] },

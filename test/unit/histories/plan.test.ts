@@ -4,7 +4,7 @@ import { faults, type Plan, planOf } from '../../long/histories/plan.ts'
 
 const size = { operations: 300, faults: 30 }
 
-it('a seed always makes the same plan, of the size that was asked for, with faults of all kinds', () => {
+it('a seed always makes the same plan, of the requested size, with faults of all kinds', () => {
   const plan = planOf(7, size)
   expect(planOf(7, size)).toEqual(plan)
   expect(planOf(8, size)).not.toEqual(plan)
@@ -21,12 +21,12 @@ const steps = Array.from({ length: 40 }, (_, name) => ({
 const namesOf = ({ steps }: Plan) =>
   steps.flatMap(({ together }) => together.map((one) => ('name' in one ? one.name : -1)))
 
-it('a plan that fails is made as short as it can be', async () => {
+it('a failing plan becomes as short as possible', async () => {
   const fails = async (plan: Plan) => namesOf(plan).includes(13) && namesOf(plan).includes(31)
   expect(namesOf(await shortest({ seed: 1, servers: 1, steps }, fails, () => false))).toEqual([13, 31])
 })
 
-it('the faults and operations that a failure does not need are taken out, too, in few attempts', async () => {
+it('unneeded faults and operations of a failing plan are removed, too, in few attempts', async () => {
   const { steps, ...plan } = planOf(3, { operations: 200, faults: 4 })
   const [first] = steps.filter(({ fault }) => fault !== undefined)
   let attempts = 0
@@ -39,7 +39,7 @@ it('the faults and operations that a failure does not need are taken out, too, i
   expect(attempts).toBeLessThan(40)
 })
 
-it('a plan stays as it is when the time is over', async () => {
+it('a plan stays unchanged after the time limit', async () => {
   expect(
     await shortest(
       { seed: 1, servers: 1, steps },
@@ -49,7 +49,7 @@ it('a plan stays as it is when the time is over', async () => {
   ).toEqual({ seed: 1, servers: 1, steps })
 })
 
-it('problems of one kind differ in ids, numbers and values alone', () => {
+it('problems of one kind differ only in ids, numbers and values', () => {
   expect(kindOf('step 3: POST /projects/proj_01m8/webhooks got 500 without a fault')).toBe(
     kindOf('step 12: POST /projects/proj_02k7/webhooks got 500 without a fault'),
   )

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import { relay } from '../../harness/relay.ts'
 
-it('a connection that was held passes everything on from its release', async () => {
+it('a held connection passes everything on after its release', async () => {
   await using cleanup = new AsyncDisposableStack()
   const echo = createServer((socket) => socket.pipe(socket).on('error', () => undefined)).listen(0, '127.0.0.1')
   cleanup.defer(() => void echo.close())

@@ -11,10 +11,10 @@ const trusted = (address: string) => address.startsWith('10.')
 describe('the address of the client', () => {
   it.each([
     ['the connection itself', '192.0.2.1', undefined, '192.0.2.1'],
-    ['the connection itself, whatever it says of others', '192.0.2.1', '198.51.100.1', '192.0.2.1'],
-    ['what the proxy says', '10.0.0.1', '192.0.2.1', '192.0.2.1'],
-    ['the rightmost that is no proxy', '10.0.0.1', '198.51.100.1, 192.0.2.1, 10.0.0.2', '192.0.2.1'],
-    ['the farthest proxy, when all are', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['the connection itself, despite its header', '192.0.2.1', '198.51.100.1', '192.0.2.1'],
+    ["the proxy's entry", '10.0.0.1', '192.0.2.1', '192.0.2.1'],
+    ['the rightmost entry that is not a proxy', '10.0.0.1', '198.51.100.1, 192.0.2.1, 10.0.0.2', '192.0.2.1'],
+    ['the farthest proxy, when all are proxies', '10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
     ['the proxy that passed on nonsense', '10.0.0.1', '192.0.2.1, nonsense', '10.0.0.1'],
     ['IPv4 inside IPv6', '::ffff:10.0.0.1', '::ffff:192.0.2.1', '192.0.2.1'],
     ['IPv6', '10.0.0.1', '2001:db8::1', '2001:db8::1'],
@@ -23,7 +23,7 @@ describe('the address of the client', () => {
     expect(clientAddress(request(remote, headers), trusted)).toBe(expected)
   })
 
-  it('ignores the entries left of the one that the proxy added', () => {
+  it('ignores the entries left of the proxy’s entry', () => {
     fc.assert(
       fc.property(fc.string(), fc.ipV4(), (written, address) => {
         fc.pre(!trusted(address))
@@ -42,7 +42,7 @@ describe('the address of the client', () => {
   })
 })
 
-it('takes scheme and host from a trusted proxy only', () => {
+it('takes scheme and host only from a trusted proxy', () => {
   const headers = { host: 'inner:3000', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'fairlead.example.com' }
   expect(isSecure(request('10.0.0.1', headers), trusted)).toBe(true)
   expect(clientHost(request('10.0.0.1', headers), trusted)).toBe('fairlead.example.com')
@@ -50,7 +50,7 @@ it('takes scheme and host from a trusted proxy only', () => {
   expect(clientHost(request('192.0.2.1', headers), trusted)).toBe('inner:3000')
 })
 
-describe('one client', () => {
+describe('a client', () => {
   it.each([
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8::1', '2001:db8:0:0::/64'],

@@ -24,7 +24,6 @@ async function limited(handle: RequestListener = (_, response) => void response.
   })
   const { port } = server.address() as AddressInfo
   return {
-    /** Opens a connection and waits until the server has accepted it. */
     async open(localAddress: string): Promise<Socket> {
       const accepted = once(server, 'connection')
       const socket = connect({ host: '127.0.0.1', port, localAddress })
@@ -54,7 +53,7 @@ const opened = async (count: number, open: () => Promise<Socket>) => {
 const isOpen = (socket: Socket) => !socket.closed
 
 describe('the connections of a server', () => {
-  it('are half of all for one peer, whose oldest idle one makes room for a new one', async () => {
+  it('are limited to half of all per peer, and the peer’s oldest idle connection makes room for a new one', async () => {
     const { open } = await limited()
     const flood = await opened(10, () => open('127.0.0.2'))
     await expect.poll(() => flood.filter(isOpen)).toEqual(flood.slice(4))
@@ -68,7 +67,7 @@ describe('the connections of a server', () => {
     const busy = await opened(6, () => open('127.0.0.2'))
     const asked = busy.map(ask)
     await expect.poll(() => answers.length).toBe(6)
-    // Nothing of this peer can make room.
+    // No connection of this peer can make room.
     await once(await open('127.0.0.2'), 'close')
     for (const answer of answers) answer()
     expect(await Promise.all(asked)).toEqual(Array(6).fill('HTTP/1.1 200 OK'))
@@ -89,7 +88,7 @@ describe('the connections of a server', () => {
     expect(busy.filter(isOpen)).toHaveLength(6)
   })
 
-  it('make room for a new one when the requests of all others never arrive', async () => {
+  it('make room for a new one when all others never send a complete request', async () => {
     let asked = 0
     const { open } = await limited((request, response) => {
       asked += 1

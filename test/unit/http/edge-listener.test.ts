@@ -40,7 +40,7 @@ const describeClient: Listener = (incoming, response) => {
 }
 
 describe('the socket of the API for the edge', () => {
-  it('believes what the edge says about clients, and nobody else', async () => {
+  it('trusts only the edge’s information about clients', async () => {
     await using folder = await temporaryDirectory()
     const socketPath = join(folder.path, 'api.sock')
     const { port, stop } = await api(socketPath, describeClient)
@@ -52,13 +52,13 @@ describe('the socket of the API for the edge', () => {
     }
     expect(JSON.parse(await ask({ socketPath }, said))).toEqual(['192.0.2.7', true, 'b.test'])
     expect(JSON.parse(await ask({ port }, said))).toEqual(['127.0.0.1', false, 'a.test'])
-    // The last one is what the edge has added.
+    // The edge has added the last one.
     const several = { Host: 'a.test', 'X-Forwarded-For': '198.51.100.1, 192.0.2.8' }
     expect(JSON.parse(await ask({ socketPath }, several))).toEqual(['192.0.2.8', false, 'a.test'])
     await stop()
   })
 
-  it('lets nobody connect but the edge', async () => {
+  it('lets only the edge connect', async () => {
     await using folder = await temporaryDirectory()
     const socketPath = join(folder.path, 'api.sock')
     const { edge, stop } = await api(socketPath, describeClient)
@@ -70,14 +70,14 @@ describe('the socket of the API for the edge', () => {
     await stop()
   })
 
-  it('counts the connections of each client of the edge by themselves', async () => {
+  it('counts the connections of each client of the edge separately', async () => {
     await using folder = await temporaryDirectory()
     const socketPath = join(folder.path, 'api.sock')
     const waiting: ServerResponse[] = []
     const { stop } = await api(socketPath, (_, response) => void waiting.push(response), 12)
     const by = (address: string, count: number) =>
       Array.from({ length: count }, () => ask({ socketPath }, { Host: 'a.test', 'X-Forwarded-For': address }))
-    // One client gets half, whoever of its network it says it is; the others go on.
+    // One client gets half, for any address of its network; the others continue.
     const flood = by('2001:db8::1', 6)
     await expect.poll(() => waiting.length).toBe(6)
     await expect(by('2001:db8::2', 1)[0]).rejects.toMatchObject({ code: 'ECONNRESET' })
@@ -88,7 +88,7 @@ describe('the socket of the API for the edge', () => {
     await stop()
   })
 
-  it('is taken over by the next server without a request that fails', async () => {
+  it('is taken over by the next server without a failing request', async () => {
     await using folder = await temporaryDirectory()
     const socketPath = join(folder.path, 'api.sock')
     const answering =
@@ -114,7 +114,7 @@ describe('the socket of the API for the edge', () => {
     await second.stop()
   })
 
-  it('finishes a request, and refuses further ones, when its server stops', async () => {
+  it('finishes a request, and refuses further requests, when its server stops', async () => {
     await using folder = await temporaryDirectory()
     const socketPath = join(folder.path, 'api.sock')
     const waiting: ServerResponse[] = []
@@ -132,7 +132,7 @@ describe('the socket of the API for the edge', () => {
     await stopped
   })
 
-  it('listens again where somebody has removed the socket', async () => {
+  it('listens again when somebody has removed the socket', async () => {
     await using folder = await temporaryDirectory()
     const socketPath = join(folder.path, 'api.sock')
     const { edge, stop } = await api(socketPath, (_, response) => void response.end('answered'))

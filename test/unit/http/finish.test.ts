@@ -6,7 +6,7 @@ import { createRetirement } from '../../../server/src/http/retirement.ts'
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server with this listener, and how it ends. */
+/** A server with this listener, and its end. */
 async function serverWith(listener: Listener) {
   const server = createServer({ requestTimeout: 0 })
   const retirement = createRetirement(server)
@@ -19,8 +19,8 @@ async function serverWith(listener: Listener) {
 
 const requestsMs = 100
 
-describe('a server that stops', () => {
-  it('cuts requests that are no transfers after their time, and finishes an upload', async () => {
+describe('a stopping server', () => {
+  it('cuts requests after their time, except transfers, and finishes an upload', async () => {
     const { server, retirement, send } = await serverWith((incoming, response) => {
       if (incoming.url === '/upload') void incoming.toArray().then((chunks) => response.end(String(chunks.length > 0)))
     })
@@ -39,7 +39,7 @@ describe('a server that stops', () => {
     await finished
   })
 
-  it('ends answers without an end like other requests, and a transfer at the deadline', async () => {
+  it('ends endless responses like other requests, and a transfer at the deadline', async () => {
     const { server, retirement, send } = await serverWith((incoming, response) => {
       if (incoming.url === '/follow') response.write('event')
       else response.setHeader('Content-Length', 1_000_000).write('a')

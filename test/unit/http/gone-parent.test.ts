@@ -12,6 +12,6 @@ it.each([
   [errorOf('23503'), false],
   [errorOf('23505', 'runs_app_id_fkey'), false],
   [new Error('23503 runs_app_id_fkey'), false],
-])('a row without its parent is told from other errors: %o', (error, expected) => {
+])('a row with a missing parent differs from other errors: %o', (error, expected) => {
   expect(isParentGone(error)).toBe(expected)
 })

@@ -12,8 +12,8 @@ afterEach(async () => {
 })
 
 /**
- * Sends a chunked body in several writes, and returns how it arrives, or its error. Each write waits until the one before has arrived;
- * `between` is called then.
+ * Sends a chunked body in several writes, and returns the received pieces, or the error. Each write waits until the
+ * previous write has arrived; then `between` is called.
  */
 async function arrives(
   writes: readonly (readonly string[])[],
@@ -63,7 +63,7 @@ async function arrives(
 const tooMany = 'comes in too many small chunks; send larger ones'
 
 describe('a body', () => {
-  it('in many chunks of a byte arrives whole, in few pieces', async () => {
+  it('in many one-byte chunks arrives complete, in few pieces', async () => {
     const chunks = Array.from({ length: 180 }, (_, at) => String.fromCharCode(97 + (at % 26)))
     const found = await arrives([chunks])
     expect(found).toMatchObject({ text: chunks.join('') })
@@ -75,13 +75,13 @@ describe('a body', () => {
     expect(await arrives([chunks])).toMatchObject({ text: chunks.join('') })
   })
 
-  it('of thousands of chunks at once is refused when they are tiny, and no other', async () => {
+  it('of thousands of concurrent chunks is refused only when the chunks are tiny', async () => {
     expect(await arrives([Array.from({ length: 20_000 }, () => 'x')])).toBe(tooMany)
     const text = 'x'.repeat(64)
     expect(await arrives([Array.from({ length: 20_000 }, () => text)])).toMatchObject({ text: text.repeat(20_000) })
   })
 
-  it('that is refused costs nothing for the chunks that came with the first one too many', async () => {
+  it('that is refused costs nothing for chunks that arrive with the first excess chunk', async () => {
     let pushed = 0
     class CountedMessage extends JoinedMessage {
       override push(piece: Buffer | null): boolean {
@@ -90,19 +90,19 @@ describe('a body', () => {
       }
     }
     expect(await arrives([Array.from({ length: 5_000 }, () => 'x')], undefined, CountedMessage)).toBe(tooMany)
-    // Node goes through all that it has received in one turn.
+    // Node handles all received data in one turn.
     await nextTurn()
     expect(pushed).toBeLessThan(1_000)
   })
 
-  it('of another connection arrives whole after one was refused', async () => {
+  it('of another connection arrives complete after a refusal', async () => {
     expect(await arrives([Array.from({ length: 5_000 }, () => 'x')])).toBe(tooMany)
     await cleanup.disposeAsync()
     cleanup = new AsyncDisposableStack()
     expect(await arrives([['one ', 'two']])).toMatchObject({ text: 'one two' })
   })
 
-  it('of thousands of tiny chunks arrives whole when they come slowly', async () => {
+  it('of thousands of tiny chunks arrives complete when they come slowly', async () => {
     vi.useFakeTimers({ toFake: ['performance'] })
     cleanup.defer(() => void vi.useRealTimers())
     const writes = Array.from({ length: 10 }, () => Array.from({ length: 180 }, () => 'x'))
@@ -110,7 +110,7 @@ describe('a body', () => {
   })
 })
 
-it('a query has its parameters by name, with lists of repeated ones', () => {
+it('a query has its parameters by name, and lists for repeated parameters', () => {
   expect(queryOf({ querystring: '' })).toEqual({})
   expect(queryOf({ querystring: 'a=1&b=x+y%26&c&a=2&a=3&%zz=%' })).toEqual({
     a: ['1', '2', '3'],

@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { jsonTextProblem } from '../../../server/src/http/bodies.ts'
 
-/** Values without the one name that is refused. */
+/** Values without the refused name. */
 const values = (maxDepth: number) =>
   fc.jsonValue({ maxDepth }).filter((value) => !JSON.stringify(value).includes('"__proto__"'))
 
 describe('a JSON text', () => {
-  it('of a value whose keys are unique passes, however it is laid out', () => {
+  it('with unique keys is accepted, in any layout', () => {
     fc.assert(
       fc.property(values(8), fc.integer({ min: 0, max: 4 }), (value, indent) => {
         expect(jsonTextProblem(JSON.stringify(value, null, indent))).toBeUndefined()
@@ -65,7 +65,7 @@ describe('a JSON text', () => {
     expect(jsonTextProblem(text)).toEqual({ field: 'body', message: 'must not have a member named __proto__' })
   })
 
-  it('may be anything that is no JSON', () => {
+  it('may be invalid JSON, without an exception', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'{}[]",:\\a1 ') }), (text) => {
         jsonTextProblem(text)

@@ -36,7 +36,7 @@ async function pathServer() {
   cleanup.defer(() => void server.close())
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  /** Sends this, and resolves to all that is received. */
+  /** Sends this, and resolves to all received data. */
   const send = async (bytes: string) => {
     const client = connect(port, '127.0.0.1')
     client.write(bytes)
@@ -50,15 +50,15 @@ const gets = (count: number) =>
 const last = 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
 const paths = (received: string) => received.match(/\/\w+(?=HTTP|$)/g)
 
-describe('requests that a client sends without waiting for answers', () => {
-  it('are answered in their order, one in each turn', async () => {
+describe('pipelined requests', () => {
+  it('are answered in order, one per turn', async () => {
     const { found, send } = await pathServer()
     const received = await send(gets(90) + last)
     expect(paths(received)).toEqual([...Array.from({ length: 90 }, (_, at) => `/${at}`), '/last'])
     expect(found.inOneTurn).toBe(1)
   })
 
-  it('are refused behind the hundred that wait, which are answered', async () => {
+  it('are refused beyond a hundred, which are answered', async () => {
     const { found, send } = await pathServer()
     const received = await send(gets(1_000) + last)
     expect(received.match(/HTTP\/1.1 200/g)).toHaveLength(101)
@@ -66,7 +66,7 @@ describe('requests that a client sends without waiting for answers', () => {
     expect(found.made).toBe(102)
   })
 
-  it('leave the server as it was for other connections', async () => {
+  it('do not affect other connections of the server', async () => {
     const { send } = await pathServer()
     await send(gets(1_000) + last)
     expect(paths(await send(gets(2) + last))).toEqual(['/0', '/1', '/last'])

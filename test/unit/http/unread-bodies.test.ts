@@ -12,7 +12,10 @@ afterEach(async () => {
   vi.useRealTimers()
 })
 
-/** A client that has got its answer in the middle of its body, of which the server reads the first bytes or nothing. */
+/**
+ * A client that has received its response in the middle of its body. The server reads at most the first bytes of the
+ * body.
+ */
 async function answered({ reads }: { readonly reads: boolean }) {
   const koa = new Koa()
   koa.use(unreadBodies())
@@ -44,8 +47,8 @@ const tiny = (count: number) => '1\r\nx\r\n'.repeat(count)
 describe.each([
   ['unread', { reads: false }],
   ['partly read', { reads: true }],
-])('a client whose body is %s and that has its answer', (_, how) => {
-  it('is cut off in the end when it goes on in tiny chunks', async () => {
+])('a client whose body is %s and that has its response', (_, how) => {
+  it('is eventually cut off when it continues in tiny chunks', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { client, socket } = await answered(how)
     client.write(tiny(1_100))

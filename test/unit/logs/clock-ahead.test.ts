@@ -12,7 +12,7 @@ const day = 86_400_000
 const start = Date.parse('2026-03-01T12:00:00Z')
 const cap = { mostBytes: 16 << 20, free: async () => {} }
 
-/** A log whose lines are written at times of a clock that the test sets. */
+/** A log whose lines are written at times that the test sets. */
 async function clockedLog(cleanup: AsyncDisposableStack) {
   const path = join(cleanup.use(await temporaryDirectory()).path, 'runtime.log')
   let state: LogState | null = null
@@ -35,7 +35,7 @@ async function clockedLog(cleanup: AsyncDisposableStack) {
   }
 }
 
-it('lines that are written after the clock was ahead have their own times, and earlier ones lose their wrong times', async () => {
+it('lines that are written after the clock was ahead have correct times, and earlier lines lose their wrong times', async () => {
   await using cleanup = new AsyncDisposableStack()
   const { path, record, lines } = await clockedLog(cleanup)
   await record('before', start)
@@ -52,7 +52,7 @@ it('lines that are written after the clock was ahead have their own times, and e
   expect(position).toBe('before\nahead\nfirst\n'.length)
 })
 
-it('lines that no recorder has noted have their own times after the clock was ahead, too', async () => {
+it('unrecorded lines have correct times after the clock was ahead, too', async () => {
   await using cleanup = new AsyncDisposableStack()
   const { record, write, lines } = await clockedLog(cleanup)
   await record('ahead', start + day)
@@ -68,7 +68,7 @@ it('times never go back when the clock is set back by less than a second', async
   expect((await lines()).map(({ at }) => at)).toEqual([start, start])
 })
 
-it('lines that are written before the clock is set after a start have no times, and all others keep theirs', async () => {
+it('lines before the clock’s correction after a start have no times, and all others keep theirs', async () => {
   await using cleanup = new AsyncDisposableStack()
   const { path, record, write, lines } = await clockedLog(cleanup)
   await record('one', start)

@@ -30,7 +30,7 @@ const newLog = async (text: string | Buffer = ''): Promise<string> => {
 }
 const newRecorder = () => createRecorder({ mostBytes })
 
-/** Everything from a position on, as a reader gets it who asks again and again. */
+/** Returns everything from a position on, as repeated reads deliver it. */
 async function readAll(recorder: Recorder, path: string, options: { from?: number; masker?: typeof nobody } = {}) {
   const { from = 0, masker = nobody } = options
   const lines: LogLine[] = []
@@ -63,19 +63,19 @@ describe('the last lines of a log', () => {
     expect(await tail(await newLog(text), count)).toEqual(expected)
   })
 
-  it('are none when there is no log', async () => {
+  it('are empty without a log', async () => {
     expect(await tail(join(directory, 'missing.log'), 5)).toEqual([])
     await mkdir(join(directory, 'folder.log'))
     expect(await tail(join(directory, 'folder.log'), 5)).toEqual([])
   })
 
-  it('are cut at 4 KB, between characters, and count as one however long they are', async () => {
+  it('are cut at 4 KB, between characters, and count as one at any length', async () => {
     const path = await newLog(`first\n${'x'.repeat(4095)}é${'y'.repeat(300_000)}\nlast\n${'z'.repeat(200_000)}`)
     expect(await tail(path, 4)).toEqual(['first', `${'x'.repeat(4095)}…`, 'last', `${'z'.repeat(4096)}…`])
     expect(await tail(path, 3)).toEqual([`${'x'.repeat(4095)}…`, 'last', `${'z'.repeat(4096)}…`])
   })
 
-  it('are those of its text, whatever it is', async () => {
+  it('come from the end of any text', async () => {
     const anyText = fc.string({ unit: fc.constantFrom('a', 'b', '\n'), maxLength: 30 })
     await fc.assert(
       fc.asyncProperty(anyText, fc.nat({ max: 12 }), async (text, count) => {
@@ -88,7 +88,7 @@ describe('the last lines of a log', () => {
 })
 
 describe('a reader of a log', () => {
-  it('misses nothing and sees no secret, however what is written and what is read is cut into pieces', async () => {
+  it('misses nothing and sees no secret, however writes and reads are split', async () => {
     const secret = 'pass word/Zß7'
     const lineSecret = 'first secret line\nsecond secret line'
     const spelled = [
@@ -138,7 +138,7 @@ describe('a reader of a log', () => {
     )
   })
 
-  it('sees no part of a secret that lies across the place where a line is cut, or a part of the log ends', async () => {
+  it('sees no part of a secret at a cut line, or at the end of a log’s part', async () => {
     const masker = createMasker(['a secret value of some length'])
     for (const before of [4_090, 64 * 1024 - 10, 64 * 1024 - 4_090]) {
       const path = await newLog(
@@ -150,7 +150,7 @@ describe('a reader of a log', () => {
     expect(texts(await readAll(newRecorder(), cut, { masker }))).toEqual([`${'y'.repeat(4_090)}***…`])
   })
 
-  it('begins anew when the app has emptied its log, and leaves out what is told already', async () => {
+  it('starts over when the app has emptied its log, and omits what it has already delivered', async () => {
     const recorder = newRecorder()
     const path = await newLog('one\ntwo\n')
     const [one] = await readAll(recorder, path)
@@ -160,7 +160,7 @@ describe('a reader of a log', () => {
     expect(texts(await readAll(recorder, path, { from: 8 }))).toEqual(['new'])
   })
 
-  it('gets the last line that has no end, and the first one after it on a line of its own', async () => {
+  it('gets the unfinished last line, and the next text on a separate line', async () => {
     const recorder = newRecorder()
     const path = await newLog('it ended in the mid')
     const [half] = await readAll(recorder, path)
@@ -175,14 +175,14 @@ describe('a reader of a log', () => {
 describe('the time of a line', () => {
   const second = 1_000
   const noon = Date.parse('2026-01-01T12:00:00Z')
-  /** As if the app had written at that time. */
+  /** Writes as if the app had written at that time. */
   const write = (path: string, text: string, at: number) => {
     // In one turn, so that the recorder does not look in between.
     appendFileSync(path, text)
     utimesSync(path, at / 1000, at / 1000)
   }
 
-  it('is when the file grew, for a log that is watched', async () => {
+  it('is the time when the file grew, for a watched log', async () => {
     const recorder = newRecorder()
     const path = await newLog()
     await recorder.record(path, never)
@@ -198,7 +198,7 @@ describe('the time of a line', () => {
     ])
   })
 
-  it('is noted without anybody asking', async () => {
+  it('is recorded without a reader', async () => {
     const recorder = newRecorder()
     const path = await newLog()
     const ended = Promise.withResolvers<void>()
@@ -212,7 +212,7 @@ describe('the time of a line', () => {
     expect((await readAll(newRecorder(), path)).map(({ at }) => at)).toEqual([noon, noon + second])
   })
 
-  it('is not known for what was written while nobody watched, and never goes back', async () => {
+  it('is unknown for text that was written without a watch, and never decreases', async () => {
     const path = await newLog()
     const first = newRecorder()
     await first.record(path, never)
@@ -229,7 +229,7 @@ describe('the time of a line', () => {
     ])
   })
 
-  it('is what `since` goes by', async () => {
+  it('is what `since` refers to', async () => {
     const recorder = newRecorder()
     const path = await newLog()
     await recorder.record(path, never)
@@ -240,7 +240,7 @@ describe('the time of a line', () => {
     expect(await tail(path, 9, noon - second)).toHaveLength(5)
     expect(await tail(path, 9, noon + 2 * second)).toEqual(['and moreline 2', 'and moreline 3', 'and more'])
     expect(await tail(path, 2, noon + 2 * second)).toEqual(['and moreline 3', 'and more'])
-    // Its time is that of its end, which is to come.
+    // Its time is the time of its end, which is still to come.
     expect(await tail(path, 9, noon + 9 * second)).toEqual(['and more'])
     write(path, '\n', noon + 4 * second)
     await recorder.look(path)
@@ -253,7 +253,7 @@ describe('a log that grows too large', () => {
   const block = (index: number) =>
     Array.from({ length: 1_000 }, (_, line) => `${index}.${line} ${'x'.repeat(80)}\n`).join('')
 
-  it('takes no more space than is allowed, keeps its newest lines and every position', async () => {
+  it('stays within its size, keeps its newest lines and every position', async () => {
     const recorder = newRecorder()
     const path = await newLog()
     await recorder.record(path, never)
@@ -261,7 +261,7 @@ describe('a log that grows too large', () => {
     for (let index = 0; index < 40; index += 1) {
       await appendFile(path, block(index))
       last = (await recorder.look(path)).end
-      // Blocks of 512 bytes; one more of the file system at each end.
+      // Blocks of 512 bytes; the file system adds one more at each end.
       expect((await stat(path)).blocks * 512).toBeLessThanOrEqual(mostBytes + 3 * 4096)
     }
     expect(last).toBeGreaterThan(3 * mostBytes)
@@ -277,7 +277,7 @@ describe('a log that grows too large', () => {
     expect((await tail(path, 100_000)).length).toBe(lines.length)
   })
 
-  it('is kept small, too, when it grew while nobody looked, or all at once', async () => {
+  it('also stays small when it grew without a watch, or all at once', async () => {
     const path = await newLog(Buffer.concat(Array.from({ length: 40 }, (_, index) => Buffer.from(block(index)))))
     const lines = await readAll(newRecorder(), path)
     expect(lines.at(-1)?.text).toContain('39.999 ')
@@ -298,7 +298,7 @@ describe('a log that grows too large', () => {
     expect(lines.every(({ at }) => at !== null)).toBe(true)
   })
 
-  it('keeps the last lines, however much a program writes while it is trimmed', async () => {
+  it('keeps the last lines, however much a program writes during the trim', async () => {
     const path = await newLog('first\n'.repeat(mostBytes / 4))
     let writes = 3
     const free = async (file: string, bytes: number) => {
@@ -313,7 +313,7 @@ describe('a log that grows too large', () => {
     expect(blocks * 512).toBeLessThanOrEqual(2 * mostBytes)
   })
 
-  it('begins anew where a part of a file cannot be freed', async () => {
+  it('starts over where a part of a file cannot be freed', async () => {
     const recorder = createRecorder({ mostBytes, free: () => Promise.reject(new Error('not supported')) })
     const path = await newLog(Buffer.alloc(2 * mostBytes, 'x\n'))
     expect(await recorder.look(path)).toEqual({ start: 0, end: 0 })
@@ -321,7 +321,7 @@ describe('a log that grows too large', () => {
     expect(texts(await readAll(recorder, path, { from: 99 }))).toEqual(['new'])
   })
 
-  it('is not disturbed in its writing', async () => {
+  it('never blocks its writer', async () => {
     const recorder = newRecorder()
     const path = await newLog()
     await recorder.record(path, never)
@@ -347,7 +347,7 @@ describe('control sequences', () => {
     expect(escapeControls(text)).toBe(shown)
   })
 
-  it('reach nobody but as colours', () => {
+  it('reach readers only as colours', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom('\x1b', '[', ']', '0', ';', 'm', 'J', '\x9b', '\x07', 'é') }),

@@ -36,7 +36,7 @@ it('finds and reads lines by their positions', async () => {
   expect([await read(false), await read(true)]).toEqual([['two'], ['two', 'thr']])
 })
 
-it('notes the last lines when the writer has ended, and records no further', async () => {
+it('records the last lines when the writer has ended, and then stops recording', async () => {
   await using directory = await temporaryDirectory()
   const store = createLogStore({ directory: directory.path })
   const output = await store.open(log)
@@ -56,7 +56,7 @@ it('notes the last lines when the writer has ended, and records no further', asy
   await output.close()
 })
 
-it('goes on recording a log that is written anew before the end of the one before is known', async () => {
+it('continues to record a log that restarts before the end of its predecessor is known', async () => {
   await using directory = await temporaryDirectory()
   const store = createLogStore({ directory: directory.path })
   const output = await store.open(log)
@@ -92,7 +92,7 @@ it('lists and removes logs by deployment and by app', async () => {
   expect(await readdir(join(directory.path, 'logs'))).toEqual([])
 })
 
-it('opens nothing but a plain file', async () => {
+it('opens only plain files', async () => {
   await using directory = await temporaryDirectory()
   const store = createLogStore({ directory: directory.path })
   await mkdir(join(directory.path, 'app_1', 'dep_1', 'runtime.log'), { recursive: true })

@@ -10,7 +10,7 @@ const maskValues = (text: string, values: readonly string[]): string => createMa
 
 const key = '-----BEGIN KEY-----\nc2VjcmV0IG9uZQ\nc2VjcmV0IHR3bw==\n-----END KEY-----'
 
-/** Ways in which programs spell a value. */
+/** Ways in which programs encode a value. */
 const spellings: Record<string, (value: string) => string> = {
   'as it is': (value) => value,
   'in JSON': (value) => JSON.stringify(value).slice(1, -1),
@@ -49,7 +49,7 @@ const spellings: Record<string, (value: string) => string> = {
   'in a URL, in small letters': (value) => encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
 }
 
-/** Text that shares no eight characters with what is secret in the tests. */
+/** Text that shares no eight characters with the secrets of the tests. */
 const around = fc.string({ unit: fc.constantFrom('a', 'é', ' ', '\n', '%', '+', '='), maxLength: 40 })
 const secretText = fc.string({
   unit: fc.constantFrom('Q', 'z', '7', '/', '+', ' ', 'ß', '🔑', '"', '%', '\\', "'", '&', '<'),
@@ -63,7 +63,7 @@ describe('masking', () => {
     expect(maskValues(`before <${spell(value)}> after`, [value])).toMatch(/^before <\S{0,3}\*\*\*\S{0,6}> after$/)
   })
 
-  it('hides each line of a value of several lines, but for short ones', () => {
+  it('hides each line of a value of several lines, except short lines', () => {
     expect(maskValues('c2VjcmV0IG9uZQ and c2VjcmV0IHR3bw==', [key])).toBe('*** and ***')
     expect(maskValues(`{"k":${JSON.stringify(key)}`, [key])).toBe('{"k":"***"')
   })
@@ -73,7 +73,7 @@ describe('masking', () => {
     ['p@ss"w\\ord', '\\x70@ss\\x22w\\x5Cord'],
     ['key-\u0007-of-🔑-bell', 'key-\\u0007-of-\\uD83D\\uDD11-bell'],
     ['C:\\new\\table', 'C:\\new\\table'],
-  ])('hides %j however it is escaped', (value, text) => {
+  ])('hides %j in any escaping', (value, text) => {
     expect(maskValues(text, [value])).toMatch(/^({ s: ')?\*\*\*(' })?$/)
   })
 
@@ -85,17 +85,17 @@ describe('masking', () => {
     expect(maskValues(`<${text}>`, [value])).toBe('<***>')
   })
 
-  it('leaves values alone that are too short to be secret, and all else', () => {
+  it('does not hide values that are too short to be secret, nor other text', () => {
     expect(maskValues('true is 1, 100% + é', ['true', '1', '', 'something else'])).toBe('true is 1, 100% + é')
   })
 
-  it('hides the longer of two values, one of which is in the other, and both where they overlap', () => {
+  it('hides the longer of two nested values, and both overlapping values', () => {
     expect(maskValues('abcdefghijkl abcdefgh', ['abcdefgh', 'abcdefghijkl'])).toBe('*** ***')
     expect(maskValues('-abcdefghijkl-', ['abcdefgh', 'efghijkl'])).toBe('-***-')
     expect(maskValues('-abababababab-', ['abababab'])).toBe('-***-')
   })
 
-  it('leaves nothing of any value in any spelling, anywhere', () => {
+  it('leaves nothing of any value in any encoding, anywhere', () => {
     fc.assert(
       fc.property(
         around,
@@ -107,7 +107,7 @@ describe('masking', () => {
           const masked = maskValues(`${before}${spelled}${after}`, [value])
           expect(masked).not.toContain(value)
           expect(masked).toContain('***')
-          // At most the characters at either end that hold bits of a neighbour are left.
+          // Only the characters at either end that share bits with a neighbour may remain.
           expect(masked.length).toBeLessThanOrEqual(
             before.length + after.length + 3 + 12 + 5 * Math.floor(spelled.length / 64),
           )
@@ -121,11 +121,11 @@ describe('masking', () => {
     ['%', 'a7%25Qz7Qz', 'a7%Qz7Qz'],
     ['\\', 'n"Qz7Qz7Qz'.replace('"', '\\"'), 'n"Qz7Qz7Qz'],
     ['\\u00', '41\\"Qz7Qz7Qz', '41"Qz7Qz7Qz'],
-  ])('hides a spelled value after %j, which looks like the beginning of an escape', (before, spelled, value) => {
+  ])('hides an encoded value after %j, which looks like the beginning of an escape', (before, spelled, value) => {
     expect(maskValues(`${before}${spelled}`, [value])).toBe(`${before}***`)
   })
 
-  it('hides every long enough piece of a long value', () => {
+  it('hides every sufficiently long piece of a long value', () => {
     const value = Array.from({ length: 2_000 }, (_, index) => index.toString(36)).join('')
     expect(maskValues(`<${value}>`, [value])).toBe('<***>')
     expect(maskValues(`<${value.slice(500, 1_000)}>`, [value]).length).toBeLessThan(2 * 64 + 10)
@@ -133,14 +133,14 @@ describe('masking', () => {
     expect(maskValues(inLines, [value]).replace(/[*\n=]/g, '').length).toBe(0)
   })
 
-  it('takes variables of any size, and a text that is full of secrets', () => {
+  it('handles variables of any size, and a text that is full of secrets', () => {
     const value = Array.from({ length: 60_000 }, (_, index) => index.toString(36).padStart(4, '-')).join('')
     expect(maskValues(value, [value])).toBe('***')
     const masked = maskValues('secret 1 \\n'.repeat(100_000), ['secret 1'])
     expect(masked).toBe('*** \\n'.repeat(100_000))
   })
 
-  it('of many values is made in turns with others, and finds the same', async () => {
+  it('with many values takes turns with other work, and finds the same', async () => {
     const values = Array.from({ length: 150 }, () => randomBytes(200).toString('hex'))
     let [turns, isMade] = [0, false]
     const others = async () => {
@@ -158,7 +158,7 @@ describe('masking', () => {
     expect(masker.mask(text)).toContain('***')
   })
 
-  it('takes a bounded time for values and texts that are made to take long', () => {
+  it('takes a bounded time for the slowest values and texts', () => {
     const values = Array.from({ length: 200 }, (_, index) => `${'a'.repeat(5_000)}${index}`)
     const masker = createMasker(values)
     expect(masker.reach).toBeLessThan(1_000)

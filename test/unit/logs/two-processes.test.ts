@@ -12,13 +12,13 @@ const log: LogName = { appId: 'app_1', deploymentId: 'dep_1', stream: 'runtime' 
 const masker = createMasker([])
 const program = fileURLToPath(new URL('./fixtures/recording-server.ts', import.meta.url))
 
-/** Returns the ends of the marks beside a log. */
+/** Returns the ends of the marks of a log. */
 async function markEnds(directory: string): Promise<number[]> {
   const times = await readFile(join(directory, 'app_1', 'dep_1', 'runtime.times'))
   return Array.from({ length: times.length / 16 }, (_, at) => times.readDoubleLE(at * 16))
 }
 
-it('a log is followed by one process while another records it and frees its older half', async () => {
+it('one process follows a log while another records it and frees its older half', async () => {
   await using directory = await temporaryDirectory()
   const store = createLogStore({ directory: directory.path })
   const writer = spawn(process.execPath, [program, directory.path, String(50e6)], { stdio: 'inherit' })
@@ -52,7 +52,7 @@ it('a log is followed by one process while another records it and frees its olde
   expect(ends).toEqual([...new Set(ends)].sort((a, b) => a - b))
 })
 
-it('lines that no recorder has noted yet have a time, are found by it, and are noted by the recorder alone', async () => {
+it('unrecorded lines have a time, are found by it, and are recorded only by the recorder', async () => {
   await using directory = await temporaryDirectory()
   const [recording, reading] = [1, 2].map(() => createLogStore({ directory: directory.path })) as [
     ReturnType<typeof createLogStore>,

@@ -14,18 +14,18 @@ async function lines(count: number, printed?: () => Promise<unknown>): Promise<s
   return said
 }
 
-it('a step that prints nothing is told again and again, with its time', async () => {
+it('a silent step is reported repeatedly, with its time', async () => {
   expect(await lines(3)).toEqual(Array(3).fill('Still running npm ci (0 s).'))
 })
 
-it('a step that prints is not told until it is silent', async () => {
+it('a printing step is not reported until it is silent', async () => {
   let looks = 0
   expect(await lines(1, async () => Math.min(++looks, 20))).toHaveLength(1)
-  // Two looks for each pause, which saw something else each time.
+  // Each pause has two checks, which saw a change each time.
   expect(looks).toBeGreaterThan(20)
 })
 
-it('the result and the error of the step are those of the work, also when nothing can be said', async () => {
+it('the step returns the result and the error of its work, even when no report is possible', async () => {
   const tried = Promise.withResolvers<string>()
   const say = () => {
     tried.resolve('done')

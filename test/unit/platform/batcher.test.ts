@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createBatcher } from '../../../server/src/platform/database/batcher.ts'
 
 describe('a batcher', () => {
-  it('answers every question with data read after it was asked', async () => {
+  it('answers every question with data read after the question', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 40 }), async (pauses) => {
         let state = 0

@@ -12,28 +12,28 @@ const cache = (path: string, bytes: number, usedAt: number, inUse = false): Foun
   inUse,
 })
 
-describe('beyond the caps', () => {
+describe('removal beyond the caps', () => {
   const caps = { mostEachBytes: 10, mostAllBytes: 20 }
 
   it.each([
-    ['nothing, while all is within them', [cache('a', 10, 1), cache('b', 10, 2)], []],
-    ['what is too large by itself', [cache('a', 11, 2), cache('b', 9, 1)], ['a']],
+    ['empty, while all is within them', [cache('a', 10, 1), cache('b', 10, 2)], []],
+    ['every cache that is too large by itself', [cache('a', 11, 2), cache('b', 9, 1)], ['a']],
     [
-      'the least recently used, when all are too large together',
+      'the least recently used cache, when all are too large together',
       [cache('a', 8, 3), cache('b', 8, 1), cache('c', 8, 2)],
       ['b'],
     ],
     [
-      'as many of them as it takes',
+      'as many caches as necessary',
       [cache('a', 10, 3), cache('b', 10, 4), cache('c', 3, 1), cache('d', 3, 2)],
       ['c', 'd'],
     ],
-    ['nothing that is in use', [cache('a', 30, 1, true), cache('b', 5, 2)], ['b']],
+    ['empty for caches in use', [cache('a', 30, 1, true), cache('b', 5, 2)], ['b']],
   ])('is %s', (_, found, expected) => {
     expect(beyondCaps(found, caps)).toEqual(expected)
   })
 
-  it('is as little as possible, and leaves no more than the caps allow', () => {
+  it('removes as little as possible, and leaves no more than the caps allow', () => {
     const caches = fc.array(fc.record({ bytes: fc.nat(15), usedAt: fc.nat(5), inUse: fc.boolean() }))
     fc.assert(
       fc.property(caches, (given) => {
@@ -45,7 +45,7 @@ describe('beyond the caps', () => {
         expect(found.filter(({ path, inUse }) => inUse && gone.has(path))).toEqual([])
         expect(free.filter((each) => each.bytes > caps.mostEachBytes)).toEqual([])
         expect(bytes <= caps.mostAllBytes || free.length === 0).toBe(true)
-        // A folder within the cap is removed only when none that is left was used before it.
+        // A folder within the cap is removed only when all older folders are removed.
         const dropped = found.filter((each) => gone.has(each.path) && each.bytes <= caps.mostEachBytes)
         for (const each of dropped) for (const other of free) expect(each.usedAt).toBeLessThanOrEqual(other.usedAt)
       }),
@@ -56,7 +56,7 @@ describe('beyond the caps', () => {
 describe('caches', () => {
   const signal = new AbortController().signal
 
-  it('that are in use stay until they are not', async () => {
+  it('stay while they are in use', async () => {
     await using directory = await temporaryDirectory()
     const path = join(directory.path, 'a')
     const caches = createCaches({ mostEachBytes: 100_000, mostAllBytes: 1e9, list: async () => [path] })
@@ -72,7 +72,7 @@ describe('caches', () => {
     expect(await readdir(directory.path)).toEqual([])
   })
 
-  it('are used by one at a time, and never while they are cleared away', async () => {
+  it('have one user at a time, and none during their removal', async () => {
     await using directory = await temporaryDirectory()
     const path = join(directory.path, 'a')
     const caches = createCaches({ mostEachBytes: 1, mostAllBytes: 1, list: async () => [path] })
@@ -92,7 +92,7 @@ describe('caches', () => {
     expect(await readdir(directory.path)).toEqual([])
   })
 
-  it('that were used longest ago go first, also by a server that has just started', async () => {
+  it('that were used longest ago are removed first, even by a server that has just started', async () => {
     await using directory = await temporaryDirectory()
     const paths = ['a', 'b', 'c'].map((name) => join(directory.path, name))
     const list = async () => paths
@@ -103,7 +103,7 @@ describe('caches', () => {
     }
     for (const path of [...paths].reverse()) {
       await before.use(path, signal, async () => undefined)
-      // Times on the disk are of milliseconds.
+      // Times on the disk are in milliseconds.
       await new Promise((done) => setTimeout(done, 10))
     }
     await createCaches({ mostEachBytes: 1e9, mostAllBytes: 250_000, list }).trim()

@@ -64,7 +64,7 @@ describe('the configuration', () => {
     [{ FAIRLEAD_RUNTIME: 'process', DOCKER_HOST: 'tcp://10.0.0.1:2375' }, null],
     [{ FAIRLEAD_RUNTIME: 'process,docker' }, '/var/run/docker.sock'],
     [{ FAIRLEAD_RUNTIME: 'process,docker', DOCKER_HOST: 'unix:///run/engine.sock' }, '/run/engine.sock'],
-  ])('uses Docker only when it is asked to: %j', (environment, socket) => {
+  ])('uses Docker only on request: %j', (environment, socket) => {
     expect(loadConfig({}, environment).docker?.socket ?? null).toBe(socket)
   })
 
@@ -85,7 +85,7 @@ describe('the configuration', () => {
     [{ FAIRLEAD_RUNTIME: 'process,docker' }, null],
     [{ FAIRLEAD_RUNTIME: 'docker' }, { base: null }],
     [{ FAIRLEAD_RUNTIME: 'docker', FAIRLEAD_DOCKER_BASE: 'debian:12' }, { base: 'debian:12' }],
-  ])('runs all programs in containers only when it is asked to: %j', (environment, alone) => {
+  ])('runs all programs in containers only on request: %j', (environment, alone) => {
     expect(loadConfig({}, environment).docker).toMatchObject({ socket: '/var/run/docker.sock', alone })
   })
 
@@ -100,7 +100,7 @@ describe('the configuration', () => {
     expect(() => loadConfig({}, overlapping)).toThrow(message)
     expect(() => loadConfig({}, { FAIRLEAD_APP_PORTS: '30999-31000' })).toThrow('FAIRLEAD_DATABASE_PORTS (30000-30999)')
     loadConfig({}, { ...overlapping, FAIRLEAD_APP_PORTS: '20000-28999' })
-    // A range that is not used may overlap another one.
+    // An unused range may overlap another range.
     loadConfig({}, { ...overlapping, FAIRLEAD_APPS_DOMAIN: 'apps.example.com' })
     loadConfig({}, { ...overlapping, FAIRLEAD_DATABASES_URL: 'postgresql://admin@db.example.com/postgres' })
   })
@@ -144,7 +144,7 @@ describe('the configuration', () => {
     )
   })
 
-  it('throws nothing but ConfigError for any environment', () => {
+  it('throws only ConfigError for any environment', () => {
     const names = [
       'FAIRLEAD_PORT',
       'FAIRLEAD_APP_PORTS',

@@ -17,7 +17,8 @@ it('three servers fit into the embedded cluster', () => {
   const [, most] = /--set=max_connections=(\d+)/.exec(initdbArguments('linux', 18).join(' ')) ?? []
   // Three servers with 16 connections for requests and 5 outside the pools, the leader's 20, and 10 for commands.
   expect(connectionsOf(3)).toBe(3 * 21 + 20 + 10)
-  // PostgreSQL keeps 3 for superusers, as which the servers connect; they are left to an operator.
+  // PostgreSQL reserves 3 for superusers. The servers connect as superusers, so these connections remain for an
+  // operator.
   expect(connectionsOf(3)).toBeLessThanOrEqual(Number(most) - 3)
 })
 
@@ -51,7 +52,7 @@ function fits(budget: ConnectionBudget): boolean {
   }
 }
 
-it('work within an accepted budget never waits for itself, in whatever order it takes its connections', () => {
+it('work within an accepted budget never deadlocks, in any order of its connections', () => {
   fc.assert(
     fc.property(budgets, fc.infiniteStream(fc.nat()), (budget, choices) => {
       fc.pre(fits(budget))
@@ -60,7 +61,7 @@ it('work within an accepted budget never waits for itself, in whatever order it 
       const workers = [budget.requests, ...lanes].flatMap(({ concurrency, connectionsEach }) =>
         Array.from({ length: concurrency }, () => ({ needs: connectionsEach, holds: 0 })),
       )
-      // Work that has all of its connections ends and returns them; the rest takes one more in a random order.
+      // Work with all of its connections ends and returns them; the rest takes one more in a random order.
       while (workers.length > 0) {
         const ended = workers.findIndex(({ needs, holds }) => needs === holds)
         if (ended >= 0) {

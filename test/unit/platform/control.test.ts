@@ -25,7 +25,7 @@ const open = (letter: string, handlers: ControlHandlers = {}, path = folder) =>
   openControl({ folder: path, identity: identity(letter), handlers, logger })
 
 describe('the control socket', () => {
-  it('answers what it has a handler for, and passes on its refusals', async () => {
+  it('runs its handlers, and passes on their refusals', async () => {
     const control = await open('a', {
       'POST /echo': async (body) => body,
       'POST /refuse': async () => {
@@ -44,7 +44,7 @@ describe('the control socket', () => {
     expect(await controlsOf(folder)).toEqual([])
   })
 
-  it('is for its own user alone, and refuses what a browser would send', async () => {
+  it('is only for its user, and refuses requests from browsers', async () => {
     const control = await open('a', { 'GET /status': async () => 'secret' })
     const socket = (await controlsOf(folder))[0]?.record.socket ?? ''
     expect((await stat(folder)).mode & 0o777).toBe(0o700)
@@ -69,7 +69,7 @@ describe('the control socket', () => {
     await control.close()
   })
 
-  it('is not opened in a folder that others may enter', async () => {
+  it('does not open in a folder that others may enter', async () => {
     await (await open('a')).close()
     await chmod(folder, 0o755)
     await expect(open('b')).rejects.toThrow('private folder')
@@ -77,17 +77,17 @@ describe('the control socket', () => {
 })
 
 describe('the servers of a data directory', () => {
-  it('are none where no server ever ran', async () => {
+  it('are empty where no server ever ran', async () => {
     expect(await controlsOf(join(directory.path, 'nowhere'))).toEqual([])
   })
 
-  it('do not include the dead, whose files are removed', async () => {
+  it('exclude dead servers, and remove their files', async () => {
     const control = await open('a')
     const record = { id: 'b'.repeat(8), pid: process.pid, version: '1', startedAt, isStopping: false }
-    // The pid lives, and began at another time: it belongs to another program by now.
+    // The pid exists, but began at another time: another program has it now.
     const dead = { ...record, processStart: '1', socket: join(folder, `${process.pid}-bbbbbbbb.sock`) }
     await writeFile(join(folder, `${process.pid}-bbbbbbbb.json`), JSON.stringify(dead))
-    // The same pid and start time, before a power failure: it may belong to another program by now.
+    // The same pid and start time from before a power failure: another program may have it now.
     const own = (await controlsOf(folder))[0]?.record
     const before = {
       ...own,
@@ -103,7 +103,7 @@ describe('the servers of a data directory', () => {
     await control.close()
   })
 
-  it('include one with another boot id, as containers of systemd-nspawn show one, that accepts connections', async () => {
+  it('include a server with another boot id, as in containers of systemd-nspawn, that accepts connections', async () => {
     const control = await open('a')
     const [found] = await controlsOf(folder)
     const moved = { ...found?.record, boot: '00000000-0000-4000-8000-000000000000' }
@@ -112,7 +112,7 @@ describe('the servers of a data directory', () => {
     await control.close()
   })
 
-  it('are none by a record that names another file, which stays', async () => {
+  it('exclude a record that names another file, and keep that file', async () => {
     await mkdir(folder, { mode: 0o700 })
     const socket = join(directory.path, 'letter.txt')
     await writeFile(socket, 'of somebody')
@@ -122,7 +122,7 @@ describe('the servers of a data directory', () => {
     expect(await readFile(socket, 'utf8')).toBe('of somebody')
   })
 
-  it('that leave at the same time find that the last one is the last', async () => {
+  it('that leave at the same time agree on the last one', async () => {
     const [first, second] = [await open('a'), await open('b')]
     expect(await first.leave()).toBe(false)
     expect(await second.leave()).toBe(true)

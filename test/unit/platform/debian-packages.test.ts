@@ -12,11 +12,11 @@ it('the README and the system tests install every package that a server uses', (
     installEverything(false),
   ])
   expect(systemPackages.map((each) => each.package)).toEqual(expect.arrayContaining(names))
-  // They ask the list for what is missing.
+  // They query the list for missing packages.
   expect(readFileSync('.ci/run', 'utf8')).toContain('$(node scripts/system-packages.js)')
 })
 
-it('a machine that has Caddy already keeps its service', () => {
+it('a machine that already has Caddy keeps Caddy’s service', () => {
   expect(installEverything(true)).not.toContain('systemctl')
 })
 

@@ -13,13 +13,13 @@ import { type DnsWorld, dnsWorld } from '../../harness/dns-world.ts'
 const never = new AbortController().signal
 const question: DnsQuestion = { name: 'www.example.com', type: 'A', recursion: true }
 
-/** A server whose every message is made by hand: `reply` gives those to send for a query. */
+/** A server whose every message is made by hand: `reply` returns the messages for a query. */
 async function rawServer(reply: (query: Buffer, count: number, port: number) => readonly Buffer[]) {
   const socket = createSocket('udp4')
   let count = 0
   socket.on('message', async (message, { port, address }) => {
     count += 1
-    // One after the other, so that none is lost for want of room.
+    // In sequence, so that no message is lost in a full buffer.
     for (const each of reply(message, count, port)) await new Promise((sent) => socket.send(each, port, address, sent))
   })
   socket.bind(0, '127.0.0.1')
@@ -82,7 +82,7 @@ describe('a query', () => {
     })
   })
 
-  it('asks with EDNS of 1232 bytes, a random number, and the flags that were asked for', async () => {
+  it('uses EDNS of 1232 bytes, a random id, and the requested flags', async () => {
     const queries: ReturnType<typeof decode>[] = []
     await using raw = await rawServer((message) => {
       queries.push(decode(message))
@@ -99,7 +99,7 @@ describe('a query', () => {
     expect(new Set(queries.map(({ id }) => id)).size).toBeGreaterThan(15)
   })
 
-  it('ignores answers with another number, to another question, and queries; it takes the one that fits', async () => {
+  it('ignores responses with another id, to another question, and queries; it accepts the matching response', async () => {
     await using raw = await rawServer((message) => {
       const other = Buffer.from(message)
       other.writeUInt16BE((message.readUInt16BE(0) + 1) & 0xffff)
@@ -129,7 +129,7 @@ describe('a query', () => {
     other.close()
   })
 
-  it('ends when its server floods it with what is no answer, of which nothing is read', async () => {
+  it('ends when its server floods it with invalid messages, without reading them', async () => {
     const tooLong = Buffer.alloc(5_000)
     const floods: Record<string, (message: Buffer) => Buffer> = {
       'to another question': (message) =>
@@ -162,7 +162,7 @@ describe('a query', () => {
     }
   })
 
-  it('is sent again when the first message is lost, with another number', async () => {
+  it('is sent again with another id when the first message is lost', async () => {
     const ids: number[] = []
     await using raw = await rawServer((message, count) => {
       ids.push(message.readUInt16BE(0))
@@ -172,7 +172,7 @@ describe('a query', () => {
     expect(ids).toHaveLength(2)
   })
 
-  it('is sent without EDNS to a server that does not know it', async () => {
+  it('is sent without EDNS to a server that does not support it', async () => {
     await using raw = await rawServer((message) => {
       const knows = (decode(message).additionals ?? []).length === 0
       return [
@@ -184,7 +184,7 @@ describe('a query', () => {
     expect(await query(raw.server, question, never)).toMatchObject({ rcode: 'NOERROR', answers: [{}] })
   })
 
-  it('is sent by TCP when the answer is too long for UDP', async () => {
+  it('is sent by TCP when the response is too long for UDP', async () => {
     const text = 'x'.repeat(250)
     await using dns = await dnsWorld({
       'example.com': `long TXT ${Array.from({ length: 20 }, () => text).join(' | ')}`,
@@ -194,7 +194,7 @@ describe('a query', () => {
     expect(dns.questions.filter((each) => each.startsWith('recursive'))).toHaveLength(2)
   })
 
-  it('fails for a server that is silent, one that is not there, and one that sends what is no message', async () => {
+  it('fails for a silent server, a missing server, and a server that sends no valid message', async () => {
     await using silent = await rawServer(() => [])
     await expect(query(silent.server, question, never)).rejects.toMatchObject({ name: 'DnsError', code: 'timeout' })
     const gone = await rawServer(() => [])
@@ -206,7 +206,7 @@ describe('a query', () => {
     await expect(query(garbled.server, question, never)).rejects.toMatchObject({ code: 'malformed' })
   })
 
-  it('fails for names that no message can carry, without one', async () => {
+  it('fails without a message for names that no message can carry', async () => {
     const nowhere: DnsServer = { address: '127.0.0.1', port: 9 }
     for (const name of [
       `${'a'.repeat(64)}.com`,
@@ -231,7 +231,7 @@ describe('a query', () => {
 })
 
 describe('a resolver', () => {
-  it('follows CNAME records and says which names it went through', async () => {
+  it('follows CNAME records and returns the names on the way', async () => {
     await using dns = await dnsWorld({
       'example.com': 'www 60 CNAME one.example.net\n* CNAME www.example.com',
       'example.net': 'one 120 CNAME two.example.net\ntwo 30 A 192.0.2.1\ntwo A 192.0.2.2',
@@ -254,7 +254,7 @@ describe('a resolver', () => {
     })
   })
 
-  it('follows CNAME records that the server has left to it', async () => {
+  it('follows CNAME records that the server did not follow', async () => {
     await using dns = await dnsWorld({ 'example.com': 'app A 192.0.2.1' })
     const alias = { name: 'www.example.com', type: 'CNAME', ttl: 60, data: 'app.example.com' } as const
     dns.recursiveAnswers('www.example.com', 'A', { answers: [alias] })
@@ -264,7 +264,7 @@ describe('a resolver', () => {
     })
   })
 
-  it('tells names that are missing from those without records, and for how long', async () => {
+  it('distinguishes missing names from names without records, and returns for how long', async () => {
     await using dns = await dnsWorld({ 'example.com': 'www A 192.0.2.1\ngone CNAME missing.example.com' })
     const resolver = resolverOf(dns)
     expect(await resolver.resolve('no.example.com', 'A', never)).toMatchObject({ outcome: 'no_name', ttl: 600 })
@@ -276,7 +276,7 @@ describe('a resolver', () => {
     })
   })
 
-  it('finds loops and chains that are too long, although the server only fails', async () => {
+  it('finds loops and overlong chains, even when the server only fails', async () => {
     const chain = Array.from({ length: 14 }, (_, index) => `c${index} CNAME c${index + 1}.example.com`).join('\n')
     await using dns = await dnsWorld({
       'example.com': `${chain}\nc14 A 192.0.2.1\na CNAME b.example.com\nb CNAME a.example.com\nself CNAME self.example.com`,
@@ -301,7 +301,7 @@ describe('a resolver', () => {
     expect(await resolver.resolve('c0.example.com', 'A', never)).toMatchObject({ outcome: 'cname_too_long' })
   })
 
-  it('tells wrong signatures from servers that fail', async () => {
+  it('distinguishes wrong signatures from failing servers', async () => {
     await using dns = await dnsWorld({ 'example.com': 'www A 192.0.2.1', 'example.net': 'www A 192.0.2.1' })
     dns.breakDnssec('example.com')
     for (const server of [0, 1]) dns.behave('example.net', server, 'servfail')
@@ -316,7 +316,7 @@ describe('a resolver', () => {
     })
   })
 
-  it('asks the next server when one is silent or fails, and begins with the one that answered', async () => {
+  it('asks the next server when one is silent or fails, and begins with the server that answered', async () => {
     await using dns = await dnsWorld({ 'example.com': 'www A 192.0.2.1' })
     await using failing = await rawServer((message) => [answerTo(message, { flags: 0x0182 })])
     await using silent = await rawServer(() => [])
@@ -334,7 +334,7 @@ describe('a resolver', () => {
     })
   })
 
-  it('takes the servers of the system when none are given', async () => {
+  it('uses the system’s servers by default', async () => {
     await using dns = await dnsWorld()
     const resolver = resolverOf(dns, { servers: null })
     const { outcome } = await resolver.resolve('a.invalid', 'A', AbortSignal.timeout(60_000))
@@ -352,7 +352,7 @@ describe('a resolver', () => {
 })
 
 describe('the zone of a name', () => {
-  it('is the one below which it is, with the addresses of its servers', async () => {
+  it('is the zone that contains the name, with its servers’ addresses', async () => {
     await using dns = await dnsWorld({ 'example.com': 'a.b A 192.0.2.1', 'sub.example.com': 'www A 192.0.2.1' })
     const resolver = resolverOf(dns)
     const servers = (zone: string) =>
@@ -374,7 +374,7 @@ describe('the zone of a name', () => {
     expect(await resolver.zoneOf('nobody.com', never)).toMatchObject({ name: 'com' })
   })
 
-  it('is told by the zone above when its own servers fail', async () => {
+  it('comes from the parent zone when its servers fail', async () => {
     await using dns = await dnsWorld({ 'example.com': '', 'sub.example.com': 'www A 192.0.2.1' })
     for (const server of [0, 1]) dns.behave('sub.example.com', server, 'refused')
     const resolver = resolverOf(dns)
@@ -386,7 +386,7 @@ describe('the zone of a name', () => {
     expect(await resolver.zoneOf('www.sub.example.com', never)).toMatchObject({ name: 'example.com' })
   })
 
-  it('has servers that are asked without recursion, and never at addresses that are not allowed', async () => {
+  it('has servers that are asked without recursion, and never at forbidden addresses', async () => {
     await using dns = await dnsWorld({ 'example.com': 'www A 192.0.2.1' })
     const address = dns.addressOf('example.com', 0)
     const open = resolverOf(dns)
@@ -403,7 +403,7 @@ describe('the zone of a name', () => {
     expect(dns.questions.slice(before).filter((each) => !each.startsWith('recursive'))).toEqual([])
   })
 
-  it('is not looked for label by label in names without an end', async () => {
+  it('is not searched label by label in names without an end', async () => {
     await using dns = await dnsWorld({ 'example.com': '' })
     await resolverOf(dns).zoneOf(`${'a.'.repeat(110)}example.com`, never)
     expect(dns.questions.length).toBeLessThan(20)
@@ -411,7 +411,7 @@ describe('the zone of a name', () => {
 })
 
 describe('every message', () => {
-  it('gives an answer, none or an error at once', () => {
+  it('gives a response, nothing or an error at once', () => {
     const whole = encode({
       type: 'response',
       id: 1,
@@ -446,14 +446,14 @@ describe('every message', () => {
     )
   })
 
-  it('to another question is told by the question, without its records', () => {
+  it('to another question is recognised by the question, without its records', () => {
     const other = encode({ type: 'response', id: 1, questions: [{ name: 'www.example.org', type: 'A' }] })
     other.writeUInt16BE(0xffff, 6)
     expect(decodeAnswer(other, 1, question)).toBeUndefined()
     expect(() => decodeAnswer(other, 1, { ...question, name: 'WWW.example.ORG' })).toThrow(/range/)
   })
 
-  it('is read in little time, however its names point at each other', () => {
+  it('is parsed quickly, however its names point at each other', () => {
     for (const [kind, message] of Object.entries(slowest())) {
       const times = Array.from({ length: 5 }, () => {
         const begun = performance.now()
@@ -461,7 +461,7 @@ describe('every message', () => {
         return performance.now() - begun
       })
       const [fastest = 0] = times.sort((one, other) => one - other)
-      // The same message took more than 30 ms when each name was read anew.
+      // The same message took more than 30 ms when each name was parsed again.
       expect(fastest, kind).toBeLessThan(15)
     }
   })
@@ -469,7 +469,7 @@ describe('every message', () => {
   it('has names that end', () => {
     const asked = encode({ id: 1, questions: [{ name: 'www.example.com', type: 'A' }] }).subarray(12)
     const endless = [
-      // A name that is a pointer to itself, one that goes round through a label, and labels beyond the longest name.
+      // A name that is a pointer to itself, a loop through a label, and labels beyond the longest name.
       Buffer.from(pointerTo(12 + asked.length)),
       Buffer.from([1, 97, ...pointerTo(12 + asked.length)]),
       Buffer.concat([Buffer.alloc(4_000, Buffer.from([1, 97])), Buffer.from([0])]),
@@ -482,7 +482,7 @@ describe('every message', () => {
   })
 })
 
-/** The records of a name with as many labels as one can have, after a record that holds it. */
+/** The records of a name with the maximal number of labels, after a record that holds the name. */
 function manyNames(length: number): Buffer {
   const start = encode({ id: 1, questions: [{ name: 'www.example.com', type: 'A' }] }).length
   const labels = Buffer.concat([Buffer.alloc(252, Buffer.from([1, 97])), Buffer.from([0])])
@@ -495,7 +495,7 @@ function manyNames(length: number): Buffer {
   ])
 }
 
-/** The messages of 16 kB that take the longest to read. */
+/** The messages of 16 kB that take the longest to parse. */
 function slowest(): Record<string, Buffer> {
   const asked = encode({ id: 1, questions: [{ name: 'www.example.com', type: 'A' }] }).subarray(12)
   const withRecords = (count: number, records: Buffer): Buffer => {
@@ -503,7 +503,7 @@ function slowest(): Record<string, Buffer> {
     return Buffer.concat([header, asked, records])
   }
   const labels = manyNames(16_300)
-  // Each record has a pointer to the owner of the one before: a chain as long as the message.
+  // Each record has a pointer to the owner of the previous record: a chain as long as the message.
   const start = 12 + asked.length
   const chained = Buffer.concat(
     Array.from({ length: 1_000 }, (_, index) => {

@@ -21,11 +21,11 @@ describe('the settings of the edge', () => {
 
   afterAll(() => rm(folder, { recursive: true }))
 
-  it('leaves TLS to others by default', () => {
+  it('do not use TLS by default', () => {
     expect(loadConfig({}, {}).edge).toBeNull()
   })
 
-  it('needs a domain and an address of e-mail, and nothing else', () => {
+  it('need only a domain and an email address', () => {
     const config = loadConfig({}, least)
     expect(config.edge).toEqual({
       domain: 'example.com',
@@ -41,7 +41,7 @@ describe('the settings of the edge', () => {
     expect(publicOrigin(config, 3000)).toBe('https://fairlead.example.com')
   })
 
-  it('has the port of HTTPS in the addresses of the dashboard and of apps', () => {
+  it('have the port of HTTPS in the addresses of the dashboard and of apps', () => {
     const config = loadConfig(
       {},
       {
@@ -55,7 +55,7 @@ describe('the settings of the edge', () => {
     expect(publicOrigin(config, 3000)).toBe('https://my.test:8443')
   })
 
-  it('reads the servers for DNS, of both families, with and without a port', () => {
+  it('accept servers for DNS, of both families, with and without a port', () => {
     const servers = '9.9.9.9, [2620:fe::fe]:5353,127.0.0.1:53,[::1]'
     expect(loadConfig({}, { ...least, FAIRLEAD_DNS_SERVERS: servers }).edge?.dnsServers).toEqual([
       { address: '9.9.9.9', port: 53 },
@@ -65,7 +65,7 @@ describe('the settings of the edge', () => {
     ])
   })
 
-  it('reads how records of DNS are updated', () => {
+  it('accept the way of updating DNS records', () => {
     const updates = (given: Record<string, string>) => loadConfig({}, { ...least, ...given }).edge?.dnsUpdates
     const key = { FAIRLEAD_DNS_UPDATE_KEY: files.text }
     expect(updates({ ...key, FAIRLEAD_DNS_UPDATE_SERVER: 'ns.example.com:5353' })).toEqual({
@@ -78,14 +78,14 @@ describe('the settings of the edge', () => {
     expect(updates({ FAIRLEAD_DNS_UPDATE_COMMAND: files.program })).toEqual({ kind: 'command', program: files.program })
   })
 
-  it('refuses a program that is none, and a folder for a file', () => {
+  it('refuse an invalid program, and a folder in place of a file', () => {
     const load = (given: Record<string, string>) => () => loadConfig({}, { ...least, ...given })
     expect(load({ FAIRLEAD_DNS_UPDATE_COMMAND: files.text })).toThrow(/must be a program that .* \(EACCES\)/)
     expect(load({ FAIRLEAD_DNS_UPDATE_COMMAND: folder })).toThrow(/must be a program that .* \(a folder\)/)
     expect(load({ FAIRLEAD_ACME_CA: files.text })).toThrow('FAIRLEAD_ACME_CA must be a file with certificates in PEM')
   })
 
-  it('takes an authority of the operator', () => {
+  it('accept the operator’s authority', () => {
     const given = { FAIRLEAD_ACME_URL: 'https://ca.test:14000/dir', FAIRLEAD_ACME_CA: files.certificate }
     expect(loadConfig({}, { ...least, ...given }).edge?.acme).toEqual({
       email: 'operator@example.com',
@@ -94,7 +94,7 @@ describe('the settings of the edge', () => {
     })
   })
 
-  it('has no ports of apps, whose range may overlap others', () => {
+  it('have no ports of apps, whose range may overlap others', () => {
     loadConfig({}, { ...least, FAIRLEAD_RELEASE_PORTS: '20000-20999' })
   })
 
@@ -144,12 +144,12 @@ describe('the settings of the edge', () => {
     ],
     [{ ...least, FAIRLEAD_PUBLIC_URL: 'https://a.test' }, 'FAIRLEAD_DASHBOARD_HOST names the host of the dashboard'],
     [{ ...least, FAIRLEAD_DASHBOARD_HOST: 'a-b.example.com' }, 'must have no hyphen before .example.com'],
-  ])('refuses %j, and says why', (environment, message) => {
+  ])('refuse %j, and say why', (environment, message) => {
     expect(() => loadConfig({}, environment)).toThrow(message)
   })
 
   it.each(['example.com', 'my-cloud.example.org', 'a-b.c.example.com', 'cloud.example.com'])(
-    'takes %s for the dashboard',
+    'accept %s for the dashboard',
     (host) => {
       expect(loadConfig({}, { ...least, FAIRLEAD_DASHBOARD_HOST: host }).edge?.dashboardHost).toBe(host)
     },

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
-test('removeFolder deletes what a build has taken its own rights to', async () => {
+test('removeFolder deletes folders whose permissions a build has removed', async () => {
   const folder = join(directory, 'closed')
   await mkdir(join(folder, 'source', 'a', 'b'), { recursive: true })
   await writeFile(join(folder, 'source', 'a', 'b', 'file'), '')
@@ -24,14 +24,14 @@ test('removeFolder deletes what a build has taken its own rights to', async () =
   expect(await readdir(directory)).not.toContain('closed')
 })
 
-test('a tree deeper than a path may be long is measured and deleted', async () => {
+test('a tree deeper than the longest path is measured and deleted', async () => {
   const folder = join(directory, 'deep')
   await mkdir(folder)
   const dig = `const { mkdirSync, writeFileSync } = require('node:fs')
 for (let n = 0; n < 60; n += 1) { mkdirSync('x'.repeat(100)); process.chdir('x'.repeat(100)) }
 writeFileSync('file', '')`
   await promisify(execFile)(process.execPath, ['-e', dig], { cwd: folder })
-  // Of 61 folders and a file none is free.
+  // Each of the 61 folders and the file takes space.
   const bytes = await sizeOf([folder])
   expect([bytes >= 62 * 1_024, Number.isFinite(bytes)]).toEqual([true, true])
   await removeFolder(folder)

@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../../harness/temporary.ts'
 const program = fileURLToPath(new URL('fixtures/writer.ts', import.meta.url))
 const code = (name: string) => Object.assign(new Error(name), { code: name })
 
-/** A reader that takes as many bytes as it is told, and then none. */
+/** A reader that takes the given number of bytes, and then none. */
 function readerOf(takes: number) {
   const reader = { text: '', takes, fault: 'EAGAIN' }
   const writer = createLineWriter({
@@ -27,8 +27,8 @@ function readerOf(takes: number) {
   return { reader, writer }
 }
 
-describe('lines for a reader that does not keep up', () => {
-  it('are kept up to a size, and the first line after a loss says how many are missing', async () => {
+describe('lines for a slow reader', () => {
+  it('are kept up to a size, and the first line after a loss reports the number of lost lines', async () => {
     vi.useFakeTimers()
     try {
       const { reader, writer } = readerOf(3)
@@ -76,7 +76,7 @@ describe('a process whose standard output is a full pipe', () => {
     try {
       const child = spawn(process.execPath, [program], { stdio: ['ignore', writer, 'inherit', 'ipc'] })
       const exited = once(child, 'exit')
-      // It has written more than a pipe holds, and goes on.
+      // It has written more than a pipe holds, and continues.
       expect(await once(child, 'message')).toEqual(['goes on', undefined])
       child.send('exit')
       let text = ''
@@ -97,7 +97,7 @@ describe('a process whose standard output is a full pipe', () => {
     }
   })
 
-  it('exits also when nobody reads again', async () => {
+  it('also exits without a reader', async () => {
     const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
     const exited = once(child, 'exit')
     await once(child, 'message')

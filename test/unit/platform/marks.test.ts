@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createMarks } from '../../../server/src/platform/marks.ts'
 
-/** Rows with marks, and a way to stop a search or a release in the middle. */
+/** Rows with marks, and a way to pause a search or a release. */
 function rows(...ids: string[]) {
   const marked = new Set(ids)
   const gates: { search?: Promise<void>; release?: Promise<void> } = {}
@@ -21,7 +21,7 @@ function rows(...ids: string[]) {
   return { marked, gates, released, marks }
 }
 
-it('marks without work are released, and marks that work holds are not', async () => {
+it('marks without work are released, and marks with work are kept', async () => {
   const { marked, marks } = rows('lost')
   await marks.during('held', async () => {
     marked.add('held')
@@ -32,7 +32,7 @@ it('marks without work are released, and marks that work holds are not', async (
   expect([...marked]).toEqual([])
 })
 
-it('a mark is kept whose work has ended, or begun, while the search ran', async () => {
+it('a mark is kept when its work has ended, or begun, during the search', async () => {
   const { marked, gates, released, marks } = rows('ending')
   const search = Promise.withResolvers<void>()
   const work = Promise.withResolvers<void>()
@@ -48,7 +48,7 @@ it('a mark is kept whose work has ended, or begun, while the search ran', async 
   expect(released).toEqual([])
 })
 
-it('work that begins while a mark is released waits for the end of the release', async () => {
+it('work that begins during a mark’s release waits for the end of the release', async () => {
   const { marked, gates, marks } = rows('again')
   const release = Promise.withResolvers<void>()
   gates.release = release.promise

@@ -4,7 +4,7 @@ import { memoryOfProcesses, parseMachineMemory, parseProcessMemory } from '../..
 
 const kB = 1024
 
-test('what no file backs is used: memory of processes, shared memory, page tables, and what is swapped out', () => {
+test('memory that no file backs is used memory: of processes, shared memory, page tables, and swap', () => {
   const text = `MemTotal:        2000 kB
 MemFree:          100 kB
 MemAvailable:     700 kB
@@ -30,15 +30,15 @@ test('pages that several processes share are divided among them, and reserved ad
 test.each([
   ['hides it', null],
   ['runs on an old kernel', 'Rss: 900 kB\nPss: 300 kB\n'],
-])('a process that %s counts with all that it shares', (_, rollup) => {
+])('a process that %s counts with its full share', (_, rollup) => {
   expect(parseProcessMemory(rollup, status)).toEqual({ own: (500 + 40 + 9) * kB, mapped: 70 * kB })
 })
 
-test('a process that is gone uses nothing', () => {
+test('a process that has ended uses nothing', () => {
   expect(parseProcessMemory(null, '')).toEqual({ own: 0, mapped: 0 })
 })
 
-test('this process is measured, far below the addresses that it has reserved', async () => {
+test('this process is measured far below its reserved addresses', async () => {
   const kept = Buffer.alloc(50_000_000, 1)
   const bytes = await memoryOfProcesses([process.pid])
   expect(bytes).toBeGreaterThan(kept.length)

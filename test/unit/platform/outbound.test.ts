@@ -49,7 +49,7 @@ describe('a public server', () => {
   })
 })
 
-it('connects anywhere in the mode any', () => {
+it('connects everywhere in the mode any', () => {
   expect(createOutbound({ mode: 'any', allow: [], ports: [] }).allows('127.0.0.1')).toBe(true)
 })
 

@@ -27,7 +27,7 @@ it('gives the tiers the limits of the specification', () => {
   expect(requestsPerHour(shippedPlans, 'pro')).toBe(10_000)
 })
 
-it("takes an operator's plans in place of the shipped ones", async () => {
+it("uses an operator's plans instead of the shipped plans", async () => {
   const own = { ...shippedPlans, free: { ...shippedPlans['free'], apps: 1 } }
   await withPlansFile(JSON.stringify(own), (path) => {
     expect(loadConfig({}, { FAIRLEAD_PLANS_FILE: path }).plans['free']?.apps).toBe(1)
@@ -49,7 +49,7 @@ it("allows an app the disk space of its plan, at most FAIRLEAD_APP_MB, and by de
   expect(loadConfig({}, {}).plans['free']?.app_gb).toBe(8)
 })
 
-it('reports what is wrong with a file of plans', async () => {
+it('reports the errors in a file of plans', async () => {
   await withPlansFile(JSON.stringify({ free: { ...shippedPlans['free'], apps: -1 } }), (path) => {
     expect(() => loadConfig({}, { FAIRLEAD_PLANS_FILE: path })).toThrow(/FAIRLEAD_PLANS_FILE\.free\.apps/)
   })

@@ -40,7 +40,7 @@ const STUBBORN = `process.on("SIGTERM", () => {}); ${STAY}`
 const marker = () => ({ name: 'TEST_MARK', value: randomUUID() })
 const marked = ({ name, value }: { name: string; value: string }) => ({ env: { [name]: value } })
 
-/** Returns a program that starts another one as a daemon: in a session of its own, through a process that ends at once. */
+/** Returns a program that starts another program as a daemon: in a new session, through a process that ends at once. */
 const daemonise = (program: string, env = 'process.env') => {
   const spawnDetached = (text: string, environment: string) =>
     `require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(text)}], { detached: true, stdio: "inherit", env: ${environment} }).unref();`
@@ -79,7 +79,7 @@ describe('a process', () => {
 })
 
 describe('a marker', () => {
-  test('finds exactly the processes that carry it', async () => {
+  test('finds exactly the processes that carry the marker', async () => {
     const mark = marker()
     const { pid } = await run(STAY, marked(mark))
     await run(STAY, {
@@ -99,7 +99,7 @@ describe('a marker', () => {
 })
 
 describe('listening ports', () => {
-  test('are those that the given processes hold, with their addresses', async () => {
+  test('belong to the given processes, with their addresses', async () => {
     const servers = await Promise.all(
       ['127.0.0.1', '0.0.0.0', '::', '::1'].map(async (host) => {
         const server = createServer().listen({ port: 0, host })
@@ -126,7 +126,7 @@ describe('listening ports', () => {
 })
 
 describe('killAll', () => {
-  test('returns at once on an abort, and processes that have not ended live on', async () => {
+  test('returns at once on an abort, and the remaining processes survive', async () => {
     const { child, identity } = await run(`process.on('SIGTERM', () => console.log('told')); ${STAY}`)
     const told = once(child.stdout, 'data')
     const controller = new AbortController()
@@ -181,14 +181,14 @@ describe('killAll', () => {
     expect(await findProcesses(mark)).toEqual([])
   })
 
-  test('spares a process that only has the same pid', async () => {
+  test('spares an unrelated process with the same pid', async () => {
     const { identity, child } = await run(STAY, { detached: true })
     await killAll({ leaders: [{ ...identity, startTime: '1' }] }, { graceMs: 0 })
     expect(isRunning(identity)).toBe(true)
     expect(child.exitCode).toBeNull()
   })
 
-  test('spares a session whose leader is not marked, though one of its processes is', async () => {
+  test('spares a session with an unmarked leader, even when one of its processes is marked', async () => {
     const mark = marker()
     const guest = `require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(STAY)}], { stdio: "inherit", env: ${JSON.stringify(marked(mark).env)} }); setInterval(() => {}, 60000)`
     const { identity } = await run(guest, { detached: true })
@@ -199,9 +199,9 @@ describe('killAll', () => {
   })
 })
 
-test('descriptors that a process was left are closed before its children could have them', async () => {
+test('inherited descriptors are closed before children could inherit them', async () => {
   const source = new URL('../../../server/src/platform/processes/stat.ts', import.meta.url).href
-  // A shell leaves 40 open; Node itself keeps only the first sixteen from its children.
+  // The shell leaves 40 open. Node itself hides only the first sixteen from its children.
   const listed =
     "require('node:child_process').execFileSync('ls', ['/proc/self/fd'], { encoding: 'utf8' }).split('\\n')"
   const program = `import(process.argv[1]).then(({ closeInheritedDescriptors }) => {
@@ -216,7 +216,7 @@ test('descriptors that a process was left are closed before its children could h
   expect(JSON.parse(output.toString())).toEqual([true, false])
 })
 
-test('a process without free descriptors does not take what it cannot read for gone', () => {
+test('a process without free descriptors does not take unreadable processes for ended', () => {
   const of = (path: string) => new URL(`../../../server/src/${path}`, import.meta.url).href
   const script = `
 import { openSync, writeFileSync } from 'node:fs'

@@ -16,7 +16,7 @@ import {
 } from '../../../server/src/platform/reachable-files.ts'
 import { prefix } from '../../harness/temporary.ts'
 
-/** A uid of no account. Only file modes decide, so the tests need no root. */
+/** A uid without an account. Only file modes decide, so the tests need no root. */
 const other = { uid: 39_999, gid: 39_999 }
 
 let folder: string
@@ -96,7 +96,7 @@ describe('reaching a tree', () => {
     expect(await isReachable(source, other)).toBe(true)
   })
 
-  it('fails with the name of the closed folder and another place, also for a folder that does not exist yet', async () => {
+  it('fails with the name of the closed folder and another place, even for a missing folder', async () => {
     const assertion = assertReachable(join(closed, 'data', 'postgres'), other)
     await expect(assertion).rejects.toThrow(`the folder ${closed} does not let that user in`)
     await expect(assertion).rejects.toThrow(/--data-dir, for example \/var\/lib\/fairlead\)\.$/)
@@ -150,7 +150,7 @@ describe('a reachable copy', () => {
     expect(await readdir(folder)).toEqual(['closed'])
   })
 
-  it('is refused when the copy cannot be reached either', async () => {
+  it('is refused when the copy cannot be reached, either', async () => {
     const copyTo = join(closed, 'copy')
     await expect(reachableCopy({ source, copyTo, user: other })).rejects.toThrow(/does not let that user in/)
   })

@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../../../server/src/platform/databas
 
 const errorOf = (code: string) => Object.assign(new DatabaseError('rolled back', 1, 'error'), { code })
 
-/** Runs transactions on a database that ends them with these errors, one after the other, and then commits. */
+/** Runs transactions on a database that ends them with these errors in order, and then commits. */
 function transactionsWith(errors: Error[]) {
   const database = {
     transaction: () => ({
@@ -20,7 +20,7 @@ function transactionsWith(errors: Error[]) {
   return createRequestTransactions(database)
 }
 
-it('a transaction that a deadlock has ended is made again', async () => {
+it('a transaction is retried after a deadlock', async () => {
   let made = 0
   const transact = transactionsWith([errorOf('40P01'), errorOf('40P01')])
   const result = await transact('a', async () => {
@@ -33,7 +33,7 @@ it('a transaction that a deadlock has ended is made again', async () => {
 it.each([
   [[errorOf('23505')], 1],
   [Array.from({ length: 9 }, () => errorOf('40P01')), 5],
-])('other errors, and deadlocks that do not end, are those of the request: %#', async (errors, expected) => {
+])('other errors, and permanent deadlocks, fail the request: %#', async (errors, expected) => {
   let made = 0
   const transact = async () => {
     made += 1
@@ -42,7 +42,7 @@ it.each([
   expect(made).toBe(expected)
 })
 
-it('accounts take turns, however many transactions one of them has waiting', async () => {
+it('accounts take turns, however many transactions one account has waiting', async () => {
   const transact = transactionsWith([])
   const order: string[] = []
   const request = (account: string) =>

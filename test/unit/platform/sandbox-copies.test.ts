@@ -21,7 +21,7 @@ async function prepared() {
   }
 }
 
-it('files become links to copies; folders, links and files that not everybody can read stay as they are', async () => {
+it('files become links to copies; folders, links and files that are not world-readable stay unchanged', async () => {
   await using bench = await prepared()
   const { etc, copies, entry } = bench
   await mkdir(join(etc, 'ssl'))
@@ -41,7 +41,7 @@ it('files become links to copies; folders, links and files that not everybody ca
   expect(readdirSync(bench.directory).sort()).toEqual(['hosts', 'ssl_openssl.cnf'])
 })
 
-it('a file that changed or was replaced is copied again, and the copy of one that became private is removed', async () => {
+it('a file that changed or was replaced is copied again, and the copy of a file that became private is removed', async () => {
   await using bench = await prepared()
   const { etc, copies, entry } = bench
   const [file, fresh] = [join(etc, 'resolv.conf'), join(etc, 'resolv.conf.new')]

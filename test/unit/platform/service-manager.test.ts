@@ -19,13 +19,13 @@ const settings = { node: '/usr/bin/node', dataDirectory: '/var/lib/fairlead', us
 
 describe('the units', () => {
   it.each([settings, { ...settings, user: 'fairlead' }, { ...settings, user: 'fairlead', hasLowPorts: true }])(
-    'are read back as they were written: %j',
+    'survive a round trip: %j',
     (each) => {
       expect(settingsOf(unitsFor(each)['fairlead.service'] ?? '')).toEqual(each)
     },
   )
 
-  it('let an ordinary user listen on the ports of the web only where it is to', () => {
+  it('let an ordinary user listen on the web ports only where needed', () => {
     const rights = (hasLowPorts: boolean) =>
       unitsFor({ ...settings, user: 'fairlead', hasLowPorts })['fairlead.service']?.match(/^.*Capabilit.*$/gm)
     expect(rights(false)).toEqual(['CapabilityBoundingSet='])
@@ -35,7 +35,7 @@ describe('the units', () => {
     ])
   })
 
-  it('of root have further ones for the groups of apps and of builds', () => {
+  it('of root have additional units for the groups of apps and of builds', () => {
     expect(Object.keys(unitsFor(settings))).toEqual([
       'fairlead.service',
       'fairlead-apps.service',
@@ -51,12 +51,12 @@ describe('the units', () => {
     },
   )
 
-  it('that start something else have no settings', () => {
+  it('that start another program have no settings', () => {
     expect(settingsOf('[Service]\nExecStart=/usr/bin/other\n')).toBeNull()
   })
 })
 
-it('a difference shows the lines of each side alone, in order', () => {
+it('a difference shows only the lines of each side, in order', () => {
   expect(differingLines('a\nb\nc\n', 'a\nx\nc\nd\n')).toEqual(['- b', '+ x', '+ d'])
   expect(differingLines('a\n', 'a\n')).toEqual([])
 })
@@ -110,7 +110,7 @@ describe('the watchdog', () => {
 })
 
 describe('notifications', () => {
-  /** A program in the place of systemd-notify that records its arguments, one line a call. */
+  /** A replacement for systemd-notify that records its arguments, one line per call. */
   async function recorder() {
     const directory = await temporaryDirectory()
     const file = join(directory.path, 'sent')
@@ -157,7 +157,7 @@ describe('notifications', () => {
     expect(logged).toHaveLength(1)
   })
 
-  it('of a server that answers feed the watchdog until it stops, and show why a start failed', async () => {
+  it('of a server that answers feed the watchdog until the server stops, and show why a start failed', async () => {
     await using program = await recorder()
     const server = createServer((_request, response) => response.writeHead(503).end()).listen(0, '127.0.0.1')
     await once(server, 'listening')

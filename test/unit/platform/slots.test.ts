@@ -6,7 +6,7 @@ import { createFairQueue, createSlots } from '../../../server/src/platform/slots
 
 const never = new AbortController().signal
 
-/** Starts work that ends when the test says so, and records the order in which it began. */
+/** Starts work that ends when the test says so, and records the order in which the work began. */
 function recorder() {
   const order: string[] = []
   const ends: (() => void)[] = []
@@ -28,7 +28,7 @@ function recorder() {
 describe('a fair queue', () => {
   const pushes = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 40 })
 
-  it('tells the order in which it hands its items out', () => {
+  it('reports the order in which it returns its items', () => {
     fc.assert(
       fc.property(pushes, fc.nat(10), (owners, taken) => {
         const queue = createFairQueue<string, number>()
@@ -41,7 +41,7 @@ describe('a fair queue', () => {
     )
   })
 
-  it('gives every owner a turn before any has a second one, and keeps the order of each', () => {
+  it('gives every owner a turn before any owner has a second, and keeps each owner’s order', () => {
     fc.assert(
       fc.property(pushes, (owners) => {
         const queue = createFairQueue<string, { owner: string; number: number }>()
@@ -56,7 +56,7 @@ describe('a fair queue', () => {
           const before = taken.slice(0, turn).findLast(({ owner }) => owner === item.owner)
           if (before !== undefined) expect(before.number).toBeLessThan(item.number)
           const last = taken.findLastIndex(({ owner }, index) => index < turn && owner === item.owner)
-          // Between two turns of one owner, every other owner that waits has had one.
+          // Between two turns of one owner, every other waiting owner has had a turn.
           for (const owner of new Set(owners)) {
             if (last < 0 || owner === item.owner || !waiting(turn, owner)) continue
             expect(taken.slice(last + 1, turn).some((between) => between.owner === owner)).toBe(true)
@@ -79,7 +79,7 @@ describe('a fair queue', () => {
 })
 
 describe('slots', () => {
-  it('never run more than their number, and an abort ends the waiting', async () => {
+  it('never exceed their number, and an abort ends the waiting', async () => {
     const slots = createSlots(2)
     const { order, work, endAll } = recorder()
     const use = (owner: string, name: string, signal = never) => slots.use(owner, signal, work(name))
@@ -103,7 +103,7 @@ describe('slots', () => {
     expect(await slots.use('a', undefined, async () => 'done')).toBe('done')
   })
 
-  it('hold their number whatever is started, ended and aborted', async () => {
+  it('keep their number for any starts, ends and aborts', async () => {
     const step = fc.oneof(
       fc.record({ owner: fc.constantFrom('a', 'b', 'c') }),
       fc.constant('end' as const),
@@ -173,7 +173,7 @@ describe('slots', () => {
     )
   })
 
-  it('are offered to the next owner when one that waited leaves them', () => {
+  it('are offered to the next owner when a waiting owner leaves', () => {
     const slots = createSlots(1)
     const called: string[] = []
     expect(slots.take('a', () => undefined)).toBe(true)
@@ -185,7 +185,7 @@ describe('slots', () => {
 })
 
 describe('a keyed lock', () => {
-  it('runs the work on one key in order, one at a time, and that on other keys beside it', async () => {
+  it('runs the work on one key in order, one at a time, and the work on other keys concurrently', async () => {
     const lock = createKeyedLock()
     const { order, work, endAll } = recorder()
     const all = [lock('a', work('a1')), lock('a', work('a2')), lock('b', work('b1'))]
@@ -196,7 +196,7 @@ describe('a keyed lock', () => {
     expect(order).toEqual(['a1', 'b1', 'a2'])
   })
 
-  it('lets the next one in after work that failed, and stops waiting on an abort', async () => {
+  it('starts the next work after a failure, and stops waiting on an abort', async () => {
     const lock = createKeyedLock()
     const aborted = new AbortController()
     const first = Promise.withResolvers<void>()
@@ -211,7 +211,7 @@ describe('a keyed lock', () => {
   })
 })
 
-it('work that waits is told how many others end before it, whenever that changes', async () => {
+it('tells waiting work how many others end before it, at every change', async () => {
   const slots = createSlots(1)
   const { work, endAll } = recorder()
   const told: string[] = []

@@ -9,7 +9,7 @@ const program = `const { traceOfThisProcess } = await import(${JSON.stringify(so
 process.stdout.write(traceOfThisProcess())
 setInterval(() => {}, 60000)`
 
-it('the trace of a process tells other processes when it has ended', async () => {
+it('the trace of a process shows other processes when the process has ended', async () => {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -17,14 +17,14 @@ it('adds up all trees, whatever their names, and follows no link', async () => {
   expect(await sizeOf([one])).toBeLessThan(await sizeOf([one, other]))
 })
 
-it('counts files that hold nothing', async () => {
+it('counts empty files', async () => {
   await using directory = await temporaryDirectory()
   const before = await sizeOf([directory.path])
   for (let n = 0; n < 100; n += 1) await writeFile(join(directory.path, String(n)), '')
   expect((await sizeOf([directory.path])) - before).toBeGreaterThanOrEqual(100 * 1_024)
 })
 
-it('counts a tree of many files as the trees of few that it consists of', async () => {
+it('counts a tree of many files as the sum of its subtrees', async () => {
   await using directory = await temporaryDirectory()
   const folders = ['a', 'b', 'c', 'd'].map((name) => join(directory.path, name))
   for (const folder of folders) {
@@ -35,7 +35,7 @@ it('counts a tree of many files as the trees of few that it consists of', async 
   expect(await sizeOf(folders)).toBe(sizes.reduce((sum, size) => sum + size, 0))
 })
 
-it('finds nothing where nothing is', async () => {
+it('finds nothing in a missing folder', async () => {
   await using directory = await temporaryDirectory()
   await writeFile(join(directory.path, 'file'), '')
   expect(await sizeOf([join(directory.path, 'none'), join(directory.path, 'file', 'below')])).toBe(0)
@@ -48,7 +48,7 @@ it('stops when it has seen enough', async () => {
   expect(await sizeOf([directory.path], 1)).toBeGreaterThan(1)
 })
 
-it('takes what cannot be looked into for endless', async () => {
+it('counts an unreadable folder as infinite', async () => {
   await using directory = await temporaryDirectory()
   await symlink('loop', join(directory.path, 'loop'))
   expect(await sizeOf([join(directory.path, 'loop', 'below')])).toBe(Number.POSITIVE_INFINITY)

@@ -50,7 +50,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
     return Object.assign(server, { handled, post })
   }
 
-  it('answers 500 with the remedy when koa-body stored no raw body, to forged requests too', async () => {
+  it('answers 500 with the remedy when koa-body stored no raw body, even to forged requests', async () => {
     await using app = await start(koaBody())
     for (const signed of [body, json({})]) {
       const [status, code, text] = await app.post(body, { signed })
@@ -60,7 +60,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
     expect(app.handled).toEqual([])
   })
 
-  it('verifies the text that koa-body stored with includeUnparsed, beyond ASCII too', async () => {
+  it('verifies the text that koa-body stored with includeUnparsed, even beyond ASCII', async () => {
     await using app = await start(koaBody({ includeUnparsed: true }))
     const wide = withName(Buffer.from('漢字😀é'))
     for (const bytes of [body, wide]) {
@@ -99,7 +99,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
     }
   })
 
-  it('refuses decoded text that is shorter or longer than what was sent', async () => {
+  it('refuses decoded text that is shorter or longer than the sent text', async () => {
     const marked = Buffer.concat([Buffer.from('\uFEFF'), body])
     const stripped = storing((bytes) => new TextDecoder().decode(bytes))
     for (const [layer, bytes] of [
@@ -112,7 +112,7 @@ describe.each(koaVersions)('on %s, behind a layer that read the body', (_, KoaVe
     }
   })
 
-  it('refuses a byte order mark that was kept, as it does on the wire', async () => {
+  it('refuses a stored byte order mark, as it refuses one in the request', async () => {
     await using app = await start(storing(String))
     const marked = Buffer.concat([Buffer.from('\uFEFF'), body])
     expect((await app.post(marked)).slice(0, 2)).toEqual([400, 'invalid_json'])

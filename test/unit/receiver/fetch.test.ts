@@ -33,7 +33,7 @@ function start() {
 }
 
 describe('handle', () => {
-  it('answers a genuine webhook, whole or in parts', async () => {
+  it('answers a genuine webhook, complete or in parts', async () => {
     const { ask, handled } = start()
     expect(await ask(posted())).toEqual([200, 'handled'])
     expect(await ask(posted(streamOf(body.subarray(0, 9), body.subarray(9))))).toEqual([200, 'handled'])
@@ -62,7 +62,7 @@ describe('handle', () => {
     }
   })
 
-  it('reads no more than 1 MiB, whether or not a length announces it', async () => {
+  it('reads no more than 1 MiB, with or without an announced length', async () => {
     const { ask } = start()
     let pulled = 0
     const endless = new ReadableStream<Uint8Array>({
@@ -101,7 +101,7 @@ describe('handle', () => {
     expect(await ask(posted(broken))).toEqual([400, 'request_aborted'])
   })
 
-  it('logs a failed handler to the console when there is no onError', async () => {
+  it('logs a failed handler to the console without onError', async () => {
     const told = vi.spyOn(console, 'error').mockImplementation(() => {})
     try {
       const receiver = createReceiver({ secrets: [SECRET], clock })

@@ -97,7 +97,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect(handled).toEqual([webhook.data.webhook_id])
   })
 
-  it('works behind a parser that stores the text as koa-body up to 6 did', async () => {
+  it('works behind a parser that stores the text as koa-body did up to version 6', async () => {
     const { receiver } = start()
     const app = new KoaVersion()
     app.use(async (ctx, next) => {
@@ -111,7 +111,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect(await postWebhook(app, PATH, genuine)).toMatchObject(handledAnswer)
   })
 
-  it('names koa-body and the remedy when that stored nothing', async () => {
+  it('names koa-body and the remedy when koa-body stored nothing', async () => {
     const { receiver, handled } = start()
     const app = new KoaVersion()
     app.use(koaBody())
@@ -122,7 +122,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
     expect(handled).toEqual([])
   })
 
-  it('asks for a retry soon while a copy is being handled', async () => {
+  it('asks for an early retry while a copy is being handled', async () => {
     const receiver = createReceiver({ secrets: [SECRET], clock, dedupe: { claim: async () => ({ state: 'busy' }) } })
     receiver.on('ping', () => {})
     const app = new KoaVersion()
@@ -133,7 +133,7 @@ describe.each(koaVersions)('%s', (_, KoaVersion) => {
 })
 
 it.each([{}, { server: true }])(
-  'posting to what is no app is refused, with what to pass of Fastify: %j',
+  'refuses to post to a value that is no app, and says which part of Fastify to pass: %j',
   async (app) => {
     await expect(postWebhook(app as never, PATH, genuine)).rejects.toThrow(
       /no request listener. Of Fastify, pass app.routing/,

@@ -45,7 +45,7 @@ describe('on', () => {
     expect(runs).toBe(1)
   })
 
-  it('counts any value that a handler of plain JavaScript returns as success', async () => {
+  it('counts any value that a plain JavaScript handler returns as success', async () => {
     const list: string[] = []
     for (const result of [() => list.push('a'), () => null, () => 'text']) {
       const receiver = createReceiver(options)
@@ -89,14 +89,14 @@ describe('on', () => {
   })
 })
 
-describe('own events', () => {
+describe('custom events', () => {
   const events = {
     'invoice.paid': z.object({ amount: z.number(), at: z.string().transform((text) => new Date(text)) }),
     'invoice.item.added': v.object({ name: v.pipe(v.string(), v.minLength(1)) }),
     slow: z.object({ name: z.string().refine(async (name) => name !== 'taken') }),
   }
 
-  it('are checked and typed by their schemas, whatever the library', async () => {
+  it('are checked and typed by their schemas, with any library', async () => {
     const receiver = createReceiver({ ...options, events })
     const seen: unknown[] = []
     receiver.on('invoice.*', ({ event, data }) => void seen.push([event, data]))
@@ -113,7 +113,7 @@ describe('own events', () => {
     ])
   })
 
-  it('are refused when their schema refuses them, with the path and never the value', async () => {
+  it('are refused by their schema, with the path and never the value', async () => {
     const errors: ReceiverError[] = []
     const receiver = createReceiver({ ...options, events, onError: (error) => void errors.push(error) })
     for (const [event, data] of [
@@ -143,7 +143,7 @@ describe('own events', () => {
 })
 
 describe('an unknown event', () => {
-  it('is answered with 200 and shown to onUnknown as it was sent', async () => {
+  it('is answered with 200 and passed unchanged to onUnknown', async () => {
     const seen: Webhook[] = []
     const receiver = createReceiver({ ...options, onUnknown: (webhook) => void seen.push(webhook) })
     expect(await answered(receiver, 'project.renamed', { name: 'x' })).toEqual([200, 'ignored'])
@@ -173,7 +173,7 @@ describe('the deadline', () => {
     await abort
   })
 
-  it('has an aborted signal for a handler that reads it late', async () => {
+  it('passes an aborted signal to a handler that reads it late', async () => {
     const receiver = createReceiver({ ...options, deadline: 0.05, onError: () => {} })
     let look: () => boolean = () => false
     receiver.on('ping', (_, context) => {
@@ -190,7 +190,7 @@ describe('the deadline', () => {
 })
 
 describe("ack 'enqueue'", () => {
-  it('answers once the webhook is stored, and runs its handlers when the queue returns it', async () => {
+  it('answers once the webhook is stored, and runs its handlers when the queue returns the webhook', async () => {
     const queue: string[] = []
     const receiver = createReceiver({
       ...options,
@@ -245,7 +245,7 @@ describe("ack 'enqueue'", () => {
     expect(await receiver.run({ ...ping, event: 'other' })).toBe('ignored')
   })
 
-  it('requires a function `enqueue`, and the other way round', () => {
+  it('requires a function `enqueue`, and vice versa', () => {
     // @ts-expect-error: nothing to enqueue with
     expect(codeOf(() => createReceiver({ ...options, ack: 'enqueue' }))).toBe('invalid_option')
     // @ts-expect-error: enqueue without its ack
@@ -269,7 +269,7 @@ describe('secrets', () => {
     expect(await receiver.verify(headers, body)).toMatchObject({ secretIndex: 0 })
   })
 
-  it('are refused when the function gives none, or a weak one', async () => {
+  it('are refused when the function returns none, or a weak one', async () => {
     for (const secrets of [[], [''], ['whsec_QQ=='], [OTHER, 'whsec_']]) {
       const receiver = createReceiver({ clock, secrets: () => secrets })
       expect(await codeOfAsync(receiver.verify(headers, body))).toBe('invalid_secret')

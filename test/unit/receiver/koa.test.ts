@@ -27,7 +27,7 @@ async function received(socket: Socket, pattern: RegExp): Promise<void> {
 }
 
 describe.each(koaVersions)('on %s', (_, KoaVersion) => {
-  /** Starts an app with a receiver that records the events of its handler and the errors of `onError`. */
+  /** Starts an app with a receiver that records its handler's events and the errors of `onError`. */
   async function start({
     handler = (_event: EventOf<'deployment.succeeded'>): void | Promise<void> => {},
     before = (_app: Koa) => {},
@@ -59,7 +59,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     return Object.assign(await serve(app), { receiver, handled, errors, firstError })
   }
 
-  it('answers 200 when the handler is done, which received the envelope and the id', async () => {
+  it('answers 200 when the handler is done, and passes the envelope and the id to it', async () => {
     await using app = await start()
     const reply = await app.send(headers, [body])
     expect([reply.status, said(reply)]).toEqual([200, 'handled'])
@@ -165,7 +165,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(app.handled).toEqual([])
   })
 
-  it('answers 400 to 1 MiB and one byte, whether or not a length announces it, and keeps the connection usable', async () => {
+  it('answers 400 to 1 MiB and one byte, with or without an announced length, and keeps the connection usable', async () => {
     await using app = await start()
     const tooLarge = Buffer.alloc(MAX_BODY + 1, 0x20)
     for (const length of [{}, { 'content-length': tooLarge.length }]) {
@@ -175,7 +175,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(app.handled).toEqual([])
   })
 
-  it('answers before a body that is announced too large has been sent, then serves the next request', async () => {
+  it('answers before the body of a request with a too large length, then serves the next request', async () => {
     await using app = await start()
     const socket = connect(app.port, '127.0.0.1')
     const size = 3 * MAX_BODY
@@ -187,7 +187,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     socket.destroy()
   })
 
-  it('answers while a body without a length is still coming, then serves the next request', async () => {
+  it('answers while a body without a length is still arriving, then serves the next request', async () => {
     await using app = await start()
     const socket = connect(app.port, '127.0.0.1')
     const chunk = Buffer.alloc(2 * MAX_BODY)
@@ -201,7 +201,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     socket.destroy()
   })
 
-  it('survives a client that goes away in the middle of its body', async () => {
+  it('survives a client that leaves in the middle of its body', async () => {
     // Koa itself emits an error on the app for every broken connection.
     await using app = await start({ before: (koa) => koa.on('error', () => {}) })
     const socket = connect(app.port, '127.0.0.1')
@@ -229,7 +229,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect((await app.send(headers, [body])).status).toBe(500)
   })
 
-  it('without a path handles all that a router passes on, whatever the address', async () => {
+  it('without a path handles all requests of its router, whatever the address', async () => {
     const handled: string[] = []
     const receiver = createReceiver({ secrets: [SECRET], clock })
     receiver.on('deployment.succeeded', ({ id }) => void handled.push(id))
@@ -242,7 +242,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(handled).toEqual(['msg_1'])
   })
 
-  it('emits only a failed handler on the app when there is no onError, with the stack of its cause', async () => {
+  it('emits only a failed handler on the app without onError, with the stack of its cause', async () => {
     const receiver = createReceiver({ secrets: [SECRET], clock })
     receiver.on('deployment.succeeded', () => {
       throw new Error('the disk is full')
@@ -258,7 +258,7 @@ describe.each(koaVersions)('on %s', (_, KoaVersion) => {
     expect(told[0]?.stack).toContain('the disk is full')
   })
 
-  it('gives the same answer when onError itself fails, and emits that on the app', async () => {
+  it('gives the same answer when onError itself fails, and emits that error on the app', async () => {
     const onError = () => Promise.reject(new Error('no log'))
     const told: Error[] = []
     const app = new KoaVersion().use(createReceiver({ secrets: [SECRET], clock, onError }).middleware({ path: PATH }))

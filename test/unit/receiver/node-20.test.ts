@@ -30,8 +30,8 @@ syncBuiltinESMExports()
 `
 
 it.skipIf(node20 === undefined).each([
-  ['as it is', ''],
-  ['as it first was', asOldest],
+  ['as installed', ''],
+  ['as first released', asOldest],
 ])('the built package works on Node 20 %s', (_, preparation) => {
   const preload = `data:text/javascript,${encodeURIComponent(preparation)}`
   const ran = spawnSync(node20 ?? '', ['--import', preload, '--input-type=module', '--eval', program], {

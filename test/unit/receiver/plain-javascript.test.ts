@@ -32,7 +32,7 @@ describe('a handler', () => {
   })
 })
 
-it('a store whose release returns nothing, or throws, does not hide why the handler failed', async () => {
+it('a store whose release returns nothing, or throws, does not hide the handler’s failure', async () => {
   const failure = new Error('no')
   const fails = () => Promise.reject(failure)
   const storeWith = (release: () => unknown) =>

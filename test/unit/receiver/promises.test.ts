@@ -55,7 +55,7 @@ describe('when a library has replaced `Promise`', () => {
     expect(status).toBe(200)
   })
 
-  it('an event that could not be queued is not acknowledged', async () => {
+  it('an event whose queueing failed is not acknowledged', async () => {
     const enqueue = () => original.reject(new Error('full'))
     const { status, body } = await replaced({ ack: 'enqueue', enqueue, ...schemaOf(() => ({ value: {} })) })
     expect([status, body]).toEqual([500, { error: expect.objectContaining({ code: 'enqueue_failed' }) }])

@@ -15,7 +15,7 @@ const snippets = readme.split(/^#+ /m).flatMap((section) => {
   return [...section.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => ({ heading, code }))
 })
 
-/** Creates a folder outside of the repository that can import its packages. */
+/** Creates a folder outside of the repository that can import the repository's packages. */
 async function project() {
   const directory = await temporaryDirectory()
   await symlink(join(root, 'node_modules'), join(directory.path, 'node_modules'))
@@ -23,7 +23,7 @@ async function project() {
   return directory
 }
 
-/** The programs that run without a database, a secret in the environment and an open port. */
+/** The programs that need no database, secret in the environment or open port. */
 const runnable = snippets.filter(({ code }) => !/new Pool|process\.env|listen\(/.test(code))
 
 describe('the README', () => {

@@ -44,17 +44,14 @@ describe('verify', () => {
     })
   })
 
-  it.each(['file.renamed', 'toString', '__proto__'])(
-    'returns the event %s unchecked, as one it does not know',
-    async (name) => {
-      const unknown = json({ ...deployed, event: name, data: { anything: [1] } })
-      expect(await receiver.verify(signedHeaders(unknown), unknown)).toEqual({
-        known: false,
-        event: { id: 'msg_1', event: name, timestamp: deployed.timestamp, data: { anything: [1] } },
-        secretIndex: 0,
-      })
-    },
-  )
+  it.each(['file.renamed', 'toString', '__proto__'])('returns the unknown event %s unchecked', async (name) => {
+    const unknown = json({ ...deployed, event: name, data: { anything: [1] } })
+    expect(await receiver.verify(signedHeaders(unknown), unknown)).toEqual({
+      known: false,
+      event: { id: 'msg_1', event: name, timestamp: deployed.timestamp, data: { anything: [1] } },
+      secretIndex: 0,
+    })
+  })
 
   it('does not let a payload reach a prototype', async () => {
     const hostile = Buffer.from(
@@ -94,7 +91,7 @@ describe('headers', () => {
     expect(await verifying(body, mixed)).toBeUndefined()
   })
 
-  it('may be arrays of one', async () => {
+  it('may be one-element arrays', async () => {
     const arrays = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))
     expect(await verifying(body, arrays)).toBeUndefined()
   })
@@ -131,7 +128,7 @@ describe('the order of checks', () => {
 })
 
 describe('the body', () => {
-  it('is refused when it is signed and not UTF-8, and never read as U+FFFD', async () => {
+  it('is refused when it is signed and not UTF-8, and is never read as U+FFFD', async () => {
     const [before, after] = JSON.stringify(deployed).split('dep_1') as [string, string]
     const invalid = Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)])
     const replaced = Buffer.from(invalid.toString())
@@ -152,8 +149,8 @@ describe('the body', () => {
     ['null', null],
     ['a list', [deployed]],
     ['a body without an event', { ...deployed, event: undefined }],
-    ['an event that is no text', { ...deployed, event: ['deployment.succeeded'] }],
-    ['a timestamp that is no time', { ...deployed, timestamp: 'yesterday' }],
+    ['an event that is not a text', { ...deployed, event: ['deployment.succeeded'] }],
+    ['a timestamp that is not a time', { ...deployed, timestamp: 'yesterday' }],
     ['data that is a list', { ...deployed, data: [] }],
     ['data with a field missing', { ...deployed, data: { ...deployed.data, url: undefined } }],
     ['data with a field of another type', { ...deployed, data: { ...deployed.data, project_id: 7 } }],
@@ -161,7 +158,7 @@ describe('the body', () => {
     expect(await verifying(json(value))).toBe('invalid_payload')
   })
 
-  it('is never quoted by an error, which names the path instead', async () => {
+  it('is never quoted by an error; the error names the path', async () => {
     const wrong = json({ ...deployed, data: { ...deployed.data, url: { token: 'hunter2' } } })
     try {
       await receiver.verify(signedHeaders(wrong), wrong)
@@ -195,8 +192,8 @@ describe('createReceiver', () => {
     ['no secrets', { secrets: [] }, 'invalid_secret'],
     ['an empty secret', { secrets: [''] }, 'invalid_secret'],
     ['a prefix for a secret', { secrets: [SECRET, 'whsec_'] }, 'invalid_secret'],
-    ['a tolerance of NaN', { secrets: [SECRET], tolerance: Number.NaN }, 'invalid_option'],
-    ['an endless tolerance', { secrets: [SECRET], tolerance: Number.POSITIVE_INFINITY }, 'invalid_option'],
+    ['a NaN tolerance', { secrets: [SECRET], tolerance: Number.NaN }, 'invalid_option'],
+    ['an infinite tolerance', { secrets: [SECRET], tolerance: Number.POSITIVE_INFINITY }, 'invalid_option'],
     ['a negative tolerance', { secrets: [SECRET], tolerance: -1 }, 'invalid_option'],
   ])('refuses %s', (_, options, code) => {
     expect(codeOf(() => createReceiver(options))).toBe(code)
@@ -206,7 +203,7 @@ describe('createReceiver', () => {
     expect(codeOf(() => receiver.middleware({ path }))).toBe('invalid_option')
   })
 
-  it.each([undefined, null, 'whsec_1', [SECRET]])('refuses %j for options, and says what they are', (options) => {
+  it.each([undefined, null, 'whsec_1', [SECRET]])('refuses %j for options, and names the valid form', (options) => {
     expect(() => createReceiver(options as never)).toThrow(/no options.*createReceiver\(\{ secrets/)
   })
 

@@ -69,7 +69,7 @@ describe('the list of signatures', () => {
     ['without a version', vector.signature.slice(3)],
     ['an ed25519 one', ED25519],
     ['not a signature', 'invalid_signature'],
-    ['the same bytes in another base64 spelling', vector.signature.replace('E=', 'F=')],
+    ['the same bytes in another base64 form', vector.signature.replace('E=', 'F=')],
     ['in the URL alphabet', vector.signature.replaceAll('+', '-').replaceAll('/', '_')],
     ['beyond ASCII', vector.signature.replace('g', '\u0167')],
     ['hexadecimal', `v1,${createHmac('sha256', Buffer.from(KEY, 'base64')).digest('hex')}`],
@@ -77,7 +77,7 @@ describe('the list of signatures', () => {
     expect(withSignature(signature)).toBe('no_matching_signature')
   })
 
-  it('refuses one whose last letter differs, right after a valid one', () => {
+  it('refuses one with a different last letter, right after a valid one', () => {
     expect(withSignature(vector.signature)).toBeUndefined()
     expect(withSignature(vector.signature.replace(/=$/, 'é'))).toBe('no_matching_signature')
   })
@@ -86,7 +86,7 @@ describe('the list of signatures', () => {
     expect(codeOf(() => verify({ ...input, keys: [] }))).toBe('no_matching_signature')
   })
 
-  it('accepts a signature of any of several keys, and returns which', () => {
+  it('accepts a signature by any of several keys, and returns the key', () => {
     const other = parseSecret(generateSecret())
     expect(verify({ ...input, keys: [other, ...input.keys] })).toBe(1)
     expect(verify({ ...input, keys: [...input.keys, other] })).toBe(0)
@@ -94,7 +94,7 @@ describe('the list of signatures', () => {
   })
 })
 
-it('is neither signed nor accepted with anything but a key', () => {
+it('requires a key to sign and to accept', () => {
   const key = Buffer.from(KEY, 'base64') as unknown as SigningKey
   expect(codeOf(() => sign({ key, id: 'msg_1', timestamp: 1, body: input.body }))).toBe('invalid_secret')
   expect(codeOf(() => verify({ ...input, keys: [key] }))).toBe('invalid_secret')
@@ -161,7 +161,7 @@ describe('the id', () => {
 describe('secrets', () => {
   const unsigned = { id: vector.id, timestamp: vector.timestamp, body: input.body }
 
-  it('are not shown where a key is logged', () => {
+  it('stay hidden where a key is logged', () => {
     const key = parseSecret(KEY)
     for (const shown of [inspect(key, { depth: 9, showHidden: true }), JSON.stringify(key), String(key)]) {
       expect(shown).not.toMatch(/[0-9a-f]{2} [0-9a-f]{2}|\d+,\d+|MfKQ/)
@@ -200,7 +200,7 @@ describe('secrets', () => {
 
   it.each([
     ['empty', ''],
-    ['the prefix alone', 'whsec_'],
+    ['only the prefix', 'whsec_'],
     ['23 bytes long', Buffer.alloc(23, 7).toString('base64')],
     ['65 bytes long', Buffer.alloc(65, 7).toString('base64')],
     ['one byte long', 'whsec_QQ=='],

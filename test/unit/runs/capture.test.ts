@@ -13,7 +13,7 @@ function captured(chunks: readonly string[]): string {
   return capture.text(mask)
 }
 
-it('the whole of a short output is kept, with secrets masked', () => {
+it('a short output is kept completely, with secrets masked', () => {
   expect(captured(['a', '\0', `b ${secret}\n`])).toBe('a\ufffdb ***\n')
 })
 
@@ -29,7 +29,7 @@ it('the end of a long output is kept, in chunks of any size', () => {
   }
 })
 
-it('no part of a secret is left where the output was cut', () => {
+it('no part of a secret remains where the output was cut', () => {
   for (let at = 1; at < secret.length; at++) {
     const rest = mostBytes + 1_024 - (secret.length - at)
     for (const end of ['x'.repeat(rest), `${secret} `.repeat(rest).slice(0, rest)]) {

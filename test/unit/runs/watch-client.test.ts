@@ -46,7 +46,7 @@ it('a connection that is not read, because its command does not read, is kept', 
   expect(given.socket.readyState).not.toBe(WebSocket.OPEN)
 })
 
-it('a client that says by itself that it lives is kept, though it answers nothing', async () => {
+it('a client that sends signs of life is kept, though it answers no pings', async () => {
   await using given = await silentClient()
   for (let round = 0; round < 5; round++) {
     const heard = once(given.socket, 'pong')

@@ -6,7 +6,7 @@ const log = () => {
   return { lines, logger: { warn: (line: object) => void lines.push(line) } as never }
 }
 
-it('a group whose processes cannot be ended is told and returned for a later try, and the others are removed', async () => {
+it('a group whose processes cannot be ended is reported and returned for a retry, and the others are removed', async () => {
   const removed: string[] = []
   const groups = {
     async remove(name: string) {
@@ -21,7 +21,7 @@ it('a group whose processes cannot be ended is told and returned for a later try
   expect(lines).toEqual([expect.objectContaining({ group: 'blocked' })])
 })
 
-it('a server that leads no more removes no group', async () => {
+it('a server that no longer leads removes no group', async () => {
   const removed: string[] = []
   const groups = { remove: async (name: string) => void removed.push(name) }
   const fence = () => {

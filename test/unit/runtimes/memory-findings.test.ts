@@ -11,7 +11,7 @@ test.each([
   ['root', { ...machine, isRoot: true }, 'fairlead service install'],
   ['root with version 1', { ...machine, isRoot: true, version: 1 }, 'version 2 of control groups'],
   ['a container', { ...machine, hasSystemd: false }, 'the top of control groups'],
-  ['a server that shall have none', { ...machine, place: 'none' }, 'FAIRLEAD_CGROUPS=none'],
+  ['a server with disabled groups', { ...machine, place: 'none' }, 'FAIRLEAD_CGROUPS=none'],
 ] as const)('doctor tells %s how to get control groups', (_, given, remedy) => {
   expect(remedyFor(given)).toContain(remedy)
 })
@@ -20,7 +20,7 @@ test.each([
   [null, [], ['memory', 'cpu', 'pids', 'freezer'], 'none that this server may use'],
   [2, ['memory', 'cpu', 'pids', 'freezer'], [], 'version 2: memory, cpu, pids, freezer'],
   [1, ['cpu', 'pids', 'freezer'], ['memory'], 'memory; version 1 is there with cpu, pids, freezer'],
-] as const)('doctor says of version %j with %j what is missing first', (version, there, lost, found) => {
+] as const)('doctor names the first missing part for version %j with %j', (version, there, lost, found) => {
   expect(foundIn(version, there, lost)).toBe(found)
 })
 
@@ -29,7 +29,7 @@ test('a build gets 2,000 MB, and half of a small machine', () => {
   expect(defaultBuildMemory(2_061_123_456)).toBe(1_030_000_000)
 })
 
-test('doctor compares the builds that run at once with the memory of the machine', () => {
+test('doctor compares the memory of concurrent builds with the machine’s memory', () => {
   const deploys = { builds: 4, buildMemoryBytes: 2e9 } as Parameters<typeof buildMemory>[0]['deploys']
   expect(buildMemory({ deploys }, 16e9)).toMatchObject({ state: 'ok', found: expect.stringContaining('4 at once') })
   expect(buildMemory({ deploys }, 8e9)).toMatchObject({

@@ -4,7 +4,7 @@ import { type Networks, type Owner, openAhead } from '../../../server/src/runtim
 const app: Owner = { id: 'dep_1', kind: 'app' }
 const build: Owner = { id: 'dep_1', kind: 'build' }
 
-/** Networks that note what was done with them. */
+/** Networks that record their calls. */
 function noted(fails = false) {
   const done: string[] = []
   let opened = 0
@@ -29,7 +29,7 @@ function noted(fails = false) {
   return { networks, done }
 }
 
-it('a network that was prepared is opened once, and given to its owner alone', async () => {
+it('a prepared network is opened once, and given only to its owner', async () => {
   const { networks, done } = noted()
   const ahead = openAhead(networks)
   ahead.prepare(build)
@@ -42,7 +42,7 @@ it('a network that was prepared is opened once, and given to its owner alone', a
   expect(done).toEqual(['open dep_1.build', 'open dep_1.app', 'open dep_2.app', 'open dep_1.app'])
 })
 
-it('a network that was prepared for nothing is removed as others are, after it was opened', async () => {
+it('a prepared network that stays unused is removed like others, after it was opened', async () => {
   const { networks, done } = noted()
   const ahead = openAhead(networks)
   ahead.prepare(app)

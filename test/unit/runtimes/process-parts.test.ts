@@ -31,7 +31,7 @@ describe('the environment', () => {
   const command = { argv: ['node'], env: { FROM: 'plan', PLAN: '1' } } as const
   const appPlace = { scope: { kind: 'app', port: 4000 }, bin: '/bin-of-ours', memoryBytes: 512e6 } as const
 
-  test('lets the app’s variables win over the plan’s, and those over the operator’s', () => {
+  test('prefers the app’s variables to the plan’s, and the plan’s to the operator’s', () => {
     const operator = { FROM: 'operator', PLAN: '0', REGISTRY: 'r' }
     const place = { scope: { kind: 'build', operator }, bin: '/bin-of-ours', memoryBytes: 512e6 } as const
     const variables = { FROM: 'app', NODE_ENV: 'staging' }
@@ -40,7 +40,7 @@ describe('the environment', () => {
     expect(built).not.toHaveProperty('PORT')
   })
 
-  test('limits the heap of Node to two thirds of the memory that is allowed, unless a variable sets it', () => {
+  test('limits the heap of Node to two thirds of the memory limit, unless a variable sets it', () => {
     const optionsFor = (memoryBytes: number, variables: Record<string, string> = {}) =>
       commandEnvironment({ ...release, variables }, command, { ...appPlace, memoryBytes })['NODE_OPTIONS']
     expect(optionsFor(512e6)).toBe('--max-old-space-size=325')
@@ -48,7 +48,7 @@ describe('the environment', () => {
     expect(optionsFor(2e9, { NODE_OPTIONS: '--max-old-space-size=450' })).toBe('--max-old-space-size=450')
   })
 
-  test('tells programs the memory that they may use, and builds their cache', () => {
+  test('gives programs their memory limit, and builds their cache', () => {
     const settings = { JAVA: '-Xmx{memory}m', REPOSITORY: '{cache}/maven' }
     const buildPlace = { ...appPlace, scope: { kind: 'build', operator: {} }, memoryBytes: 2e9 } as const
     const built = commandEnvironment(release, { ...command, settings }, buildPlace)
@@ -58,7 +58,7 @@ describe('the environment', () => {
     expect(run).not.toHaveProperty('REPOSITORY')
   })
 
-  test('keeps the reserved names, whatever the app says', () => {
+  test('keeps the reserved names, whatever the app sets', () => {
     const variables = { PORT: '1', PATH: '/evil', HOME: '/root', TMPDIR: '/', FAIRLEAD_DEPLOYMENT_ID: 'dep_2' }
     const built = commandEnvironment({ ...release, variables }, command, appPlace)
     const source = '/apps/a/releases/dep_1/source'
@@ -94,27 +94,27 @@ describe('the observation by sockets', () => {
 
   test.each([
     ['the only port', [socket(80, '127.0.0.1'), socket(80, '::1')], 80],
-    ['the only port besides that of a debugger', [socket(80, '::'), socket(9229, '127.0.0.1')], 80],
+    ["the only port besides a debugger's", [socket(80, '::'), socket(9229, '127.0.0.1')], 80],
     ['none of several ports', [socket(80, '::'), socket(81, '::')], null],
-    ['no port that loopback does not lead to', [socket(80, '10.0.0.7')], null],
-  ])('of an app in a network of its own allows to serve it at %s', (_, sockets, servable) => {
+    ['no port that loopback does not reach', [socket(80, '10.0.0.7')], null],
+  ])('of an app in a separate network allows to serve it at %s', (_, sockets, servable) => {
     expect(observationOf({ port: 4000, address: '10.1.1.2' }, sockets)).toMatchObject({ servable })
     expect(observationOf({ port: 4000, holder: { pid: 1, startTime: '1' } }, sockets)).toMatchObject({ servable })
     expect(observationOf({ port: 4000 }, sockets)).toMatchObject({ servable: null })
   })
 
-  test('of an app that is served at another port finds it there', () => {
+  test('of an app that is served at another port finds the app there', () => {
     const inside = (port: number) => ({ state: 'listening', endpoints: [{ host: '10.1.1.2', port }] })
     const moved = { port: 4000, servedPort: 80 }
     expect(observationOf({ ...moved, address: '10.1.1.2' }, [socket(80, '127.0.0.1')])).toEqual(inside(80))
-    // Pasta listens at the port of this machine.
+    // Pasta listens at this machine's port.
     const holder = { pid: 1, startTime: '1' }
     expect(observationOf({ ...moved, holder }, [socket(80, '127.0.0.1')])).toEqual(at('127.0.0.1'))
   })
 })
 
 describe('ports', () => {
-  test('are never those that something listens on, and none is left when all are given away', async () => {
+  test('are never ports with a listener, and none is left when all are assigned', async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '::', resolve))
     const address = server.address()
@@ -135,7 +135,7 @@ test('a handle is read back as it was written', () => {
   expect(fromHandle(toHandle(instance))).toEqual(instance)
 })
 
-test('the CPU time of a process is its own and that of its children, in its user and in the kernel', () => {
+test('the CPU time of a process includes its children, in user mode and in the kernel', () => {
   const stat = '12 (a) b (c) S 1 12 12 0 -1 4194560 1 2 3 4 150 50 25 75 20 0 1 0 99'
   expect(parseStat(stat)?.cpuTicks).toBe(300)
 })
@@ -147,7 +147,7 @@ test('the caches of apps lie in their folders', async () => {
   expect(await appCacheFolders(apps)).toEqual([join(apps, 'app_1', 'cache')])
 })
 
-test('prepareBin provides node and the package managers, also from paths that a shell would misread, and again', async () => {
+test('prepareBin provides node and the package managers, even from paths that a shell would misread, and repeatedly', async () => {
   const home = join(directory, "it's $HOME")
   await mkdir(home)
   await writeFile(join(home, 'npm-cli.js'), 'console.log("npm", ...process.argv.slice(2))')
@@ -187,7 +187,7 @@ test('prepareBin provides node and the package managers, also from paths that a 
   expect(inside.stdout).toBe(`${await realpath(home)}$x y\n`)
 })
 
-test('a copy of copies knows the folder of the build and the newest others', () => {
+test('a copy of copies contains the folder of the build and the newest others', () => {
   const chain = Array.from({ length: 40 }, (_, at) => `/${at}`)
   const origins = chain.reduce<readonly string[]>(originsOfCopy, [])
   expect(origins).toEqual(['/0', ...chain.slice(-15)])
@@ -195,8 +195,8 @@ test('a copy of copies knows the folder of the build and the newest others', () 
 })
 
 describe('a network of pasta', () => {
-  // Without rights to /dev/net/tun, pasta ends, and what it has begun inside waits for ever with its output open.
-  test('is given up at once when pasta ends, with nothing left of it', async () => {
+  // Without rights to /dev/net/tun, pasta ends, and its child waits for ever with its output open.
+  test('is given up at once when pasta ends, and leaves nothing behind', async () => {
     const pasta = join(directory, 'pasta')
     await writeFile(pasta, '#!/bin/sh\nsleep 1000 &\necho "no tun" >&2\nexit 1\n', { mode: 0o755 })
     const other = '/bin/false'

@@ -9,7 +9,7 @@ it('a terminal whose process hangs is given up', async () => {
   await expect(nameFrom(host(), 20)).rejects.toThrow('has not started within 0.02 s')
 })
 
-it('a terminal whose process ends early is given up, and one that says its name is opened', async () => {
+it('a terminal whose process ends early is given up, and a terminal that reports its name is opened', async () => {
   const [ending, speaking] = [host(), host()]
   const [ended, said] = [nameFrom(ending), nameFrom(speaking)]
   ending.emit('exit', 1)

@@ -9,7 +9,7 @@ import { repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { confined } from './confined.ts'
 
-/** A host of which nothing listens at the first address. */
+/** A host without a listener at its first address. */
 const outbound = createOutbound({
   mode: 'public',
   allow: ['127.0.0.0/8'],
@@ -41,7 +41,7 @@ it('git reaches a host whose first address does not answer', async () => {
   expect(await remote.defaultBranch()).toMatchObject({ name: 'main' })
 })
 
-it('ssh, which takes one address, is given the first that answers', async () => {
+it('ssh, which takes one address, gets the first address that answers', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => source[Symbol.asyncDispose]())
 
-/** Reads a bundle in parts of so many bytes, and returns what its header says and the pack. */
+/** Reads a bundle in parts of this size, and returns its header's content and the pack. */
 function read(bundle: Buffer, size = bundle.length): Bundle & { readonly pack: Buffer } {
   const reader = createBundleReader()
   const parts: Buffer[] = []
@@ -53,32 +53,32 @@ describe('a refused bundle', () => {
   it.each<[string, () => Buffer | Promise<Buffer>, string]>([
     ['nothing', () => Buffer.alloc(0), 'is no git bundle'],
     ['another file', () => Buffer.from('PK\x03\x04\n\n'), 'is no git bundle'],
-    ['a file without an end of a header', () => Buffer.alloc(100_000, 'a'), 'is no git bundle'],
+    ['a header without an end', () => Buffer.alloc(100_000, 'a'), 'is no git bundle'],
     ['several heads', () => bundleOf(source, 'main', 'other'), 'must have exactly one head'],
     ['no head', () => withHeader('# v2 git bundle'), 'must have exactly one head'],
     ['a tag', () => bundleOf(source, 'v1'), 'no branch'],
-    ['needs', () => bundleOf(source, 'main~1..main'), 'builds on commits'],
-    ['partial', () => withHeader('# v3 git bundle', '@filter=blob:none', head()), 'capability'],
+    ['missing prerequisites', () => bundleOf(source, 'main~1..main'), 'builds on commits'],
+    ['a filter', () => withHeader('# v3 git bundle', '@filter=blob:none', head()), 'capability'],
     ['an option', () => withHeader('# v2 git bundle', `${commit} refs/heads/--upload-pack=x`), 'no branch'],
     ['a path', () => withHeader('# v2 git bundle', `${commit} refs/heads/../../x`), 'no branch'],
     ['a short name', () => withHeader('# v2 git bundle', 'abcdef HEAD'), 'without a commit'],
     ['no pack', () => Buffer.from(`# v2 git bundle\n${head()}\n\nPUCK00000000`), 'no pack'],
-    ['cut', () => whole.subarray(0, -1), 'is not complete'],
-    ['cut before its pack', () => whole.subarray(0, whole.indexOf('\n\n') + 2), 'is not complete'],
-    ['with bytes behind', () => Buffer.concat([whole, Buffer.from('x')]), 'is not complete'],
+    ['a truncated pack', () => whole.subarray(0, -1), 'is not complete'],
+    ['a truncation before its pack', () => whole.subarray(0, whole.indexOf('\n\n') + 2), 'is not complete'],
+    ['bytes behind its end', () => Buffer.concat([whole, Buffer.from('x')]), 'is not complete'],
   ])('is one with %s', async (_, bundle, message) => {
     const given = await bundle()
     expect(() => read(given)).toThrow(message)
     expect(() => read(given, 5)).toThrow(message)
   })
 
-  it('is one of ten million heads, as soon as its first bytes are there', () => {
+  it('is one of ten million heads, as soon as its first bytes arrive', () => {
     const reader = createBundleReader()
     const lines = `# v2 git bundle\n${`${'a'.repeat(40)} refs/heads/x\n`.repeat(200)}`
     expect(() => reader.read(Buffer.from(lines))).toThrow('exactly one head')
   })
 
-  it('is one of more objects than git may hold', () => {
+  it('is one with more objects than git may hold', () => {
     const many = Buffer.from(pack())
     many.writeUInt32BE(2_000_001, 8)
     const given = Buffer.concat([Buffer.from(`# v2 git bundle\n${head()}\n\n`), many])

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { buffer } from 'node:stream/consumers'
 import type { Confined } from '../../../server/src/platform/sandbox/confined.ts'
 
-/** Runs git as it is, without limits. */
+/** Runs git without limits. */
 export const confined: Confined = {
   isSandboxed: false,
   user: null,

@@ -11,7 +11,7 @@ type Entry = readonly [mode: string, name: string, content?: string]
 
 const author = 'a <a@b.test> 1 +0000'
 
-/** Returns what git says of a commit with these entries in its tree, or with this text, which are written as they are. */
+/** Returns git's message on a commit whose tree has these entries, or this text, written unchanged. */
 async function refusal(entries: readonly Entry[], textOf?: (tree: string) => string) {
   await using directory = await temporaryDirectory()
   const git = (args: readonly string[], input: string | Buffer = '') =>
@@ -50,7 +50,7 @@ it.each<[string, readonly Entry[], string]>([
   ['..', [['40000', '..']], 'a file or folder named “..” (hasDotdot in git-fsck)'],
   ['.', [['40000', '.']], 'a file or folder named “.” (hasDot in git-fsck)'],
   ['a slash', [file('a/b')], 'a name with a slash in it (fullPathname in git-fsck)'],
-  ['a name twice', [file('a'), file('a')], 'two files of one name (duplicateEntries in git-fsck)'],
+  ['a repeated name', [file('a'), file('a')], 'two files of one name (duplicateEntries in git-fsck)'],
   ['the wrong order', [file('b'), file('a')], 'files in the wrong order (treeNotSorted in git-fsck)'],
   [
     'a hash of zero',
@@ -84,7 +84,7 @@ it.each<[string, readonly Entry[], string]>([
     [file('.gitattributes', 'a'.repeat(3_000))],
     'a .gitattributes with lines that are too long (gitattributesLineLength in git-fsck)',
   ],
-])('a tree with %s is refused by its name, with what it has', async (_, entries, words) => {
+])('a tree with %s is refused by its name, with its fault', async (_, entries, words) => {
   const { made, result } = await refusal(entries)
   const error = refusedObject(result)
   expect(error?.code).toBe('object_refused')
@@ -113,14 +113,14 @@ it.each<[string, (tree: string) => string, string]>([
     (tree) => `tree ${tree}\nauthor a <a@b.test> x +0000\ncommitter ${author}\n\nx\n`,
     'an invalid date (badDate in git-fsck)',
   ],
-])('a commit with %s is refused by its name, with what it has', async (_, textOf, words) => {
+])('a commit with %s is refused by its name, with its fault', async (_, textOf, words) => {
   const { commit, result } = await refusal([file('a')], textOf)
   expect(refusedObject(result)?.problem).toBe(
     `Git refuses the object ${commit.slice(0, 12)} of the commit or its history: it has ${words}.`,
   )
 })
 
-it('a sound tree, harmless faults, and what a remote says, are no refusals', async () => {
+it('a sound tree, harmless faults, and a remote’s messages are no refusals', async () => {
   const { result } = await refusal([
     ['120000', '.gitattributes'],
     ['0100644', 'a'],
@@ -131,7 +131,7 @@ it('a sound tree, harmless faults, and what a remote says, are no refusals', asy
   expect(refusedObject({ ...result, stderr: said })).toBeNull()
 })
 
-it('a fault that this server does not know has its name in git', () => {
+it('an unknown fault keeps git’s name', () => {
   const stderr = `error: object ${'a'.repeat(64)}: newFault: something\nfatal: fsck error in packed object`
   const error = refusedObject({ code: 128, stdout: '', stderr, exceeded: false })
   expect(error?.problem).toContain('it has something that its check does not allow (newFault in git-fsck)')

@@ -31,7 +31,7 @@ async function fetcher() {
       const [name = ''] = await readdir(inside('caches/proj_1'))
       return inside(`caches/proj_1/${name}`)
     },
-    /** Fetches the branch `main`, or another revision, and returns a file of it. */
+    /** Fetches the branch `main`, or another revision, and returns a file. */
     async fetch(
       { url }: Pick<Repository, 'url'>,
       revision: { branch?: string | null; commit?: string } = {},
@@ -63,7 +63,7 @@ const damages: Readonly<Record<string, (path: string, size: number) => Promise<v
   'is half': (path, size) => truncate(path, Math.floor(size / 2)),
 }
 
-it('the default branch is found among any number of references that end as its name', async () => {
+it('finds the default branch among any number of references with the same ending', async () => {
   await using source = await repository({ 'server.js': 'one' })
   const commit = await source.git('rev-parse', 'HEAD')
   await writeFile(
@@ -77,7 +77,7 @@ it('the default branch is found among any number of references that end as its n
   expect(await first.fetch(source, { branch: 'grün', commit })).toBe('one')
 })
 
-it('submodules are found in a .gitmodules of any length', async () => {
+it('finds submodules in a .gitmodules of any length', async () => {
   await using library = await repository({ 'server.js': 'of the library' })
   const hash = await library.git('rev-parse', 'HEAD')
   const entry = (path: string) => `[submodule "${path}"]\n\tpath = ${path}\n\turl = ${library.url}\n`
@@ -89,7 +89,7 @@ it('submodules are found in a .gitmodules of any length', async () => {
   expect(await first.fetch(source, {}, 'lib/server.js')).toBe('of the library')
 })
 
-it('a damaged cache is made anew, whatever is damaged', async () => {
+it('rebuilds a damaged cache after any damage', async () => {
   await using source = await repository({ 'server.js': 'one', same: 'x'.repeat(1000) })
   await using first = await fetcher()
   await first.fetch(source)
@@ -109,7 +109,7 @@ it('a damaged cache is made anew, whatever is damaged', async () => {
   for (const { path, kind, isFile } of cases) {
     await rm(folder, { recursive: true })
     await cp(`${first.path}/pristine`, folder, { recursive: true })
-    // Packs are not writable.
+    // Packs are read-only.
     await chmod(path, isFile ? 0o600 : 0o700)
     await damages[kind]?.(path, isFile ? (await readFile(path)).length : 0)
     const where = `${path.slice(folder.length)} ${kind}`
@@ -124,7 +124,7 @@ it('a damaged cache is made anew, whatever is damaged', async () => {
   expect(cases.length).toBeGreaterThan(25)
 })
 
-it('a repository that cannot be reached leaves the cache as it is', async () => {
+it('an unreachable repository leaves the cache unchanged', async () => {
   await using source = await repository({ 'server.js': 'one' })
   await using first = await fetcher()
   await first.fetch(source)
@@ -135,7 +135,7 @@ it('a repository that cannot be reached leaves the cache as it is', async () => 
   expect(await files()).toEqual(before)
 })
 
-it('half a pack does not stay', async () => {
+it('an incomplete pack is removed', async () => {
   await using first = await fetcher()
   const remote = { url: 'https://git.test/a.git', format: 'sha1' } as const
   const half = (path: string) => writeFile(join(path, 'objects/pack/tmp_pack_x'), '')

@@ -15,14 +15,14 @@ describe('a git address', () => {
     expect(parse(url)).toEqual({ url, ...source })
   })
 
-  it('is handed to git in the form in which its host was checked', () => {
+  it('reaches git in the form in which its host was checked', () => {
     expect(parse('HTTPS://EXAMPLE.com:443/a/../App.git')).toMatchObject({
       url: 'https://example.com/App.git',
       host: 'example.com',
     })
   })
 
-  it('of a local repository is accepted where these are allowed', () => {
+  it('of a local repository is accepted where local repositories are allowed', () => {
     const url = 'file:///srv/app'
     expect(parse(url, true)).toEqual({ url, protocol: 'file', host: null, port: null })
     expect(parse(url)).toMatchObject({ field: 'git_url', message: expect.not.stringContaining('file:') })

@@ -15,7 +15,7 @@ describe('the address of a submodule', () => {
   })
 })
 
-it('reads paths and addresses by name, and leaves out submodules that lack one of them', () => {
+it('reads paths and addresses by name, and skips submodules that lack one of them', () => {
   const listed = [
     'submodule.lib.path\nlib',
     'submodule.lib.url\n../lib',

@@ -97,7 +97,7 @@ describe('the facts of a run', () => {
       { email: 'a@b.example', repository: 'a/b' },
       { repository: null, actor: 'a@b.example' },
     ],
-  ])('of %s are read by its names', (issuer, claims, facts) => {
+  ])('of %s come from its claims', (issuer, claims, facts) => {
     expect(runOf(issuer, claims)).toMatchObject({ ...facts, isPullRequest: false })
   })
 
@@ -115,7 +115,7 @@ describe('the facts of a run', () => {
       'https://agent.buildkite.com',
       { organization_slug: 'a', pipeline_slug: 'b', build_branch: 'mallory:main', build_number: 1 },
     ],
-  ])('of %s tell that it is a pull request: %j', (issuer, claims) => {
+  ])('of %s show that it is a pull request: %j', (issuer, claims) => {
     expect(runOf(issuer, claims).isPullRequest).toBe(true)
   })
 })
@@ -152,7 +152,7 @@ describe('a rule', () => {
     expect(decideAbout(rule, claims)).toBe(outcome)
   })
 
-  it('that fits is found among others, and the refusal is that of the closest', () => {
+  it('that fits is found among others, and a refusal comes from the closest rule', () => {
     const claims = gitHubClaims(gitHub, 'a')
     const rules = ['other', 'main', 'next'].map((branch) => ({ ...shop, ...open, branch }))
     expect(decide(rules, runOf(gitHub, claims), claims)).toBe(rules[1])

@@ -63,13 +63,13 @@ describe('Retry-After', () => {
     expect(waitFor(status, '120')).toBe(5_000)
   })
 
-  it('shortens no wait, and lengthens none beyond a day', () => {
+  it('never shortens a wait, and lengthens none beyond a day', () => {
     expect(waitFor(429, '1')).toBe(5_000)
     expect(waitFor(429, '31536000')).toBe(day)
     expect(waitFor(503, `1${'0'.repeat(400)}`)).toBe(day)
   })
 
-  it('makes no attempt where the schedule has none', () => {
+  it('adds no attempt to the schedule', () => {
     expect(waitFor(429, '1', 9)).toBeUndefined()
   })
 
@@ -90,7 +90,7 @@ describe('an endpoint', () => {
   const healthOf = (results: readonly { ok: boolean; at: Date }[]): Health =>
     results.reduce((health, { ok, at }) => healthAfter(health, ok, at), healthy)
 
-  it('has failed for good after five days and twenty attempts of nothing but failures, not before', () => {
+  it('has failed for good after five days and twenty failed attempts without a success, not before', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 12 }))), (attempts) => {
         const results = attempts.map(([ok], at) => {

@@ -14,7 +14,7 @@ const stage = (target: string) => ({ 'fairlead.json': JSON.stringify({ dockerfil
 const stepsOf = ({ steps }: { readonly steps: readonly { readonly name: string }[] }) => steps.map((step) => step.name)
 
 describe('an app with a Dockerfile', () => {
-  it('is built by it when it is new, and says so in its log', async () => {
+  it('is built by the Dockerfile when it is new, and says so in its log', async () => {
     await using source = await repository({ ...nodeApp('by node'), ...dockerfile })
     const made = await given.release('new', { git_url: source.url })
     expect(made).toMatchObject({ status: 'running', failure: null, git_url: source.url, image: null })
@@ -25,7 +25,7 @@ describe('an app with a Dockerfile', () => {
     expect(await (await fetch(made.url)).json()).toHaveProperty('PORT')
   })
 
-  it('is built as it was before, until its owner asks for the Dockerfile', async () => {
+  it('is built as before, until its owner asks for the Dockerfile', async () => {
     await using source = await repository(nodeApp('by node'))
     await given.release('old', { git_url: source.url })
     await source.commit(dockerfile)
@@ -60,7 +60,7 @@ describe('an app with a Dockerfile', () => {
     expect(made.failure?.message).toContain(`Its last output:\nStep 1/1: Dockerfile in ., for ${target}`)
   })
 
-  it('begins with images of the registries that its project has credentials for, and no other project', async () => {
+  it('begins with images of registries for which only its project has credentials', async () => {
     await using source = await repository({ ...dockerfile, ...stage('private') })
     const credentials = { username: 'deploy', password: 'token-that-may-pull' }
     given.registry.credentials = credentials
@@ -75,19 +75,19 @@ describe('an app with a Dockerfile', () => {
     expect(await given.logOf(made.id)).not.toContain('token-that-may-pull')
   })
 
-  it('is canceled while it is built', async () => {
+  it('is canceled during its build', async () => {
     await using source = await repository({ ...dockerfile, ...stage('hangs') })
     const { id } = await given.create('hangs', source.url)
     await expect.poll(() => given.logOf(id)).toContain('for hangs')
     expect(await given.client.deployments.cancel(given.paramsOf(id))).toMatchObject({ status: 'canceled' })
-    // The next one of the app begins only when nothing of it is left.
+    // The app's next build begins only when the canceled build is removed.
     await source.commit({ 'fairlead.json': '{}' })
     expect(await given.release('hangs', { git_url: source.url })).toMatchObject({ status: 'running' })
   })
 })
 
 describe('a server without Docker', () => {
-  it('refuses images and Dockerfiles, and says which setting turns Docker on', async () => {
+  it('refuses images and Dockerfiles, and names the setting that turns Docker on', async () => {
     await using source = await repository(dockerfile)
     await using without = await serverWithProject()
     const setting = expect.stringContaining('FAIRLEAD_RUNTIME=process,docker')

@@ -39,7 +39,7 @@ describe('a deployment of an image', () => {
     expect(serving).toMatchObject({ git_url: null, image: { reference: image, digest: first } })
   })
 
-  it('is rolled back to, started again and promoted without its registry', async () => {
+  it('is rolled back to, restarted and promoted without its registry', async () => {
     const before = await given.release('rolled', { image })
     given.registry.tags.set(image, second)
     expect((await given.release('rolled', { image })).image).toEqual({ reference: image, digest: second })
@@ -57,7 +57,7 @@ describe('a deployment of an image', () => {
     expect(given.registry.pulls).toEqual([])
   })
 
-  it('is deployed again by its digest when the variables of its app are applied, whatever its tag names by then', async () => {
+  it('keeps its digest when the variables of its app are applied, even if its tag has moved', async () => {
     await given.release('applied', { image })
     given.registry.tags.set(image, second)
     const { id } = await given.appNamed('applied')
@@ -71,7 +71,7 @@ describe('a deployment of an image', () => {
     expect(await greet(after.url)).toBe('changed')
   })
 
-  it('gets the credentials that the project has for its registry, and none for another one', async () => {
+  it('gets the project’s credentials for its registry, and for no other registry', async () => {
     const credentials = { username: 'deploy', password: 'token-that-may-pull' }
     given.registry.credentials = credentials
     const refused = await given.release('private', { image })
@@ -88,7 +88,7 @@ describe('a deployment of an image', () => {
     for (const each of [other, id]) await given.client.registries.delete({ params: { ...params, id: each } })
   })
 
-  it('that there is none of fails with what to do, and leaves nothing', async () => {
+  it('without an image in the registry fails with advice, and leaves nothing', async () => {
     const made = await given.release('missing', { image: `${name}:none` })
     expect(made).toMatchObject({
       status: 'failed',
@@ -125,7 +125,7 @@ describe('secret variables of an app', () => {
         },
       })
     await refuse({ image: 'registry.example/team/thief:1' }, 'image')
-    // An address of git by ssh, too: of the host registry.example and the path team/shop.
+    // Nor with a git address by ssh: the host registry.example and the path team/shop.
     await refuse({ git_url: 'registry.example:team/shop' }, 'git_url')
     await refuse({ git_url: given.source.url }, 'git_url')
     given.registry.tags.set(image, second)

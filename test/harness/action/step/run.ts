@@ -5,7 +5,7 @@ interface Run extends Omit<ActionRun, 'inputs'> {
   readonly inputs?: Readonly<Record<string, string>>
 }
 
-/** Runs the action against a server that answers as the script says. */
+/** Runs the action against a server that follows the script. */
 export async function run(script: Script, { inputs = {}, ...rest }: Run = {}) {
   await using server = await scriptedServer(script)
   const given = { 'api-url': server.url, 'api-key': KEY, 'project-id': PROJECT, ...inputs }
@@ -14,14 +14,14 @@ export async function run(script: Script, { inputs = {}, ...rest }: Run = {}) {
   return { ...result, errors: errorsIn(result.stdout), requests, url, count }
 }
 
-/** Returns the messages of the error annotations, decoded as the runner does it. */
+/** Returns the messages of the error annotations, decoded as the runner decodes them. */
 export function errorsIn(stdout: string): readonly string[] {
   return [...stdout.matchAll(/^::error title=Fairlead::(.*)$/gm)].map(([, message = '']) =>
     message.replaceAll('%0A', '\n').replaceAll('%0D', '\r').replaceAll('%25', '%'),
   )
 }
 
-/** Returns the workflow commands that the runner would execute: those that are not between stop-commands and its token. */
+/** Returns the workflow commands that the runner would execute: all commands outside `stop-commands` and its token. */
 export function commandsIn(stdout: string): readonly string[] {
   let resume: string | undefined
   const commands: string[] = []

@@ -11,10 +11,10 @@ import type { Reach } from '../../../../server/src/runtimes/network/reach.ts'
 import { findNetworkTools } from '../../../../server/src/runtimes/process/confinement/capabilities.ts'
 import { baseImage } from '../../docker.ts'
 
-/** A part of the addresses that servers have by default. */
+/** A part of the servers' default address range. */
 const bridgeRange = { first: 10 * 2 ** 24 + 208 * 2 ** 16, bits: 12 }
 
-/** The data directory of a test's server, after which its rules and bridges are named. */
+/** The data directory of a test's server, which gives its rules and bridges their names. */
 export const dataDirectoryOf = (server: string): string => `/data/${server}`
 
 /** Opens the networks of a data directory, as a server does at its start. */
@@ -37,8 +37,8 @@ export async function openBridges(
 }
 
 /**
- * Listens on an address, and asks others on request: `?ask=` an http address, or `?open=` a host and a port, to which it begins a
- * connection.
+ * Listens on an address, and contacts others on request: `?ask=` requests an http address, `?open=` opens a connection
+ * to a host and a port.
  */
 export const asker = `
 const net = require('node:net')
@@ -60,10 +60,10 @@ export interface Asking {
   readonly pid: number
   readonly address: string
   readonly gateway: string
-  /** Returns the answer of its own server. */
+  /** Returns the response of its own server. */
   answer(): Promise<string>
   ask(url: string): Promise<string>
-  /** Begins a connection from it; resolves with `open`, or the code of the error. */
+  /** Opens a connection from the container; resolves with `open` or the error code. */
   open(host: string, port: number): Promise<string>
   end(): Promise<void>
 }
@@ -111,7 +111,6 @@ export async function startAsking(
 export const inspect = (engine: Engine, id: string): Promise<Inspected> =>
   engine.call<Inspected>({ method: 'GET', path: ['containers', id, 'json'] })
 
-/** Makes a container in a network. */
 export async function createContainer(
   engine: Engine,
   server: string,

@@ -5,7 +5,7 @@ import { type OpenBuildsOptions, openBuilds } from './open-builds.ts'
 
 /** A process that builds one Dockerfile, as a server does, until it is killed. */
 export interface BuildAssignment {
-  /** Of the engine that is given the image. */
+  /** The engine that receives the image. */
   readonly socket: string
   readonly options: OpenBuildsOptions
   readonly release: Release

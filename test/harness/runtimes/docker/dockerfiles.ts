@@ -20,8 +20,8 @@ import type { BuildAssignment } from './build-process.ts'
 import { imageOf, type OpenBuildsOptions, openBuilds, partsOf } from './open-builds.ts'
 
 /*
- * Builds of Dockerfiles by the real daemon, for an engine of a test's own. The engine has one image, made of files of this
- * machine; Dockerfiles may begin with it.
+ * Builds Dockerfiles by the real daemon, for a separate engine of the test. The engine has one image, made of files of
+ * this machine; Dockerfiles may begin with it.
  */
 
 /** Returns why Dockerfiles cannot be built here; null when they can. */
@@ -37,9 +37,12 @@ export async function noDockerfiles(): Promise<string | null> {
   return found.ok ? null : found.reason
 }
 
-/** The image that Dockerfiles begin with: a shell and the programs that attacks use. */
+/** The base image of the Dockerfiles: a shell and the programs that attacks use. */
 export const baseImage = 'fairlead-test/small:latest'
-/** The label of front ends (`# syntax=`) that need no network; others do not run here, for the daemon has no bridge. */
+/**
+ * The label of front ends (`# syntax=`) that need no network. Other front ends do not run here, because the daemon has
+ * no bridge.
+ */
 export const frontEndLabel = 'moby.buildkit.frontend.network.none=true'
 const others = [
   'bash',
@@ -68,20 +71,20 @@ export interface BuildOptions {
   readonly path?: string
   readonly target?: string | null
   readonly context?: string
-  /** Of the app; each build has an app of its own unless it is told. */
+  /** The app of the build; by default each build has a different app. */
   readonly app?: string
   readonly variables?: Readonly<Record<string, string>>
-  /** Those of the project, by the registry. */
+  /** The project's credentials by registry. */
   readonly credentials?: Readonly<Record<string, RegistryCredentials>>
   readonly signal?: AbortSignal
-  /** Called when the log has this text. */
+  /** Called when the log contains this text. */
   readonly when?: { readonly text: string; readonly then: () => void }
 }
 
 export interface Built extends Exit {
   readonly release: string
   readonly log: string
-  /** The image on the engine of the apps; null without one. */
+  /** The image on the apps' engine; null without an image. */
   readonly image: Image | null
 }
 
@@ -98,11 +101,11 @@ export interface Fixture extends AsyncDisposable {
   readonly folder: string
   /** Lists the control groups of builds. */
   groups(): Promise<string[]>
-  /** Says whether builds are to leave a core from now on; at the beginning they are not. */
+  /** Sets whether builds leave a core free from now on; initially they do not. */
   leaveCore(leaves: boolean): void
-  /** Builds a Dockerfile. The first line of one without `FROM` is that of the base image. */
+  /** Builds a Dockerfile. A Dockerfile without `FROM` begins with the base image. */
   build(files: Files, options?: BuildOptions): Promise<Built>
-  /** Returns the log of the build that began last, also of one that was rejected. */
+  /** Returns the log of the latest build, even if it was rejected. */
   lastLog(): Promise<string>
   /** Builds in a process that is killed once the log has this text. Returns the daemons that ran until then. */
   kill(files: Files, text: string): Promise<readonly RunningDaemon[]>
@@ -204,7 +207,7 @@ const releaseOf = (appId: string, variables: Readonly<Record<string, string>> = 
 const imageNamed = (engine: Engine, name: string): Promise<Image | null> =>
   engine.call<Image>({ method: 'GET', path: ['images', name, 'json'] }).catch(() => null)
 
-/** Sources belong to the user of the app, as the runtime has sealed them. */
+/** Sources belong to the user of the app, as after the runtime's sealing. */
 async function writeTree(source: string, files: Files): Promise<void> {
   await mkdir(source, { recursive: true, mode: 0o700 })
   for (const [name, content] of Object.entries(files)) {
@@ -219,7 +222,7 @@ async function writeTree(source: string, files: Files): Promise<void> {
   await chown(source, 100_001, 100_001)
 }
 
-/** Runs a command in a container of a release's image, and returns what it printed. */
+/** Runs a command in a container of a release's image, and returns its output. */
 export async function runIn(engine: Engine, release: string, command: readonly string[]): Promise<string> {
   const { Id } = await engine.call<{ Id: string }>({
     method: 'POST',

@@ -13,7 +13,7 @@ import { removeNetworks } from '../../../../server/src/runtimes/process/network/
 import { type Networks, tryNetworks } from '../../../../server/src/runtimes/process/network/networks.ts'
 import type { ReleaseRef } from '../../../../server/src/runtimes/runtime.ts'
 
-/** The builds of a server of a data directory. They can be opened in processes without a test runner, too. */
+/** The builds of a server of a data directory. Processes without a test runner can open them, too. */
 export interface OpenBuilds extends AsyncDisposable {
   readonly builds: ImageBuilds
   /** The folder of the daemons' data. */
@@ -21,7 +21,7 @@ export interface OpenBuilds extends AsyncDisposable {
   sourceOf(release: ReleaseRef): string
   /** Lists the control groups of builds. */
   groups(): Promise<string[]>
-  /** Says whether builds are to leave a core from now on; at the beginning they are not. */
+  /** Sets whether builds leave a core free from now on; initially they do not. */
   leaveCore(leaves: boolean): void
 }
 
@@ -34,7 +34,7 @@ export interface OpenBuildsOptions {
   readonly bases: readonly string[]
 }
 
-/** Names the image of a release as the tests know it. */
+/** Names the image of a release for the tests. */
 export const imageOf = ({ id, appId }: Pick<ReleaseRef, 'id' | 'appId'>) => ({
   name: `fairlead/test:${id}`,
   labels: { 'app.fairlead.server': 'test', 'app.fairlead.app': appId, 'app.fairlead.release': id },

@@ -12,7 +12,7 @@ import { noReach } from '../../networks.ts'
 import { conformingApp } from '../conformance.ts'
 import { openBridges } from './bridges.ts'
 
-/** An engine of its own with runtimes over it, whose releases are made of an image with the conforming app. */
+/** A separate engine with runtimes, whose releases come from an image with the conforming app. */
 export interface DockerBench extends AsyncDisposable {
   readonly dockerd: TestDockerd
   readonly server: string
@@ -64,7 +64,7 @@ export async function createDockerBench({
   }
 }
 
-/** Keeps sources in folders, and no more than that. */
+/** Only keeps sources in folders. */
 function createFolders(directory: string): Pick<Builder, 'prepare' | 'seal' | 'isBuilding'> {
   return {
     async prepare({ id }) {

@@ -79,7 +79,7 @@ describe.skipIf(why !== null)('an app of an image', () => {
     await expect.poll(async () => [await containers(), await images()], { timeout: 60_000 }).toEqual([[], []])
   }, 240_000)
 
-  it('keeps the files of its volumes over images, rollbacks, and a copy of the data directory that is brought back', async () => {
+  it('keeps the files of its volumes over images, rollbacks, and a restored copy of the data directory', async () => {
     const volumes = { data: '/srv/data' }
     const first = await release(1, { name: 'keeping', volumes })
     expect(first).toMatchObject({ status: 'running', failure: null })
@@ -118,7 +118,7 @@ describe.skipIf(why !== null)('an app of an image', () => {
     await expect.poll(async () => (await containers()).length, { timeout: 60_000 }).toBe(0)
   }, 240_000)
 
-  it('gets ten releases, has its container killed and its engine killed, and answers every request', async () => {
+  it('answers every request over ten releases, a kill of its container and a kill of its engine', async () => {
     const { url } = await release(1)
     const asking = startAsking(url)
     for (let number = 2; number <= 11; number += 1) {

@@ -8,7 +8,7 @@ import { noDockerfiles } from '../../../harness/runtimes/docker/dockerfiles.ts'
 const why = (await noDocker()) ?? (await noDockerfiles())
 if (why !== null) skipped('apps that a Dockerfile builds', why)
 
-/** Answers with what its build wrote, with whether it may write to a folder, and with a variable. */
+/** Answers with its build's output, with whether it may write to a folder, and with a variable. */
 const server = `const { readFileSync, writeFileSync } = require('node:fs')
 const mayWrite = (path) => { try { writeFileSync(path + '/x', ''); return true } catch { return false } }
 const answer = () => JSON.stringify({
@@ -38,7 +38,7 @@ describe.skipIf(why !== null)('an app with a Dockerfile, on an engine', { timeou
 
   const answer = async (url: string) => (await fetch(url)).json()
 
-  it('is built in its folder, runs with files that it cannot write to, and is rolled back to without a build', async () => {
+  it('is built in its folder, runs with read-only files, and is rolled back to without a build', async () => {
     const folder = (made: string, settings: object) => ({
       'fairlead.json': JSON.stringify({ root: 'web', read_only: true, ...settings }),
       'web/Dockerfile': dockerfile,

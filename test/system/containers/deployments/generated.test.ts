@@ -11,7 +11,7 @@ import { startRun } from '../../../harness/runs.ts'
 const why = await noDocker()
 if (why !== null) skipped('apps that are built by Fairlead and run in containers', why)
 
-/** Answers with what it finds around it. */
+/** Answers with a description of its environment. */
 const server = `const { createServer } = require('node:http')
 const { existsSync, readFileSync, readlinkSync, writeFileSync } = require('node:fs')
 const { FAIRLEAD_DEPLOYMENT_ID, GREETING, HOME, NODE_ENV, NODE_OPTIONS, PATH, TMPDIR } = process.env
@@ -84,7 +84,7 @@ describe.skipIf(why !== null)('a server that runs all programs in containers', (
     return await given.deploy(name, source.url)
   }
 
-  it('keeps the processes of before, and replaces them by containers without losing a request', async () => {
+  it('keeps earlier processes, and replaces them by containers without losing a request', async () => {
     await using source = await repository(nodeApp('one'))
     const first = await given.deploy('shop', source.url)
     expect(first).toMatchObject({ status: 'running', failure: null })
@@ -174,7 +174,7 @@ describe.skipIf(why !== null)('a server that runs all programs in containers', (
     expect(large.failure).toMatchObject({ stage: 'build', code: 'too_large' })
   }, 240_000)
 
-  it('leaves nothing in the engine of apps that are deleted but the base', async () => {
+  it('leaves only the base of deleted apps in the engine', async () => {
     for (const { id } of (await given.client.apps.list({ params: { project_id: given.projectId } })).apps) {
       await given.client.apps.delete({ params: { project_id: given.projectId, id } })
     }

@@ -17,7 +17,7 @@ import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/r
 const why = (await noDocker()) ?? (await noRegistry())
 if (why !== null) skipped('the life of apps in containers', why)
 
-/** Answers with its host name; its health check fails from a request for `/sick` on. */
+/** Answers with its host name; its health check fails after a request for `/sick`. */
 const app = `require('node:http').createServer((request, response) => {
   if (request.url === '/sick') require('node:fs').writeFileSync('/tmp/sick', '')
   response.end(require('node:os').hostname())
@@ -66,7 +66,7 @@ describe.skipIf(why !== null)('an app in containers', () => {
   }, 180_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 
-  it('runs its schedules in containers of their own, which are gone afterwards', async () => {
+  it('runs its schedules in separate containers, which are removed afterwards', async () => {
     const command = ['node', '-e', 'console.log("said", require("node:os").hostname() !== "")']
     const body = { name: 'report', schedule: '5 4 1 1 *', command }
     const schedule = await given.client.schedules.create({ params, body })
@@ -82,7 +82,7 @@ describe.skipIf(why !== null)('an app in containers', () => {
   }, 120_000)
 
   it('is measured', async () => {
-    // A server measures all that runs once more when it ends, and the next one starts it again.
+    // A server measures all running instances once more at its end, and the next server starts the measurements again.
     await given.server.restart()
     await expect.poll(answer, within).not.toBe('')
     const { points } = await given.client.metrics.get({ params })
@@ -107,7 +107,7 @@ describe.skipIf(why !== null)('an app in containers', () => {
     await expect.poll(async () => (await containers()).length, within).toBe(1)
   }, 120_000)
 
-  it('keeps no other app from anything while its engine is away, and is removed when that is back', async () => {
+  it('whose engine is unavailable blocks no other app, and is removed when the engine is back', async () => {
     const other = await given.deploy('other')
     const { id: otherId } = await given.appNamed('other')
     await expect.poll(answer, within).not.toBe('')
@@ -122,7 +122,7 @@ describe.skipIf(why !== null)('an app in containers', () => {
 
     await given.client.apps.delete({ params: { project_id: given.projectId, id: params.app_id } })
     await dockerd.start()
-    // The sweep comes each minute, and at the start of a server.
+    // The sweep runs each minute, and at the start of a server.
     await given.server.restart()
     await expect.poll(async () => [await containers(), await images()], within).toEqual([[], []])
   }, 180_000)

@@ -15,8 +15,8 @@ const why = (await noDocker()) ?? (await noNetworks()) ?? (await noRegistry())
 if (why !== null) skipped('networks of apps in containers', why)
 
 /**
- * Ends unless PostgreSQL, and the app in `FIRST`, answers its first request, as an app does that needs them when it starts. Then it listens, one of the
- * two on loopback alone, and fetches what it is asked for.
+ * Ends unless PostgreSQL, and the app in `FIRST`, answers its first request, like an app that needs them at its start.
+ * Then it listens, one of the two apps only on loopback, and fetches addresses on request.
  */
 const app = `const { hostname, port } = new URL(process.env.DATABASE_URL)
 const socket = require('node:net').connect(Number(port), hostname, () => socket.write(Buffer.from('0000000804d2162f', 'hex')))
@@ -32,7 +32,10 @@ socket.once('data', async (answer) => {
   }).listen(process.env.PORT, process.env.NAME === 'shop' ? '127.0.0.1' : undefined)
 })`
 
-/** A process that fetches what it is asked for, and shows who asks, the port that it has on all addresses, and the names that it knows. */
+/**
+ * A process that fetches addresses on request. It shows its clients, its port on all addresses, and the names that it
+ * knows.
+ */
 const process = `require('node:http').createServer(async (request, response) => {
   const { pathname, searchParams } = new URL(request.url, 'http://app')
   const asked = searchParams.get('ask')
@@ -58,7 +61,7 @@ describe.skipIf(why !== null)('apps of images', () => {
   }, 180_000)
   afterAll(() => stack.disposeAsync(), 120_000)
 
-  it('find their database as they start, and each other by name; their network ends with the last', async () => {
+  it('find their database at their start, and each other by name; their network ends with the last', async () => {
     const { client, projectId } = given
     const { connection_string } = await createdDatabase(client, projectId)
     const deploy = async (name: string) => {
@@ -76,10 +79,10 @@ describe.skipIf(why !== null)('apps of images', () => {
     expect(await read(shop)).toBe('shop S')
     expect(await read(api)).toBe('Orders API S')
     expect(await read(shop, 'http://orders-api.internal:8080/')).toBe('Orders API S')
-    // The gateway reaches what listens on loopback alone, and nobody else does.
+    // Only the gateway reaches listeners on loopback.
     expect(await read(api, 'http://shop.internal:8080/')).toBe('none: ECONNREFUSED')
     expect(await read(shop, 'http://nobody.internal:8080/')).toMatch(/^none: E/)
-    // The public address of an app leads there from everywhere.
+    // The public address of an app works from everywhere.
     expect(await read(shop, api)).toBe('Orders API S')
 
     const bridges = async () => (await system('ip', '-br', 'link')).match(/^fc\w+/gm) ?? []
@@ -101,7 +104,7 @@ describe.skipIf(why !== null)('apps of images', () => {
     expect(await bridges()).not.toContain(bridge)
   }, 240_000)
 
-  it('are reached by name from processes of their project alone, also after a restart of the server', async () => {
+  it('are reachable by name only from processes of their project, even after a restart of the server', async () => {
     const { client, projectId, server } = given
     const other = await client.projects.create({ body: { name: 'Other' } })
     const { connection_string } = await createdDatabase(client, projectId, { name: 'other' })
@@ -124,7 +127,7 @@ describe.skipIf(why !== null)('apps of images', () => {
     }
     await deploy(projectId, image)
     expect(await read(web, 'http://cache.internal:8080/')).toBe('cache S')
-    // A release that comes later knows it, too.
+    // A later release knows it, too.
     const later = await deploy(projectId, { name: 'later', git_url: source.url })
     expect(await read(later, 'http://cache.internal:8080/')).toBe('cache S')
 
@@ -144,7 +147,7 @@ describe.skipIf(why !== null)('apps of images', () => {
     await expect.poll(() => read(web), { timeout: 60_000 }).not.toContain('cache.internal')
   }, 240_000)
 
-  it('reach the processes of their project alone, by name, also after a restart of the server', async () => {
+  it('reach only the processes of their project by name, even after a restart of the server', async () => {
     const { client, projectId, server } = given
     const other = await client.projects.create({ body: { name: 'Another' } })
     await using source = await repository({
@@ -171,7 +174,7 @@ describe.skipIf(why !== null)('apps of images', () => {
     const port = await read(`${backend}/port`)
     const [at, who] = [`http://backend.internal:${port}`, /^process to 10\./]
     const proxyImage = await image(projectId, 'proxy')
-    // The first container of the project finds it as it starts.
+    // The first container of the project finds it at its start.
     const { env_vars } = proxyImage
     const proxy = await deploy(projectId, { ...proxyImage, env_vars: { ...env_vars, FIRST: `${at}/who` } })
     await deploy(projectId, { name: 'private', git_url: loopback.url })
@@ -182,7 +185,8 @@ describe.skipIf(why !== null)('apps of images', () => {
 
     const [, address = ''] = /^(\S+) backend\.internal$/m.exec(await read(backend)) ?? []
     expect(await read(proxy, `http://${address}:${port}/who`)).toMatch(who)
-    // A command beside the app knows the names as well; neither it nor the app changes them, and each still finds itself.
+    // A command beside the app knows the names as well. Neither the command nor the app changes them, and each still
+    // finds itself.
     const script = `const { appendFileSync, writeFileSync } = require('node:fs')
 for (const write of [appendFileSync, writeFileSync]) try { write('/etc/hosts', 'x'); console.log('written') } catch { console.log('refused') }
 require('node:dns').lookup(require('node:os').hostname(), (error) => console.log(error?.code ?? 'found'))
@@ -203,7 +207,7 @@ fetch('${at}/who').then((answer) => answer.text()).then(console.log)`
     // Another release has another address.
     await deploy(projectId, { name: 'backend', git_url: source.url })
     await expect.poll(() => read(proxy, `${at}/who`)).toMatch(who)
-    // So has another release of the container's app.
+    // And so has another release of the container's app.
     const later = await deploy(projectId, proxyImage)
     expect(await read(later, `${at}/who`)).toMatch(who)
     const { apps } = await client.apps.list({ params: { project_id: projectId } })

@@ -8,7 +8,7 @@ import { noRegistry, startRegistry, type TestRegistry } from '../../../harness/r
 const why = (await noDocker()) ?? (await noRegistry())
 if (why !== null) skipped('images with a HEALTHCHECK', why)
 
-/** Is ready two seconds after its start. */
+/** Becomes ready two seconds after its start. */
 const app = `const { createServer } = require('node:http')
 createServer((request, response) => response.end('hello')).listen(process.env.PORT)
 setTimeout(() => require('node:fs').writeFileSync('/tmp/ready', ''), 2000)
@@ -45,7 +45,7 @@ describe.skipIf(why !== null)('an image whose HEALTHCHECK has a long interval', 
     await expect.poll(async () => (await fetch(made.url)).text(), { timeout: 30_000 }).toBe('hello')
   }, 120_000)
 
-  it('fails with what the check printed', async () => {
+  it('fails with the check’s output', async () => {
     const { failure } = await deploy('sick', 'CMD ls "/none/$SECRET"')
     expect(failure).toMatchObject({ code: 'unhealthy' })
     expect(failure?.message).toContain('the HEALTHCHECK of its image fails with code')
@@ -53,7 +53,7 @@ describe.skipIf(why !== null)('an image whose HEALTHCHECK has a long interval', 
     expect(failure?.message).not.toContain('of-the-app')
   }, 120_000)
 
-  it('fails with the name of a program that it does not have', async () => {
+  it('fails with the name of its missing program', async () => {
     const { failure } = await deploy('bare', 'CMD ["curl", "http://localhost"]')
     expect(failure?.message).toMatch(/the HEALTHCHECK of its image fails.*"?curl"?: executable file not found/s)
   }, 120_000)

@@ -28,8 +28,8 @@ test.each([
   ['a build that leaves a daemon without environment', scripts(daemon("{detached:true,stdio:'ignore',env:{}}"))],
   ['a build in the background', scripts('sleep 600 & exit 0')],
   ['a build that ends itself', scripts('node -e "process.kill(process.ppid, 9)"')],
-  ['a build that stops itself', scripts('node -e "process.kill(-1, 15)"')],
-  ['a build that takes its rights away', scripts('mkdir closed && touch closed/file && chmod 0 closed')],
+  ['a build that suspends itself', scripts('node -e "process.kill(-1, 15)"')],
+  ['a build that drops its rights', scripts('mkdir closed && touch closed/file && chmod 0 closed')],
   ['a build that fills its folder with links', scripts(`ln -s / root && ln -s ${'/etc/passwd'} passwd`)],
   [
     'an install script',
@@ -86,7 +86,7 @@ test.each([
   await given.expectUnharmed()
 })
 
-/** Returns the processes that run as the users of this server's apps, also those that hide whose they are. */
+/** Returns the processes of this server's app users, including processes that hide their owner. */
 async function processesOfApps(): Promise<number[]> {
   const apps = await readdir(join(given.server.dataDirectory, 'apps'))
   const own = new Set<number>()

@@ -7,7 +7,7 @@ import { dashboardHost, type World } from '../../../harness/certificates/world.t
 import { ecKey, pemOf } from '../../../harness/issuing.ts'
 import { failureOf, noAuthority, shownFor, until, useAuthority, waitOf } from '../authority.ts'
 
-describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
+describe.skipIf(noAuthority !== null)('a failing attempt', () => {
   const authority = useAuthority({ blocked: ['blocked.test'], refusedNonces: 0 })
   const ordersOf = (name: string) =>
     authority.proxy.requests.filter(
@@ -47,7 +47,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     await shownFor(given, 'two.limited.test')
   })
 
-  it('for too many certificates of the same names, however often it has failed, lets all other names go on', async () => {
+  it('for too many certificates of the same names, however often it has failed, does not delay other names', async () => {
     await using given = await authority.worldBehindProxy()
     authority.proxy.answer(({ path, payload }) => {
       if (path !== '/order-plz' || !JSON.stringify(payload).includes('"requests.same.test"')) return undefined
@@ -73,7 +73,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
       'select scope, extract(epoch from until - now())::float8 / 60 as minutes from acme_pauses',
     )
     expect(pauses).toEqual([{ scope: 'name:requests.same.test', minutes: expect.closeTo(120, -1) }])
-    // Nor does another order begin when the domain is added once more.
+    // Adding the domain again begins no order, either.
     const orders = ordersOf('requests.same.test')
     await given.database.query('delete from domains where id = $1', [domain])
     await given.domain(app.id, 'requests.same.test')
@@ -87,7 +87,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     authority.proxy.answer(() => undefined)
   })
 
-  it('with a key that is not that of the account makes another account', async () => {
+  it('with another account’s key creates a new account', async () => {
     await using given = await authority.world()
     await given.lead()
     await shownFor(given, dashboardHost)
@@ -102,7 +102,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     expect(after?.url).not.toBe(before?.url)
   })
 
-  it('for an account that the authority never accepts does not make one after the other', async () => {
+  it('for an account that the authority never accepts does not create one after another', async () => {
     await using given = await authority.worldBehindProxy()
     const made = () => authority.proxy.requests.filter(({ path }) => path === '/sign-me-up').length
     const before = made()
@@ -117,7 +117,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     authority.proxy.answer(() => undefined)
   })
 
-  it('leaves the order to the next server when this one is killed, which goes on with it', async () => {
+  it('leaves the order to the next server when this server is killed', async () => {
     await using given = await authority.worldBehindProxy()
     const { promise: asked, resolve } = Promise.withResolvers<void>()
     authority.proxy.answer(({ path }) => {
@@ -140,7 +140,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     expect(await given.row('www.killed.test')).toMatchObject({ attempts: 0, order_url: null, is_under_way: false })
   })
 
-  it('because the key of its unfinished order is damaged begins another order', async () => {
+  it('because of a damaged key of its unfinished order begins another order', async () => {
     await using given = await authority.world()
     await given.lead()
     await shownFor(given, dashboardHost)
@@ -154,12 +154,12 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     await until(async () => expect((await given.row(dashboardHost))?.serial).not.toBe(serial))
   })
 
-  it('for a name that the authority does not allow tells so', async () => {
+  it('for a name that the authority does not allow reports this', async () => {
     await using given = await withDomain(await authority.world(), 'www.blocked.test')
     expect(await failureOf(given, 'www.blocked.test')).toMatchObject({ failure: { code: 'rejected_identifier' } })
   })
 
-  it('for a name that leads nowhere tells so', async () => {
+  it('for a name that leads nowhere reports this', async () => {
     await authority.dns.setAddresses('www.closed.test', ['127.77.0.1'])
     await using given = await withDomain(await authority.world(), 'www.closed.test')
     expect(await failureOf(given, 'www.closed.test')).toMatchObject({
@@ -167,7 +167,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     })
   })
 
-  it('for a name that leads to another server tells so', async () => {
+  it('for a name that leads to another server reports this', async () => {
     await using given = await authority.world()
     const elsewhere = createServer((_, response) => response.end('Hello'))
     elsewhere.listen(given.httpPort, '127.77.0.2')
@@ -178,7 +178,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     elsewhere.close()
   })
 
-  it('because no edge answers asks the authority for nothing', async () => {
+  it('without a reachable edge sends no request to the authority', async () => {
     await using given = await authority.worldBehindProxy()
     const challenges = () => authority.proxy.requests.filter(({ path }) => path.startsWith('/chalZ/')).length
     const before = challenges()
@@ -193,7 +193,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     [403, 'externalAccountRequired', 'use EAB', 'account_problem'],
     [500, 'serverInternal', 'oh', 'authority_error'],
     [400, 'surprise', 'boo', 'authority_error'],
-  ])('tells what the authority says: %d %s', async (status, type, detail, code) => {
+  ])('reports the authority’s message: %d %s', async (status, type, detail, code) => {
     await using given = await authority.worldBehindProxy()
     authority.proxy.answer(({ path }) => (path === '/order-plz' ? acmeProblem(status, type, detail) : undefined))
     await given.lead()
@@ -202,7 +202,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     authority.proxy.answer(() => undefined)
   })
 
-  it('by an error of the authority is not told to others with what it said of this name', async () => {
+  it('by an error of the authority hides the message about this name from others', async () => {
     await using given = await authority.worldBehindProxy()
     await given.lead()
     await shownFor(given, dashboardHost)
@@ -220,7 +220,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     authority.proxy.answer(() => undefined)
   })
 
-  it('tells what the authority says of one name among several', async () => {
+  it('reports the authority’s message about one name among several', async () => {
     await using given = await authority.worldBehindProxy()
     const caa = { type: 'urn:ietf:params:acme:error:caa', detail: 'only other.example' }
     const whole = { type: 'urn:ietf:params:acme:error:malformed', detail: 'see below', subproblems: [caa] }
@@ -235,8 +235,8 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
   })
 
   it.each([
-    ['an answer that is none of ACME', { status: 503, headers: { 'retry-after': '600' }, body: '<html>' }],
-    ['no answer at all', null],
+    ['a response that is not ACME', { status: 503, headers: { 'retry-after': '600' }, body: '<html>' }],
+    ['a missing response', null],
   ])('by %s is repeated, at the earliest when the authority allows it', async (_, answer) => {
     await using given = await authority.worldBehindProxy()
     authority.proxy.answer(({ path }) => (path === '/order-plz' ? answer : undefined))
@@ -247,7 +247,7 @@ describe.skipIf(noAuthority !== null)('an attempt that fails', () => {
     authority.proxy.answer(() => undefined)
   })
 
-  it('by an authority that is not trusted says which setting has its certificate', async () => {
+  it('by an untrusted authority names the setting for its certificate', async () => {
     await using given = await authority.world()
     const { directoryUrl: url } = authority.pebble
     await given.lead({ acme: { email: 'operator@example.com', url, ca: authority.proxy.caFile } })

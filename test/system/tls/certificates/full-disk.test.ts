@@ -41,7 +41,7 @@ async function smallDisk() {
   }
 }
 
-/** A worker whose authority is in memory, on a PostgreSQL whose disk can be filled. */
+/** A worker whose authority is in memory, on a PostgreSQL with a fillable disk. */
 async function world() {
   const disk = await smallDisk()
   const home = await createHome(disk.path)
@@ -89,13 +89,13 @@ const state =
 const until = (check: () => unknown) => expect.poll(check, { timeout: 90_000, interval: 250 })
 
 describe.skipIf(noMount !== null)('a certificate', () => {
-  it('is obtained after PostgreSQL had no room to store how the attempt ended', async () => {
+  it('is obtained after PostgreSQL had no space to store the end of the attempt', async () => {
     const { disk, orders, log, worker, run } = await world()
-    /** The state of the certificate; undefined while PostgreSQL is away. */
+    /** The state of the certificate; undefined while PostgreSQL is unavailable. */
     const found = async () => (await run(state).catch(() => []))[0]
     await until(() => orders.length).toBe(1)
     disk.fill()
-    // Until PostgreSQL has no room for its own log, and ends.
+    // Until PostgreSQL has no space for its own log, and ends.
     const written = async () => {
       while (true) await run("select pg_logical_emit_message(false, 'test', repeat('x', 1000000))")
     }

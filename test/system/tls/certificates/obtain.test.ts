@@ -7,7 +7,7 @@ describe.skipIf(noAuthority !== null)('a certificate of an authority', () => {
   // The client gives up after six refusals of one request: with 25 % refused, one run of this file in thirty failed.
   const authority = useAuthority({ refusedNonces: 10 })
 
-  it('is there for the dashboard at once, and for an app when it is visited for the first time', async () => {
+  it('is there for the dashboard at once, and for an app at its first visit', async () => {
     await using given = await authority.world()
     const app = await given.app()
     await given.lead()
@@ -41,7 +41,7 @@ describe.skipIf(noAuthority !== null)('a certificate of an authority', () => {
     expect(JSON.stringify(given.log)).not.toContain('PRIVATE KEY')
   })
 
-  it('is there for a domain at once, also for one that is verified later, and goes with it', async () => {
+  it('is there for a domain at once, even after a late verification, and goes with it', async () => {
     await using given = await authority.world()
     const app = await given.app()
     const first = await given.domain(app.id, 'www.first.test')
@@ -57,7 +57,7 @@ describe.skipIf(noAuthority !== null)('a certificate of an authority', () => {
     await until(() => expect([...given.shown.keys()]).toEqual([dashboardHost]))
   })
 
-  it('is not shown for a domain that another account has now, which gets one of its own', async () => {
+  it('is not shown for a domain that now belongs to another account, which gets a new one', async () => {
     await using given = await authority.world()
     const [own, tenant] = [await given.app(), await given.app(await given.tenant())]
     const before = await given.domain(own.id, 'www.moved.test')
@@ -71,7 +71,7 @@ describe.skipIf(noAuthority !== null)('a certificate of an authority', () => {
     expect(rows.map(({ domain_id }) => domain_id)).toEqual([before, after])
   })
 
-  it('is ordered once, however often and by however many a name is visited', async () => {
+  it('is ordered once, despite many visits by many visitors', async () => {
     await using given = await authority.world()
     const app = await given.app()
     await given.lead()
@@ -104,7 +104,7 @@ describe.skipIf(noAuthority !== null)('a certificate of an authority', () => {
     expect((await shownFor(given, dashboardHost)).serialNumber).toBe(serialNumber)
   })
 
-  it('is taken away when the server leads again after its name has gone', async () => {
+  it('is removed when the server leads again after its name has gone', async () => {
     await using given = await authority.world()
     const app = await given.app()
     await given.domain(app.id, 'www.gone.test')
@@ -117,7 +117,7 @@ describe.skipIf(noAuthority !== null)('a certificate of an authority', () => {
     expect(given.shown.has('www.gone.test')).toBe(false)
   })
 
-  it('is obtained by an account whose address for notes is changed', async () => {
+  it('is obtained by an account whose contact address changes', async () => {
     await using given = await authority.world()
     await given.lead()
     await shownFor(given, dashboardHost)

@@ -5,7 +5,7 @@ import { failureOf, noAuthority, shownFor, until, useAuthority, waitOf } from '.
 describe.skipIf(noAuthority !== null)('an authority that is down', () => {
   const authority = useAuthority()
 
-  it('for an hour is asked again and again, and renews the certificate when it is back', async () => {
+  it('for an hour gets repeated requests, and renews the certificate when it is back', async () => {
     await using given = await authority.world()
     await given.lead()
     const before = await shownFor(given, dashboardHost)
@@ -33,7 +33,7 @@ describe.skipIf(noAuthority !== null)('an authority that is down', () => {
     }
     const events = await given.events()
     expect(events.map(({ event, data }) => [event, data['attempts']])).toEqual([['certificate.failed', 2]])
-    // It has forgotten the account of this server, too.
+    // It has also forgotten the account of this server.
     await authority.pebble.start()
     await given.age(dashboardHost, '67 minutes')
     await until(async () => expect((await shownFor(given, dashboardHost)).serialNumber).not.toBe(before.serialNumber))
@@ -41,7 +41,7 @@ describe.skipIf(noAuthority !== null)('an authority that is down', () => {
     expect((await given.events()).map(({ event }) => event)).toEqual(['certificate.failed', 'certificate.renewed'])
   })
 
-  it('and has forgotten the account of this server makes another one', async () => {
+  it('and has forgotten the account of this server gets a new account', async () => {
     await using given = await authority.world()
     await given.lead()
     await shownFor(given, dashboardHost)

@@ -7,7 +7,7 @@ import { dashboardHost, type World } from '../../../harness/certificates/world.t
 import { authority as makeAuthority } from '../../../harness/issuing.ts'
 import { failureOf, noAuthority, shownFor, until, useAuthority, waitOf } from '../authority.ts'
 
-describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
+describe.skipIf(noAuthority !== null)('an existing certificate', () => {
   const authority = useAuthority({ refusedNonces: 0 })
 
   const obtained = async (given: World) => {
@@ -76,7 +76,7 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     expect(given.log.filter(({ level, msg }) => level === 40 && msg === 'no certificate yet')).toHaveLength(6)
   })
 
-  it('stays when the new one begins tomorrow, which is put in place when it begins', async () => {
+  it('stays when the new certificate begins tomorrow, and is replaced at that time', async () => {
     await using given = await authority.worldBehindProxy()
     const before = await obtained(given)
     await given.stop()
@@ -86,7 +86,7 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     await given.lead()
     const row = await failureOf(given, dashboardHost)
     expect(row.failure).toEqual({ code: 'not_yet_valid', message: expect.stringContaining('Check the clock') })
-    // It may be the clock of this server that is wrong, so it is looked at every hour.
+    // This server's clock may be wrong, so the server checks every hour.
     expect(waitOf(row)).toBeGreaterThan(59)
     expect(waitOf(row)).toBeLessThan(61)
     expect((await shownFor(given, dashboardHost)).serialNumber).toBe(before.serialNumber)
@@ -99,7 +99,7 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     authority.proxy.answer(() => undefined)
   })
 
-  /** Answers with certificates of another authority, for the keys that are asked for, that begin tomorrow at first. */
+  /** Answers with another authority's certificates for the requested keys, which at first begin tomorrow. */
   async function issueLate() {
     const issuer = await makeAuthority({ to: 100 })
     let csr: x509.Pkcs10CertificateRequest | undefined
@@ -141,7 +141,7 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     return `${made.toString('pem')}\n${issuer.certificate}`
   }
 
-  it('is revoked at the authority when another one with another key is in its place', async () => {
+  it('is revoked at the authority when another one with another key has replaced it', async () => {
     await using given = await authority.world()
     const before = await obtained(given)
     const old = await given.row(dashboardHost)
@@ -161,7 +161,7 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     expect(after.publicKey.equals(before.publicKey)).toBe(false)
     expect(await authority.pebble.statusOf(before.serialNumber)).toBe('Revoked')
     expect(await authority.pebble.statusOf(after.serialNumber)).toBe('Valid')
-    // At no time was there none.
+    // At every time there was one.
     expect(new Set(seen)).toEqual(new Set([before.serialNumber, after.serialNumber]))
     const current = await given.row(dashboardHost)
     expect((await given.events()).map(({ event, data }) => [event, data['certificate_id']])).toEqual([
@@ -169,7 +169,7 @@ describe.skipIf(noAuthority !== null)('a certificate that is there', () => {
     ])
   })
 
-  it('is revoked at once when its name is not served any more, also while its names must not be ordered', async () => {
+  it('is revoked at once when its name is no longer served, even while orders of its names are suspended', async () => {
     await using given = await authority.world()
     const app = await given.app()
     const id = await given.domain(app.id, 'www.left.test')

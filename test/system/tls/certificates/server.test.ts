@@ -49,7 +49,7 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
   afterAll(() => cleanup.disposeAsync())
 
   const roots = () => pebble.roots()
-  /** Visits a host on a connection of its own. */
+  /** Visits a host on a new connection. */
   async function visit(to: string, ca: string): Promise<{ readonly status: number; readonly serial: string }> {
     const socket = await dial({ host: to, port: settings.httpsPort }, { ca })
     const serial = socket.getPeerCertificate().serialNumber
@@ -64,7 +64,7 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
       ({ names, status }) => names.includes(name) && status !== 'revoked',
     )
 
-  it('shows an app with one on its first visit, which waits for it', async () => {
+  it('shows an app’s certificate on the first visit, which waits for it', async () => {
     const ca = await roots()
     expect(await certificateOf(host)).toBeUndefined()
     const first = await visit(host, ca)
@@ -80,7 +80,7 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
     expect(await certificateOf(dashboardHost)).toMatchObject({ project_id: null, app_id: null })
   })
 
-  it('renews it under load, of which no request fails, and tells by a webhook', async () => {
+  it('renews it under load, of which no request fails, and reports this by a webhook', async () => {
     const ca = await roots()
     const { serial } = await visit(host, ca)
     await using endpoint = await testEndpoint(takes)
@@ -136,7 +136,7 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
     expect(await pebble.statusOf(after.serial)).toBe('Valid')
   })
 
-  it('asks the authority for no name that is not served here', async () => {
+  it('requests no name that is not served here', async () => {
     const ca = await roots()
     const orders = async () => (await given.server.database.query('select id from acme_orders')).length
     const before = await orders()
@@ -159,14 +159,14 @@ describe.skipIf(why !== null)('a server that obtains certificates', () => {
     expect(new Set(certificates.flatMap((each) => each.names))).toEqual(new Set([host, dashboardHost]))
   })
 
-  it('shows those that are there after it was started again', async () => {
+  it('shows existing certificates after a restart', async () => {
     const ca = await roots()
     const { serial } = await visit(host, ca)
     await given.server.restart()
     expect((await visit(host, ca)).serial).toBe(serial)
   })
 
-  it('tells by /readyz and metrics of those in danger, without the names of tenants', async () => {
+  it('reports endangered ones by /readyz and metrics, without the names of tenants', async () => {
     await given.server.database.query('update certificates set alerted_at = now() where revoked_at is null')
     await given.server.restart()
     await until(async () => {

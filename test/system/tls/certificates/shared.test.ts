@@ -19,7 +19,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     return new X509Certificate(body.certificate).serialNumber
   }
 
-  it('that are uploaded are shown for their own names alone, and given up when they are deleted', async () => {
+  it('that are uploaded are shown only for their own names, and removed after their deletion', async () => {
     await using given = await authority.world()
     const tenant = await given.tenant()
     const app = await given.app(tenant)
@@ -34,7 +34,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     await until(async () => expect((await shownFor(given, 'www.shop.test')).serialNumber).toBe(before.serialNumber))
   })
 
-  it('that the operator has uploaded are those of the dashboard and of all apps', async () => {
+  it('that the operator has uploaded serve the dashboard and all apps', async () => {
     await using given = await authority.world()
     const serial = await upload(given, given.operatorId, [`*.${domain}`])
     await given.lead()
@@ -45,7 +45,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     expect((await shownFor(given, app.hostname)).serialNumber).toBe(own)
   })
 
-  it('that tenants have uploaded let the server look for no names of apps', async () => {
+  it('that tenants have uploaded do not make the server order names of apps', async () => {
     await using given = await authority.world()
     await upload(given, given.operatorId, [`own.${domain}`])
     await upload(given, (await given.tenant()).accountId, [`theirs.${domain}`, 'www.shop.test'])
@@ -65,11 +65,11 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     expect(looked).toEqual([[`own.${domain}`]])
   })
 
-  it('that are uploaded spare the authority, and end what was told of those that it did not issue', async () => {
+  it('that are uploaded spare the authority, and resolve the problems of missing ones', async () => {
     await using given = await authority.world()
     const tenant = await given.tenant()
     const app = await given.app(tenant)
-    // Nobody can obtain it without updates of DNS.
+    // Without DNS updates, no server can obtain it.
     await given.domain(app.id, '*.shop.test')
     await given.lead()
     await failureOf(given, '*.shop.test')
@@ -83,7 +83,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     })
   })
 
-  it('that end soon are told of, also while the authority is to be left alone', async () => {
+  it('that end soon are reported, even while orders are suspended', async () => {
     await using given = await authority.world()
     await given.lead()
     await shownFor(given, dashboardHost)
@@ -100,7 +100,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     ])
   })
 
-  it('that are uploaded and end soon are told of once, and replaced by one of the authority when they end', async () => {
+  it('that are uploaded and end soon are reported once, and replaced by the authority’s when they end', async () => {
     await using given = await authority.world()
     const tenant = await given.tenant()
     const app = await given.app(tenant)
@@ -126,7 +126,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     expect(await given.events()).toHaveLength(1)
   })
 
-  it('of a tenant with many names do not keep others waiting', async () => {
+  it('of a tenant with many names do not delay others', async () => {
     await using given = await authority.world()
     const [many, few] = [await given.tenant(), await given.tenant()]
     const big = await given.app(many)
@@ -139,7 +139,7 @@ describe.skipIf(noAuthority !== null)('certificates of several accounts', () => 
     await given.stop()
   })
 
-  it('of a tenant use up no more than half of what the authority allows', async () => {
+  it('of a tenant use no more than half of the authority’s limit', async () => {
     await using given = await authority.world()
     const [many, few] = [await given.tenant(), await given.tenant()]
     const [busy, quiet] = [await given.app(many), await given.app(few)]

@@ -3,7 +3,7 @@ import { type CertificateSyncDependencies, startCertificateSync } from '../../..
 import { dashboardHost } from '../../../harness/certificates/world.ts'
 import { noAuthority, shownFor, useAuthority } from '../authority.ts'
 
-/** Names whose certificates a gateway is to show, of which some are damaged, or are not taken. */
+/** Names whose certificates a gateway should show; some are damaged, or rejected. */
 function start(names: readonly string[], before: readonly string[] = []) {
   const shown = new Map(before.map((name) => [name, 'from before']))
   const broken = new Set<string>()
@@ -37,8 +37,8 @@ function start(names: readonly string[], before: readonly string[] = []) {
   }
 }
 
-describe('a name that fails', () => {
-  it('keeps no other from its certificate, and is logged once', async () => {
+describe('a failing name', () => {
+  it('delays no other certificate, and is logged once', async () => {
     const given = start(['a.test', 'b.test', 'c.test', 'd.test'], ['gone.test', 'stays.test'])
     for (const each of ['read a.test', 'certify c.test', 'certify gone.test']) given.broken.add(each)
     const sync = await given.start()
@@ -62,7 +62,7 @@ describe('a name that fails', () => {
     await sync.stop()
   })
 
-  it('is tried again soon, and more and more rarely', async () => {
+  it('is retried soon, and then at growing intervals', async () => {
     const given = start(['a.test', 'b.test'])
     given.broken.add('certify a.test')
     const began = performance.now()
@@ -79,10 +79,10 @@ describe('a name that fails', () => {
   })
 })
 
-describe.skipIf(noAuthority !== null)('a certificate whose key is damaged', () => {
+describe.skipIf(noAuthority !== null)('a certificate with a damaged key', () => {
   const authority = useAuthority()
 
-  it('keeps no other from being shown', async () => {
+  it('delays no other certificate', async () => {
     await using given = await authority.world()
     const app = await given.app()
     await given.domain(app.id, 'www.damaged.test')

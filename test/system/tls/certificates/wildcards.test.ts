@@ -22,7 +22,7 @@ describe.skipIf(missing !== null)('the certificate of a wildcard', () => {
   let pebble: Pebble
   let httpPort: number
   beforeAll(async () => {
-    // A domain of a customer points to the name that proves it; another one does not.
+    // A customer's domain points to the name that proves it; another domain does not.
     knot = cleanup.use(await startKnot('test', `_acme-challenge.shop CNAME ${challengeTarget('shop.test', domain)}.\n`))
     httpPort = await freePort()
     const tlsPort = await freePort()
@@ -45,7 +45,7 @@ describe.skipIf(missing !== null)('the certificate of a wildcard', () => {
   const records = (given: Awaited<ReturnType<typeof world>>) =>
     given.database.query<{ name: string }>('select name from acme_records')
 
-  it('is obtained by dynamic updates, and is the one of all apps and the dashboard', async () => {
+  it('is obtained by dynamic updates, and serves all apps and the dashboard', async () => {
     await using given = await world()
     const app = await given.app()
     await given.lead()
@@ -62,7 +62,7 @@ describe.skipIf(missing !== null)('the certificate of a wildcard', () => {
     expect(JSON.stringify(given.log)).not.toContain(await readFile(knot.keyFile, 'utf8'))
   })
 
-  it('is obtained by a program of the operator, which is called with arguments and nothing else', async () => {
+  it('is obtained by the operator’s program, which gets only its arguments', async () => {
     await using directory = await temporaryDirectory()
     const [program, calls] = [join(directory.path, 'update.sh'), join(directory.path, 'calls')]
     const script = `#!/bin/sh
@@ -88,7 +88,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     )
   })
 
-  it('that fails says why, and single certificates are obtained meanwhile', async () => {
+  it('that fails says why, and single certificates are obtained instead', async () => {
     await using given = await world({ dnsUpdates: byNsupdate(knot.wrongKeyFile) })
     const app = await given.app()
     await given.lead()
@@ -105,7 +105,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     given.visit(app.hostname)
     await shownFor(given, app.hostname)
     await shownFor(given, dashboardHost)
-    // As soon as the key is right, the wildcard is there, and single ones are not renewed.
+    // As soon as the key is right, the wildcard is there, and single certificates are not renewed.
     await given.stop()
     await given.age(wildcard, '10 minutes')
     await given.lead({ dnsUpdates: byNsupdate() })
@@ -114,7 +114,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     await until(async () => expect((await given.rows()).map(({ names }) => names)).not.toContainEqual([app.hostname]))
   })
 
-  it('by a program that fails shows what that has printed', async () => {
+  it('by a failing program shows the program’s output', async () => {
     await using directory = await temporaryDirectory()
     const program = join(directory.path, 'update.sh')
     await writeFile(program, '#!/bin/sh\necho "no such\\tzone" >&2\nexit 7\n')
@@ -123,7 +123,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     await given.lead()
     const { failure } = await failureOf(given, wildcard)
     expect(failure.message).toBe(`FAIRLEAD_DNS_UPDATE_COMMAND (add ${proof}) ended with the status 7: no such zone`)
-    // The program may have set it nevertheless: it is removed later.
+    // The program may have set the record nevertheless: it is removed later.
     expect(await records(given)).toEqual([{ name: proof }])
     await given.stop()
     await given.age(wildcard, '2 minutes')
@@ -132,7 +132,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     await until(async () => expect(await records(given)).toEqual([]))
   })
 
-  it('of a domain is proved at a name below that of the server', async () => {
+  it('of a domain is proved at a name below the server’s', async () => {
     await using given = await world()
     const app = await given.app()
     await given.domain(app.id, '*.shop.test')
@@ -148,7 +148,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     expect(await knot.texts(challengeTarget('shop.test', domain))).toEqual([])
   })
 
-  it('of a domain does not tell its owner of the machines of the operator', async () => {
+  it('of a domain hides the operator’s machines from its owner', async () => {
     await using given = await world({ dnsUpdates: byNsupdate(knot.wrongKeyFile) })
     await given.domain((await given.app()).id, '*.shop.test')
     await given.lead()
@@ -169,7 +169,7 @@ printf 'server 127.0.0.1 ${knot.port}\\n%s\\nsend\\n' "$line" | nsupdate -k ${kn
     expect((await shownFor(given, dashboardHost)).subjectAltName).toBe(`DNS:${dashboardHost}`)
   })
 
-  it('leaves no record behind when the server is killed: the next one removes it', async () => {
+  it('leaves no record behind when the server is killed: the next server removes it', async () => {
     await using given = await world()
     await given.database.query("insert into acme_records (name, value) values ($1, 'left-over')", [proof])
     await given.lead()

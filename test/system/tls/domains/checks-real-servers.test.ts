@@ -39,7 +39,7 @@ long TXT ${Array.from({ length: 20 }, () => `"${text}"`).join(' ')}`,
   'example.net': 'www CNAME gone\nother A 1.1.1.1',
 }
 
-/** The codes that each name must give, with either recursive server. */
+/** The expected codes for each name, with either recursive server. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   'example.com': [],
   'www.example.com': [],
@@ -70,7 +70,7 @@ async function codesOf(check: ReturnType<typeof checkWith>, name: string): Promi
 }
 
 describe.skipIf(missing !== null)('with Knot DNS', () => {
-  it('names with and without problems are told apart, in zones that are signed', async () => {
+  it('distinguishes names with and without problems, in signed zones', async () => {
     const server = { address: '127.53.0.1', port: await freePort() }
     await using knot = await startKnot(server, zones, ['example.com'])
     const check = checkWith(knot.server, knot.server)
@@ -83,7 +83,7 @@ describe.skipIf(missing !== null)('with Knot DNS', () => {
     expect(owner).toMatchObject({ ok: true, isProven: true, problems: [] })
   })
 
-  it('answers that are too long for UDP come by TCP, and its absence is told', async () => {
+  it('responses that are too long for UDP come by TCP, and a missing TCP is reported', async () => {
     const server = { address: '127.53.0.2', port: await freePort() }
     await using knot = await startKnot(server, zones)
     const long = await query(server, { name: 'long.example.com', type: 'TXT', recursion: false }, never)
@@ -96,7 +96,7 @@ describe.skipIf(missing !== null)('with Knot DNS', () => {
 })
 
 describe.skipIf(missingValidator !== null)('with Unbound, which checks signatures', () => {
-  it('right signatures give no problem, wrong ones a code of their own', async () => {
+  it('right signatures give no problem, wrong ones a specific code', async () => {
     const authority = { address: '127.53.0.3', port: await freePort() }
     await using knot = await startKnot(authority, zones, ['example.com'])
     const anchor = await knot.trustAnchor('example.com')
@@ -116,7 +116,7 @@ describe.skipIf(missingValidator !== null)('with Unbound, which checks signature
     expect(await codesOf(check, 'www.example.net')).toEqual(['cname_dangling'])
   })
 
-  it.skipIf(!isRoot)('name servers that are gone are told, with the zone above as the witness', async () => {
+  it.skipIf(!isRoot)('name servers that are gone are reported, with the parent zone as the witness', async () => {
     const port = 53
     const gone = { address: '127.53.0.6', port }
     const com = `example NS ns1.example\nns1.example A ${gone.address}`

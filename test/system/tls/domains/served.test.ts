@@ -14,7 +14,7 @@ import { nodeApp, repository } from '../../../harness/repository.ts'
 const why = await noCaddy()
 if (why !== null) skipped('domains behind an edge', why)
 
-/** Nothing listens there: no certificate is obtained, and none is needed to see whom the gateway answers. */
+/** Without a listener: no certificate is obtained, and none is needed to see which hosts the gateway answers. */
 const noAuthority = 'https://127.0.0.1:1/directory'
 
 async function serverWithDomain(dns: DnsWorld) {
@@ -32,7 +32,7 @@ async function serverWithDomain(dns: DnsWorld) {
   return { ...given, https }
 }
 
-/** Asks the gateway for a host, as the edge does. */
+/** Sends a request for a host to the gateway, as the edge does. */
 async function visitThrough(socketPath: string, host: string, path = '/') {
   const headers = { host, 'x-forwarded-proto': 'https' }
   const sent = request({ socketPath, path, headers, agent: false }).end()
@@ -74,7 +74,7 @@ describe.skipIf(why !== null)('a domain behind an edge', () => {
     expect((await given.appNamed('shop')).domains).toEqual(['shop.example.com'])
   })
 
-  it('redirects to the primary domain, and to the next one when that is removed', async () => {
+  it('redirects to the primary domain, and to its successor after its removal', async () => {
     await dns.zone('example.com', 'www A 127.0.0.1\nshop A 127.0.0.1\nother A 127.0.0.1')
     const www = await add('www.example.com', true)
     expect((await check(www.id)).status).toBe('active')
@@ -88,7 +88,7 @@ describe.skipIf(why !== null)('a domain behind an edge', () => {
     await expect.poll(() => visit('www.example.com')).toMatchObject({ status: 200 })
   })
 
-  it('is served by the exact name before the wildcard', async () => {
+  it('with an exact name precedes the wildcard', async () => {
     await using there = await repository(nodeApp('there'))
     await given.deploy('all', there.url)
     const all = { project_id: given.projectId, app_id: (await given.appNamed('all')).id }
@@ -99,7 +99,7 @@ describe.skipIf(why !== null)('a domain behind an edge', () => {
     expect(await visit('www.example.com')).toMatchObject({ text: 'here' })
   })
 
-  it('moves to the account that proves that the name is its own, at once', async () => {
+  it('moves at once to the account that proves its ownership', async () => {
     await using there = await repository(nodeApp('theirs'))
     const { server } = given
     const { id: accountId } = await server.accounts.create({ name: 'Other', plan: 'pro' })
@@ -131,7 +131,7 @@ describe.skipIf(why !== null)('a domain behind an edge', () => {
     await expect.poll(() => statusOf('any.example.com')).toBe(404)
   })
 
-  it('is served again after the server was started anew, and what was changed meanwhile is not', async () => {
+  it('is served again after a restart of the server, unless it was changed in between', async () => {
     await dns.zone('example.org', '* A 127.0.0.1')
     const [kept, gone] = [await add('kept.example.org'), await add('gone.example.org')]
     for (const { id } of [kept, gone]) expect((await check(id)).status).toBe('active')

@@ -8,9 +8,7 @@ import { testAuthority } from '../../../harness/edge.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
-/*
- * A Caddy as a server runs it, between a gateway and an API of the test.
- */
+/* A Caddy as a server runs it, between a gateway and an API of the test. */
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
 
@@ -25,11 +23,11 @@ export interface Beside extends AsyncDisposable {
   problems(): readonly string[]
   /** Makes certificates for names that the gateway did not have. */
   certify(...names: string[]): Promise<void>
-  /** Starts the supervision, as a server does that begins to lead. */
+  /** Starts the supervision, as a server that begins to lead does. */
   start(changes?: Partial<Changes>): Promise<Edge>
   /** The Caddy of the record; rejects without one. */
   record(): Promise<EdgeRecord>
-  /** Starts the server behind one of the sockets again, or stops it. */
+  /** Restarts the server behind one of the sockets, or stops it. */
   readonly api: Behind
   readonly gateway: Behind
 }

@@ -51,7 +51,7 @@ describe.skipIf(why !== null)('commands', () => {
     })
   })
 
-  it('stop ends a Caddy that nobody has recorded', async () => {
+  it('stop ends an unrecorded Caddy', async () => {
     await using edge = await beside()
     const { stop } = await edge.start()
     const running = await edge.record()
@@ -62,7 +62,7 @@ describe.skipIf(why !== null)('commands', () => {
     expect(isRunning(running)).toBe(false)
   })
 
-  it('doctor says what the edge needs, and who has its ports', async () => {
+  it('doctor says what the edge needs, and which program has its ports', async () => {
     await using edge = await beside()
     const settings = settingsOf(edge)
     const doctor = async (more: Record<string, string> = {}) =>
@@ -88,7 +88,7 @@ describe.skipIf(why !== null)('commands', () => {
     expect(without).toContain('systemctl disable --now caddy: the service that the package starts takes port 80')
   })
 
-  it('doctor looks for nsupdate where updates of DNS are configured', async () => {
+  it('doctor looks for nsupdate where DNS updates are configured', async () => {
     await using edge = await beside()
     const file = join(edge.dataDirectory, 'key')
     await writeFile(file, 'key')
@@ -101,7 +101,7 @@ describe.skipIf(why !== null)('commands', () => {
     expect(stdout).toContain('apt-get install bind9-dnsutils')
   })
 
-  it('doctor says how HTTPS is turned on', async () => {
+  it('doctor says how to turn on HTTPS', async () => {
     await using edge = await beside()
     const { stdout } = await fairlead(['doctor', '--data-dir', edge.dataDirectory], {
       FAIRLEAD_PORT: String(await freePort()),

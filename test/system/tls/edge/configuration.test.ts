@@ -34,7 +34,7 @@ describe('the configuration of Caddy', () => {
     ['behind proxies', { trustedProxies: ['10.0.0.1', '192.168.0.0/16', '2001:db8::/32', '::1'] }],
   ])('is valid for the Caddy of this machine: %s', async (_, changes) => {
     await using folder = await temporaryDirectory()
-    // Paths of operators have spaces, and characters that have a meaning in JSON.
+    // Operators' paths have spaces, and characters with a meaning in JSON.
     const path = join(folder.path, 'with "quotes" and spaces')
     await mkdir(path)
     const file = join(folder.path, 'caddy.json')
@@ -45,7 +45,7 @@ describe('the configuration of Caddy', () => {
     expect(stdout).toContain('Valid configuration')
   })
 
-  it('lets nobody but the gateway decide about certificates', () => {
+  it('lets only the gateway decide about certificates', () => {
     const { apps } = caddyConfiguration(settingsIn('/edge'))
     expect(apps).toMatchObject({
       tls: {
@@ -60,7 +60,7 @@ describe('the configuration of Caddy', () => {
     expect(JSON.stringify(apps)).not.toContain('letsencrypt')
   })
 
-  it('has no secret and no path in what a visitor could see', () => {
+  it('has no secret and no path in anything that a visitor could see', () => {
     const text = JSON.stringify(caddyConfiguration(settingsIn('/edge')))
     const bodies = [...text.matchAll(/"body":"([^"]*)"/g)].map(([, body]) => body).join()
     expect(bodies).not.toMatch(/secret|\/edge|caddy/i)

@@ -39,7 +39,7 @@ describe.skipIf(why !== null)('a browser with HTTP/3', () => {
     const chromium = await launchChromium([
       '--host-resolver-rules=MAP *.example.test 127.0.0.1',
       `--origin-to-force-quic-on=${origins}`,
-      // HTTP/3 needs a certificate that the browser knows, whatever errors it is told to ignore.
+      // HTTP/3 needs a certificate that the browser knows, even if it should ignore errors.
       `--ignore-certificate-errors-spki-list=${key}`,
     ])
     cleanup.defer(() => chromium.close())

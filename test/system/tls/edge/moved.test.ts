@@ -14,7 +14,7 @@ const why = await noCaddy()
 if (why !== null) skipped('apps of a server that gets a domain', why)
 
 it.skipIf(why !== null)(
-  'apps of before are reached below the domain that a server gets, and at ports again without it',
+  'existing apps are reached below a new domain of their server, and at ports again without it',
   async () => {
     await using cleanup = new AsyncDisposableStack()
     const data = join(cleanup.use(await temporaryDirectory()).path, 'data')

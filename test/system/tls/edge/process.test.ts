@@ -23,7 +23,7 @@ const accepts = (port: number): Promise<boolean> =>
   })
 
 describe.skipIf(why !== null)('the Caddy of the edge', () => {
-  it('outlives the server, and is adopted by the next one as it is', async () => {
+  it('outlives the server, and the next server adopts it unchanged', async () => {
     await using edge = await beside()
     const first = await edge.start()
     const { pid, startTime } = await edge.record()
@@ -36,7 +36,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     expect(await accepts(edge.httpsPort)).toBe(false)
   })
 
-  it('has nothing of the environment of the server', async () => {
+  it('has nothing of the server’s environment', async () => {
     await using edge = await beside()
     await edge.start()
     const { pid } = await edge.record()
@@ -51,7 +51,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     ])
   })
 
-  it.each(['its own', 'an adopted one'])('is started again within two seconds after kill -9: %s', async (kind) => {
+  it.each(['its own', 'an adopted one'])('is restarted within two seconds after kill -9: %s', async (kind) => {
     await using edge = await beside()
     await edge.certify(host)
     await edge.gateway.start((_, response) => void response.end('app'))
@@ -70,7 +70,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     await expect.poll(async () => (await edge.record()).pid).not.toBe(before.pid)
   })
 
-  it('is ended and started again when it hangs', async () => {
+  it('is ended and restarted when it hangs', async () => {
     await using edge = await beside()
     await edge.start()
     const { pid } = await edge.record()
@@ -99,7 +99,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     expect(await accepts(edge.httpsPort)).toBe(false)
   })
 
-  it('goes on as it was where new settings cannot be loaded, and loads them when they can', async () => {
+  it('continues with the old settings where new ones cannot be loaded, and loads them when they can', async () => {
     await using edge = await beside()
     const first = await edge.start()
     const { pid } = await edge.record()
@@ -119,7 +119,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     expect((await edge.record()).pid).toBe(pid)
   })
 
-  it('says which port is taken and what to do, and starts when the port is free', async () => {
+  it('reports a taken port and what to do, and starts when the port is free', async () => {
     await using edge = await beside()
     const other = createServer().listen(edge.httpPort, '0.0.0.0')
     await once(other, 'listening')
@@ -145,7 +145,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     ])
   })
 
-  it('is replaced by the one that was installed since, within two seconds', async () => {
+  it('is replaced by a newly installed version within two seconds', async () => {
     await using edge = await beside()
     await edge.certify(host)
     await edge.gateway.start((_, response) => void response.end('app'))
@@ -173,7 +173,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     expect(Math.max(...answered.slice(1).map((at, index) => at - (answered[index] ?? 0)))).toBeLessThan(2_000)
   })
 
-  it('that was left without a record by a server that was killed is found, and ended', async () => {
+  it('without a record of a killed server is found, and ended', async () => {
     await using edge = await beside()
     const first = await edge.start()
     const before = await edge.record()
@@ -185,7 +185,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     expect((await edge.record()).pid).not.toBe(before.pid)
   })
 
-  it('is missing: the reason and the remedy are told, and it is used as soon as it is there', async () => {
+  it('that is missing is reported with a remedy, and used as soon as it is there', async () => {
     await using edge = await beside()
     await edge.start({ path: '/nonexistent' })
     expect(edge.problems()).toEqual([
@@ -193,7 +193,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     ])
   })
 
-  it('too old for the configuration is refused', async () => {
+  it('is refused when it is too old for the configuration', async () => {
     await using edge = await beside()
     await writeFile(join(edge.dataDirectory, 'caddy'), '#!/bin/sh\necho v2.5.2 h1:x\n', { mode: 0o755 })
     await edge.start({ path: edge.dataDirectory })
@@ -202,7 +202,7 @@ describe.skipIf(why !== null)('the Caddy of the edge', () => {
     ])
   })
 
-  it('keeps its log small and its files where others cannot read them', async () => {
+  it('keeps its log small and its files unreadable for others', async () => {
     await using edge = await beside()
     await edge.start()
     const home = edgeHome(edge.dataDirectory)

@@ -28,7 +28,7 @@ async function lowPort(): Promise<number> {
   return (await isPortFree(port, '0.0.0.0')) ? port : lowPort()
 }
 
-/** Asks by `node:http`: `fetch` refuses some low ports. */
+/** Uses `node:http`: `fetch` refuses some low ports. */
 async function redirectOf({ httpPort: port }: Pick<EdgeSettings, 'httpPort'>): Promise<number | undefined> {
   const sent = request({ host: '127.0.0.1', port, agent: false }).end()
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
@@ -52,7 +52,7 @@ async function edgeIn(dataDirectory: string) {
 }
 
 describe('the Caddy of a server', () => {
-  it.skipIf(why !== null)('of root listens on low ports as the gateway, with no other right', async () => {
+  it.skipIf(why !== null)('of root listens on low ports like the gateway, with no other right', async () => {
     const { environment } = await edgeSettings()
     const [httpPort, httpsPort] = [await lowPort(), await lowPort()]
     const ports = { FAIRLEAD_EDGE_HTTP_PORT: String(httpPort), FAIRLEAD_EDGE_HTTPS_PORT: String(httpsPort) }
@@ -65,26 +65,23 @@ describe('the Caddy of a server', () => {
     expect(edge.uid).not.toBe(0)
   })
 
-  it.skipIf(noUser !== null)(
-    'of an ordinary user runs as that user, and is found and ended by the commands',
-    async () => {
-      await using directory = await ordinaryDirectory()
-      const data = directory.path
-      const settings = await edgeSettings()
-      const environment = { ...settings.environment, FAIRLEAD_ON_STOP: 'server' }
-      const server = await serverProcess(data, environment, ordinaryUser)
-      expect(await redirectOf(settings)).toBe(308)
-      const edge = await edgeIn(data)
-      expect(edge.uid).toBe(ordinaryUser?.uid)
-      await server.kill()
-      await using next = await serverProcess(data, environment, ordinaryUser)
-      expect((await edgeIn(data)).pid).toBe(edge.pid)
-      await next.stop()
-      const { stdout } = await fairlead(['stop', '--data-dir', data], environment, { user: ordinaryUser })
-      expect(stdout).toContain(`(pid ${edge.pid})`)
-      await expect(redirectOf(settings)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
-    },
-  )
+  it.skipIf(noUser !== null)('of an ordinary user runs as that user, and the commands find and end it', async () => {
+    await using directory = await ordinaryDirectory()
+    const data = directory.path
+    const settings = await edgeSettings()
+    const environment = { ...settings.environment, FAIRLEAD_ON_STOP: 'server' }
+    const server = await serverProcess(data, environment, ordinaryUser)
+    expect(await redirectOf(settings)).toBe(308)
+    const edge = await edgeIn(data)
+    expect(edge.uid).toBe(ordinaryUser?.uid)
+    await server.kill()
+    await using next = await serverProcess(data, environment, ordinaryUser)
+    expect((await edgeIn(data)).pid).toBe(edge.pid)
+    await next.stop()
+    const { stdout } = await fairlead(['stop', '--data-dir', data], environment, { user: ordinaryUser })
+    expect(stdout).toContain(`(pid ${edge.pid})`)
+    await expect(redirectOf(settings)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
 
   it.skipIf(noUser !== null)('of an ordinary user without the right to low ports says what to do', async () => {
     await using directory = await ordinaryDirectory()

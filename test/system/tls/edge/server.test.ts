@@ -79,7 +79,7 @@ describe.skipIf(why !== null)('a server with a domain', () => {
     return socket
   }
 
-  it('tells addresses below its domain', async () => {
+  it('returns addresses below its domain', async () => {
     expect(new URL(`https://${host}:${settings.httpsPort}`).host).toMatch(
       new RegExp(`\\.${domain}:${settings.httpsPort}$`),
     )
@@ -101,7 +101,7 @@ describe.skipIf(why !== null)('a server with a domain', () => {
     expect(JSON.parse((await dashboard('/healthz', { protocol })).text)).toEqual({ status: 'alive' })
   })
 
-  it('sends visitors of HTTP to HTTPS', async () => {
+  it('redirects visitors of HTTP to HTTPS', async () => {
     const answer = await fetch(`http://127.0.0.1:${settings.httpPort}/a?b`, { redirect: 'manual' })
     expect(answer.status).toBe(308)
     expect(answer.headers.get('location')).toBe(`https://127.0.0.1:${settings.httpsPort}/a?b`)
@@ -111,7 +111,7 @@ describe.skipIf(why !== null)('a server with a domain', () => {
     await expect(dial({ host: 'example.org', port: settings.httpsPort })).rejects.toThrow(/alert internal error/)
   })
 
-  it('answers each request for the host that it names, whatever the connection was made for', async () => {
+  it('answers each request for its named host, whatever the connection was made for', async () => {
     const port = settings.httpsPort
     const ofDashboard = await visit({ host: dashboardHost, servername: host, port, path: '/v1/account' })
     expect(JSON.parse(ofDashboard.text)).toMatchObject({ error: { code: 'unauthorized' } })
@@ -119,17 +119,17 @@ describe.skipIf(why !== null)('a server with a domain', () => {
     expect(ofApp.text).not.toContain('unauthorized')
   })
 
-  it('keeps sessions in cookies of this host and HTTPS alone', async () => {
+  it('keeps sessions in cookies that are limited to this host and HTTPS', async () => {
     const { answer } = await signUp()
     expect(String(answer.headers['set-cookie'])).toMatch(/^__Host-fairlead_session=[^;]+; .*Path=\/;.*Secure/)
     expect(answer.headers['strict-transport-security']).toBe('max-age=31536000')
   })
 
-  it('knows the addresses of clients from the edge, and believes no client', async () => {
+  it('gets the addresses of clients from the edge, and trusts no client', async () => {
     await dashboard('/v1/account', { headers: { 'X-Forwarded-For': '192.0.2.1', 'X-Request-Id': 'by-the-edge' } })
     const lines = () => given.server.log.filter(({ request_id }) => request_id === 'by-the-edge')
     await expect.poll(lines).toMatchObject([{ address: '127.0.0.1', path: '/v1/account' }])
-    // The other listener believes nobody, as before.
+    // The other listener still trusts no peer.
     const headers = { 'X-Forwarded-For': '192.0.2.1', 'X-Forwarded-Proto': 'https', 'X-Request-Id': 'by-the-port' }
     const direct = await fetch(`${given.server.url}/v1/account`, { headers })
     expect(direct.headers.get('strict-transport-security')).toBeNull()
@@ -175,7 +175,7 @@ describe.skipIf(why !== null)('a server with a domain', () => {
     socket.destroy()
   })
 
-  it('lets nobody but the edge reach the sockets and secrets', async () => {
+  it('lets only the edge reach the sockets and secrets', async () => {
     const home = edgeHome(given.server.dataDirectory)
     const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
     const { pid } = (await readRecord(home)) ?? { pid: 0 }
@@ -189,12 +189,12 @@ describe.skipIf(why !== null)('a server with a domain', () => {
     expect([await mode(home.record), await mode(join(home.folder, 'questions.json'))]).toEqual(['600', '600'])
     expect(await mode(home.configuration)).toBe(isRoot ? '640' : '600')
     if (!isRoot) return
-    // The gateway's user, which is nobody else.
+    // The gateway's user, which nothing else uses.
     expect(uid).toBe((await stat(join(given.server.dataDirectory, 'gateway'))).uid)
     expect(uid).toBeGreaterThan(1000)
     expect(await stat(home.api)).toMatchObject({ uid: 0, gid: uid })
     const status = await readFile(`/proc/${pid}/status`, 'utf8')
-    // The ports of this test are high ones: it has no right of root at all.
+    // The ports of this test are high ports: the server needs no right of root.
     expect(status).toMatch(/^CapEff:\t0+$/m)
     expect(status).toMatch(/^CapBnd:\t0+$/m)
     expect(status).toMatch(/^NoNewPrivs:\t1$/m)

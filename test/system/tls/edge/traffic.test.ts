@@ -30,9 +30,9 @@ interface Told {
 
 describe.skipIf(why !== null)('the edge', () => {
   let edge: Beside
-  /** Connections whose requests never have a whole head; they are closed after a while. */
+  /** Connections whose requests never have a complete head; they are closed after a while. */
   const neverDone: Promise<unknown>[] = []
-  /** Answers of the app that are under way, by path. */
+  /** Running responses of the app, by path. */
   const open = new Map<string, [IncomingMessage, ServerResponse]>()
 
   const tell = (by: string) => (incoming: IncomingMessage, response: ServerResponse) => {
@@ -78,7 +78,7 @@ describe.skipIf(why !== null)('the edge', () => {
     expect(await told({ ...to, host: dashboardHost })).toMatchObject({ by: 'api' })
   })
 
-  it('sends visitors of HTTP to HTTPS, whatever they ask for', async () => {
+  it('redirects all visitors of HTTP to HTTPS', async () => {
     const answer = await plain(edge.httpPort, `POST /a/b?c=d HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1\.1 308 /)
     expect(answer).toContain(`\r\nLocation: https://${host}:${edge.httpsPort}/a/b?c=d\r\n`)
@@ -93,7 +93,7 @@ describe.skipIf(why !== null)('the edge', () => {
     expect(answer).toContain('"x-forwarded-proto":"http"')
   })
 
-  it('gives a name without a certificate none, and asks nobody but the gateway', async () => {
+  it('gives no certificate for a name without one, and asks only the gateway', async () => {
     for (const unknown of ['unknown.example.test', 'a.b.example.test', 'localhost']) {
       await expect(dial({ host: unknown, port: edge.httpsPort })).rejects.toThrow(/alert internal error/)
       expect(edge.asked).toContain(unknown)
@@ -107,7 +107,7 @@ describe.skipIf(why !== null)('the edge', () => {
   })
 
   it.each(['h1', 'h2'] as const)(
-    'answers each request for the host that it names, whatever the connection was made for: %s',
+    'answers each request for its named host, whatever the connection was made for: %s',
     async (protocol) => {
       for (const [servername, asked, by] of [
         [host, other, 'gateway'],
@@ -120,7 +120,7 @@ describe.skipIf(why !== null)('the edge', () => {
     },
   )
 
-  it('says itself who the client is, and believes no client', async () => {
+  it('identifies the client itself, and trusts no client', async () => {
     const headers = {
       'X-Forwarded-For': '192.0.2.1',
       'X-Forwarded-Proto': 'http',
@@ -137,7 +137,7 @@ describe.skipIf(why !== null)('the edge', () => {
     }
   })
 
-  it('believes the proxies of the operator, and adds their address', async () => {
+  it('trusts the operator’s proxies, and adds their address', async () => {
     const socket = await dial({ host, port: edge.httpsPort }, { localAddress: '127.0.0.9' } as object)
     const headers = { Host: host, 'X-Forwarded-For': '192.0.2.1' }
     const sent = request({ headers, createConnection: () => socket }).end()
@@ -147,33 +147,30 @@ describe.skipIf(why !== null)('the edge', () => {
     socket.destroy()
   })
 
-  it.each(['h1', 'h2'] as const)(
-    'answers a head that is too long with 431, whoever is behind it: %s',
-    async (protocol) => {
-      for (const asked of [host, dashboardHost]) {
-        const statusWith = async (bytes: number) => {
-          const headers = { 'X-Long': 'x'.repeat(bytes) }
-          return (await visit({ host: asked, port: edge.httpsPort, protocol, headers })).status
-        }
-        for (const [kilobytes, status] of [
-          [14, 200],
-          [18, 431],
-          [20, 431],
-          [60, 431],
-        ] as const)
-          expect([asked, kilobytes, await statusWith(kilobytes * 1_000)]).toEqual([asked, kilobytes, status])
+  it.each(['h1', 'h2'] as const)('answers an overlong head with 431, for any destination: %s', async (protocol) => {
+    for (const asked of [host, dashboardHost]) {
+      const statusWith = async (bytes: number) => {
+        const headers = { 'X-Long': 'x'.repeat(bytes) }
+        return (await visit({ host: asked, port: edge.httpsPort, protocol, headers })).status
       }
-    },
-  )
+      for (const [kilobytes, status] of [
+        [14, 200],
+        [18, 431],
+        [20, 431],
+        [60, 431],
+      ] as const)
+        expect([asked, kilobytes, await statusWith(kilobytes * 1_000)]).toEqual([asked, kilobytes, status])
+    }
+  })
 
-  it('tells browsers to come back by HTTPS, unless the app tells them something else', async () => {
+  it('makes browsers return by HTTPS, unless the app sets another policy', async () => {
     const header = async (path: string) =>
       (await visit({ host, port: edge.httpsPort, path })).headers['strict-transport-security']
     expect(await header('/')).toBe('max-age=31536000')
     expect(await header('/hsts')).toBe('max-age=5')
   })
 
-  it('passes on each part of an answer as it comes, with and without a length', async () => {
+  it('passes on each part of a response as it comes, with and without a length', async () => {
     for (const [path, head] of [
       ['/open/events', { 'Content-Type': 'text/event-stream' }],
       ['/open/length', { 'Content-Length': '10' }],
@@ -223,7 +220,7 @@ describe.skipIf(why !== null)('the edge', () => {
     await closed
   })
 
-  it('waits for a gateway or a server that is started again', async () => {
+  it('waits for a gateway or a server that restarts', async () => {
     for (const [name, part] of [
       [host, edge.gateway],
       [dashboardHost, edge.api],
@@ -237,7 +234,7 @@ describe.skipIf(why !== null)('the edge', () => {
     }
   })
 
-  it('repeats nothing that was sent', async () => {
+  it('repeats no sent request', async () => {
     const seen: string[] = []
     await edge.gateway.stop()
     await edge.gateway.start(({ method = '', socket }) => {
@@ -254,7 +251,7 @@ describe.skipIf(why !== null)('the edge', () => {
   it('offers HTTP/3', async () => {
     const { headers } = await visit({ host, port: edge.httpsPort })
     expect(headers['alt-svc']).toBe(`h3=":${edge.httpsPort}"; ma=2592000`)
-    // A packet of a version that nobody has is answered with those that there are (RFC 9000, section 6.1).
+    // An edge answers a packet of an unknown version with its own versions (RFC 9000, section 6.1).
     const packet = Buffer.alloc(1_200)
     packet.set([0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0])
     const socket = createSocket('udp4')
@@ -278,7 +275,7 @@ describe.skipIf(why !== null)('the edge', () => {
     await edge.api.start(tell('api'))
   })
 
-  it('says that an address cannot be reached when nobody comes back', async () => {
+  it('reports an unreachable address when no server comes back', async () => {
     await Promise.all([edge.gateway.stop(), edge.api.stop()])
     const to = { port: edge.httpsPort, path: '/v1/account' }
     const [app, api] = await Promise.all([visit({ ...to, host }), visit({ ...to, host: dashboardHost })])
@@ -290,7 +287,7 @@ describe.skipIf(why !== null)('the edge', () => {
     await edge.api.start(tell('api'))
   })
 
-  it('has a large number of first visitors of one name at once', async () => {
+  it('serves a large number of concurrent first visitors of one name', async () => {
     await edge.certify('new.example.test')
     const visits = await Promise.all(
       Array.from({ length: 50 }, () => visit({ host: 'new.example.test', port: edge.httpsPort })),
@@ -298,11 +295,11 @@ describe.skipIf(why !== null)('the edge', () => {
     expect(new Set(visits.map(({ status }) => status))).toEqual(new Set([200]))
   })
 
-  it('closes connections whose request does not come', async () => {
+  it('closes connections without a request', async () => {
     await Promise.all(neverDone)
   })
 
-  it('answers questions about certificates to itself alone', async () => {
+  it('answers questions about certificates only to itself', async () => {
     const { port, token } = JSON.parse(await readFile(`${edge.dataDirectory}/edge/questions.json`, 'utf8')) as {
       port: number
       token: string

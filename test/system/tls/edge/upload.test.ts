@@ -18,10 +18,10 @@ if (why !== null) skipped('uploads through the edge', why)
 
 const chunk = Buffer.alloc(1_000_000, 'x')
 const chunks = 1_000
-/** Go's and Node's own memory, while they are busy. */
+/** The memory of Go and of Node themselves, under load. */
 const mostGrowth = 100_000_000
 
-/** Counts the bytes of a request, and sends as many as it is asked for. */
+/** Counts the bytes of a request, and sends the requested number. */
 const app = {
   'package.json': JSON.stringify({ name: 'counter', scripts: { start: 'node server.js' } }),
   'server.js': `const { createServer } = require('node:http')
@@ -85,7 +85,7 @@ describe.skipIf(why !== null)('a gigabyte through the edge', () => {
     expect(await growthDuring(upload())).toBeLessThan(mostGrowth)
   })
 
-  it('waits for a client that reads it slowly, and arrives whole', async () => {
+  it('waits for a slow reader, and arrives complete', async () => {
     let bytes = 0
     const download = async () => {
       const socket = await dial({ host, port: settings.httpsPort })

@@ -5,8 +5,8 @@ import { Agent, request } from 'node:https'
 import { dial, testAuthority, visit } from '../../../harness/edge.ts'
 
 /*
- * Constant load on a name behind the edge: requests with and without a body, on kept and new connections, by both versions of
- * HTTP that a client here can speak.
+ * Constant load on a name behind the edge: requests with and without a body, on kept and new connections, in both
+ * versions of HTTP that a client here supports.
  */
 
 export interface VisitsReport {
@@ -32,7 +32,10 @@ type Send = (method: string, body: string | undefined) => Promise<string>
 
 const body = 'x'.repeat(20_000)
 
-/** Starts the load; each client sends one request after the other. An answer of another text than the app's is a failure. */
+/**
+ * Starts the load; each client sends one request after another. A response with another text than the app's is a
+ * failure.
+ */
 export async function startVisits(to: To, isRight: (text: string, method: string) => boolean): Promise<Visits> {
   const kept = await keptConnection(to)
   const session = await http2Session(to)

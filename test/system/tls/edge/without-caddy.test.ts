@@ -11,11 +11,11 @@ import { temporaryDirectory } from '../../../harness/temporary.ts'
 const why = await noCaddy()
 if (why !== null) skipped('a server whose Caddy is installed later', why)
 
-/** Fills a folder with links to all programs of the machine but Caddy. */
+/** Fills a folder with links to all programs of the machine except Caddy. */
 async function programsWithoutCaddy(folder: string): Promise<void> {
   for (const source of (process.env['PATH'] ?? '').split(':')) {
     const names = await readdir(source).catch(() => [])
-    // The first one on the PATH counts.
+    // The first match on the PATH counts.
     for (const name of names.filter((each) => each !== 'caddy')) {
       await symlink(join(source, name), join(folder, name)).catch(() => undefined)
     }

@@ -28,7 +28,7 @@ describe.concurrent('a run that is cancelled', () => {
     expect(performance.now() - cancelledAt).toBeLessThan(7_500)
   })
 
-  test('while it creates the deployment says that this may continue', async ({ expect, signal }) => {
+  test('during the creation of the deployment says that the deployment may continue', async ({ expect, signal }) => {
     const result = await run(
       { create: 'hang' },
       { signal, onLine: (line, kill) => line.startsWith('Deploying') && kill('SIGINT') },
@@ -57,7 +57,7 @@ describe.concurrent('a run that is cancelled', () => {
     ['that was not waited for', running, { wait: 'false' }],
     ['that was refused', { create: refusal(404, 'not_found', 'x') }, {}],
     ['whose inputs are wrong', running, { 'api-url': '' }],
-  ])('or rather one %s has nothing left to clean up', async ([, script, inputs], { expect, signal }) => {
+  ])('or a run %s leaves nothing to clean up', async ([, script, inputs], { expect, signal }) => {
     const { state } = await run(script, { signal, inputs })
     const post = await run(script, { signal, inputs, env: state })
     expect(post).toMatchObject({ code: 0, stdout: '', stderr: '', requests: [] })

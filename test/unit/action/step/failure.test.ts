@@ -46,7 +46,7 @@ describe.concurrent('a deployment that does not run', () => {
     expect(result.summary).toContain('&lt;/pre&gt;&lt;script&gt;')
   })
 
-  test('fails the run when a newer one took over', async ({ expect, signal }) => {
+  test('fails the run when a newer deployment took over', async ({ expect, signal }) => {
     const result = await run({ create: created, polls: [seen('superseded')] }, { signal })
     expect(result).toMatchObject({ code: 1, outputs: { status: 'superseded' } })
     expect(result.errors).toEqual([expect.stringContaining('A newer deployment of shop took over')])
@@ -95,7 +95,7 @@ describe.concurrent('a deployment that does not run', () => {
     expect(result.count('cancel')).toBe(1)
   })
 
-  test('is a success when it runs at the last moment', async ({ expect, signal }) => {
+  test('succeeds when it runs at the last moment', async ({ expect, signal }) => {
     const cancel = refusal(400, 'invalid_request', 'This deployment is running and cannot be canceled.')
     const script: Script = { create: created, polls: seen('running'), cancel, log: 'hang' }
     expect(await run(script, { signal, inputs: { timeout: '3' } })).toMatchObject({
@@ -111,7 +111,7 @@ describe.concurrent('a deployment that does not run', () => {
     expect(result.errors).toEqual([expect.stringMatching(/could not be cancelled.*`timeout`/)])
   })
 
-  test('fails the run when it can no longer be read', async ({ expect, signal }) => {
+  test('fails the run when its state becomes unreadable', async ({ expect, signal }) => {
     const polls = refusal(401, 'unauthorized', 'x')
     const result = await run({ create: created, polls }, { signal })
     expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, status: 'building' } })

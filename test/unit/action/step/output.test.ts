@@ -29,7 +29,7 @@ describe.concurrent('secrets', () => {
 })
 
 describe.concurrent('the build’s log', () => {
-  test('is shown in a group as it grows, and costs one request', async ({ expect, signal }) => {
+  test('appears in a group as it grows, and costs one request', async ({ expect, signal }) => {
     const log = logOf(['installing', '::error::no', '##[error]no', 'built'])
     const result = await run({ create: created, log, polls: seen('running') }, { signal })
     expect(result.code).toBe(0)
@@ -40,7 +40,7 @@ describe.concurrent('the build’s log', () => {
     expect(result.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'GET'])
   })
 
-  test('has what the build waits for before it, outside the group', async ({ expect, signal }) => {
+  test('has the reasons for waiting before it, outside the group', async ({ expect, signal }) => {
     const lines: string[] = []
     const output = { write: async (line: string) => void lines.push(line.trimEnd()) }
     const notes = createQueueNotes({ waits: async () => undefined }, deploymentRow(), output as never)
@@ -58,7 +58,7 @@ describe.concurrent('the build’s log', () => {
     ])
   })
 
-  test('is resumed where the connection broke', async ({ expect, signal }) => {
+  test('resumes where the connection broke', async ({ expect, signal }) => {
     const log = [logOf(['one', 'two'], 'drop'), 'drop', logOf(['three'], 'end', 3)] as const
     const result = await run(
       { create: created, log, polls: [seen('building'), seen('building'), seen('running')] },
@@ -84,7 +84,7 @@ describe.concurrent('the build’s log', () => {
     expect(result.count('log')).toBe(1)
   })
 
-  test('that is garbage breaks nothing', async ({ expect, signal }) => {
+  test('with garbage breaks nothing', async ({ expect, signal }) => {
     const events = 'data\n\ndata: {\n\ndata: null\n\ndata: 1\n\ndata: {"text":1}\n\n\u0000\n: \nevent: x\n\n'
     const result = await run({ create: created, log: { events, after: 'end' }, polls: seen('running') }, { signal })
     expect(result).toMatchObject({ code: 0, stderr: '' })

@@ -3,7 +3,7 @@ import { errorsIn, run, running } from '../../../harness/action/step/run.ts'
 import { created, KEY, PROJECT, page, refusal, type Script, scriptedServer } from '../../../harness/action/support.ts'
 import { runAction } from '../../../harness/run-action.ts'
 
-describe.concurrent('a creation that is refused', () => {
+describe.concurrent('a refused creation', () => {
   const refused: readonly (readonly [string, Script['create'], readonly string[]])[] = [
     ['by the key', refusal(401, 'unauthorized', 'x'), ['`api-key`: ']],
     ['by the key’s permissions', refusal(403, 'forbidden', 'It lacks deployments:write.'), ['`api-key`: ']],
@@ -38,19 +38,22 @@ describe.concurrent('a creation that is refused', () => {
 
   const repeated: readonly (readonly [string, Script['create'], RegExp])[] = [
     ['by the rate limit', refusal(429, 'rate_limit_exceeded', 'x'), /used up its requests.* tried for 3 s.*accepted/],
-    ['by a failure of the server', refusal(500, 'server_error', 'See its log.'), /See its log. \(request req-1\).*3 s/],
+    ['by a server error', refusal(500, 'server_error', 'See its log.'), /See its log. \(request req-1\).*3 s/],
     ['by a proxy', page(502), /`api-url`: .* status 502.*3 s/],
     ['by a broken connection', 'drop', /`api-url`: .*3 s.*accepted/],
-    ['by silence', 'hang', /`api-url`: .* did not answer.*3 s.*accepted/],
+    ['by a silent server', 'hang', /`api-url`: .* did not answer.*3 s.*accepted/],
   ]
 
-  test.for(repeated)('%s is tried until the time limit, which is told with it', async ([, create, text], context) => {
-    const { expect, signal } = context
-    const result = await run({ create }, { signal, inputs: { timeout: '3' } })
-    expect(result).toMatchObject({ code: 1, outputs: { status: 'failed', 'failure-code': 'timeout' } })
-    expect(result.errors).toEqual([expect.stringMatching(text)])
-    if (create !== 'hang') expect(result.stdout).toMatch(/^The server does not answer \(.*\); trying again · \d s$/m)
-  })
+  test.for(repeated)(
+    '%s is retried until the time limit, and the message names the limit',
+    async ([, create, text], context) => {
+      const { expect, signal } = context
+      const result = await run({ create }, { signal, inputs: { timeout: '3' } })
+      expect(result).toMatchObject({ code: 1, outputs: { status: 'failed', 'failure-code': 'timeout' } })
+      expect(result.errors).toEqual([expect.stringMatching(text)])
+      if (create !== 'hang') expect(result.stdout).toMatch(/^The server does not answer \(.*\); trying again · \d s$/m)
+    },
+  )
 
   test('below a path of the address names the address, unless a server answers below it', async ({
     expect,
@@ -66,20 +69,20 @@ describe.concurrent('a creation that is refused', () => {
     expect(await asked('/fairlead')).toEqual([expect.stringContaining('`project-id`')])
   })
 
-  test('of an unknown shape counts as an answer that is not Fairlead’s', async ({ expect, signal }) => {
+  test('of an unknown shape counts as the response of another program', async ({ expect, signal }) => {
     const result = await run({ create: refusal(404, 'not_found', 'x', null) }, { signal })
     expect(result).toMatchObject({ code: 1, stderr: '' })
     expect(result.errors).toEqual([expect.stringContaining('`api-url`')])
   })
 
-  test('or an output that cannot be written fails the run without a stack trace', async ({ expect, signal }) => {
+  test('or an unwritable output fails the run without a stack trace', async ({ expect, signal }) => {
     const create = refusal(404, 'not_found', 'x')
     const result = await run({ create }, { signal, env: { GITHUB_OUTPUT: '/nowhere/output' } })
     expect(result).toMatchObject({ code: 1, stderr: '' })
     expect(result.errors).toEqual([expect.stringMatching('The action failed unexpectedly: .*/nowhere/output')])
   })
 
-  test('by a port where nothing listens names the address', async ({ expect, signal }) => {
+  test('by a port without a listener names the address', async ({ expect, signal }) => {
     const server = await scriptedServer(running)
     await server[Symbol.asyncDispose]()
     const result = await run(running, { signal, inputs: { 'api-url': server.url, timeout: '3' } })
@@ -88,7 +91,7 @@ describe.concurrent('a creation that is refused', () => {
     expect(result.errors[0]).not.toContain('accepted')
   })
 
-  test('by a server that is away for a while is no refusal', async ({ expect, signal }) => {
+  test('by a server that is temporarily unavailable is retried', async ({ expect, signal }) => {
     const away = Array.from({ length: 12 }, () => refusal(500, 'server_error', 'x'))
     const result = await run({ ...running, create: [...away, created] }, { signal })
     expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })
@@ -97,7 +100,7 @@ describe.concurrent('a creation that is refused', () => {
 })
 
 describe.concurrent('invalid inputs', () => {
-  test('are reported together, before anything is sent', async ({ expect, signal }) => {
+  test('are reported together, before the action sends anything', async ({ expect, signal }) => {
     const inputs = { 'project-id': '', wait: 'perhaps', timeout: 'soon', 'env-vars': 'A=1\nhunter2hunter2' }
     const result = await run(running, { signal, inputs })
     expect(result).toMatchObject({ code: 1, outputs: { status: 'failed' }, requests: [] })
@@ -110,7 +113,7 @@ describe.concurrent('invalid inputs', () => {
     expect(result.stdout).not.toContain('hunter2hunter2')
   })
 
-  test('are found in a run without any', async ({ expect, signal }) => {
+  test('are found in a run without inputs', async ({ expect, signal }) => {
     const env = { GITHUB_REPOSITORY: undefined }
     const result = await runAction({ inputs: {}, env, signal })
     expect(result.code).toBe(1)

@@ -21,7 +21,7 @@ describe.concurrent('a run with nothing to deploy', () => {
     expect(result).toMatchObject({ code: 0, outputs: { skipped: 'true' }, requests: [] })
   })
 
-  test('but a dry run shows the request without its secrets', async ({ expect, signal }) => {
+  test('shows the request without its secrets in a dry run', async ({ expect, signal }) => {
     const inputs = { 'dry-run': 'true', 'env-vars': 'TOKEN=hunter2hunter2', 'git-token': 'ghs_hunter2' }
     const { stdout, requests, ...result } = await run(running, { signal, inputs })
     expect(result).toMatchObject({ code: 0, outputs: { skipped: 'true', status: 'skipped' } })

@@ -40,7 +40,7 @@ describe.concurrent('a deployment that succeeds', () => {
     expect(result.stdout).toContain(`\nSee ${link}\n`)
   })
 
-  test('has a summary with the steps and their times, as the server tells them', async ({ expect, signal }) => {
+  test('has a summary with the server’s steps and their times', async ({ expect, signal }) => {
     const at = (ms: number) => new Date(1_760_000_000_000 + ms).toISOString()
     const steps = [
       { name: 'queued', started_at: at(0), finished_at: at(200) },
@@ -107,10 +107,7 @@ describe.concurrent('a deployment that succeeds', () => {
     expect(stdout).toContain('Deploying shop: the image registry.example/shop:1')
   })
 
-  test('takes the branch and the commit that a pull request comes from, and a name for it', async ({
-    expect,
-    signal,
-  }) => {
+  test('takes the branch and the commit of a pull request, and a name for it', async ({ expect, signal }) => {
     const { requests } = await run(running, { signal, env: pullRequestEnvironment, payload: pullRequest('opened') })
     expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({ name: 'shop-pr-12', branch: 'fix', commit: HEAD })
   })
@@ -124,7 +121,7 @@ describe.concurrent('a deployment that succeeds', () => {
     expect(result.requests).toHaveLength(1)
   })
 
-  test('survives server errors, broken connections and rate limits meanwhile', async ({ expect, signal }) => {
+  test('survives server errors, broken connections and rate limits', async ({ expect, signal }) => {
     const trouble = [
       refusal(500, 'server_error', 'x'),
       page(502),
@@ -136,7 +133,7 @@ describe.concurrent('a deployment that succeeds', () => {
     expect(result.count('polls')).toBe(5)
   })
 
-  test('says when its state cannot be read for long, and when it can again', async ({ expect, signal }) => {
+  test('reports when its state is unreadable for long, and when it is readable again', async ({ expect, signal }) => {
     const trouble = Array<Answer>(7).fill(refusal(500, 'server_error', 'x'))
     const result = await run({ create: created, polls: [...trouble, seen('running')] }, { signal })
     expect(result).toMatchObject({ code: 0, outputs: { status: 'running' } })

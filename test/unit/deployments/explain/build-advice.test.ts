@@ -36,7 +36,7 @@ it.each([
   expect(buildAdvice([line, 'Clean install a project', 'Usage:', 'npm ci'])).toContain('commit the lock file')
 })
 
-it('an error of the code gets no such advice', () => {
+it('an error of the code gets no advice', () => {
   expect(buildAdvice(['Error: Cannot find module "express"', 'certificate.ts(3,1): error TS2304'])).toBeUndefined()
 })
 
@@ -53,6 +53,6 @@ it.each([
   expect(commandLine(argv)).toBe(shown)
 })
 
-it('a lock file that does not fit is named by the end of the help that npm prints, too', () => {
+it('a lock file that does not fit is recognised by the end of npm’s help, too', () => {
   expect(buildAdvice(['npm error Run "npm help ci" for more info'])).toContain('lock file does not fit package.json')
 })

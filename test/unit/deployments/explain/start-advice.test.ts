@@ -23,7 +23,7 @@ test.each([
 })
 
 test.each([['TypeError: x is undefined'], ['Error: no config'], ['HTTP is required'], [''], ['a'.repeat(100_000)]])(
-  'nothing is guessed from other lines',
+  'other lines give no advice',
   (line) => {
     expect(startAdvice([line])).toBeUndefined()
   },

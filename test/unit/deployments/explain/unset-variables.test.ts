@@ -19,7 +19,7 @@ it('a failed start names the variables without a value, before the last output',
   )
 })
 
-it('of many variables the first are named', () => {
+it('the message names only the first of many variables', () => {
   const names = Array.from({ length: 20 }, (_, at) => `V${at}`)
   const named = nameUnset(exited, { samples: { ...samples, names } }, {}) as DeploymentError
   expect(named.message).toContain('V10, V11 and 8 more.')
@@ -29,7 +29,7 @@ it.each([
   ['all have values', exited, { samples }, { SECRET: 'x', DATABASE_URL: 'x' }],
   ['the repository has no sample', exited, {}, {}],
   ['the failure has another cause', new DeploymentError('start', 'out_of_memory', 'x'), { samples }, {}],
-  ['the error is no failure of the deployment', new Error('aborted'), { samples }, {}],
-])('nothing is said where %s', (_, error, plan, variables) => {
+  ['the error does not come from the deployment', new Error('aborted'), { samples }, {}],
+])('the message names no variables where %s', (_, error, plan, variables) => {
   expect(nameUnset(error, plan, variables)).toBe(error)
 })

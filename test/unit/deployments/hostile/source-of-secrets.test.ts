@@ -6,7 +6,7 @@ import type { Database } from '../../../../server/src/platform/database.ts'
 type Kind = 'user' | 'key'
 const by = (kind: Kind) => ({ kind, name: null, repository: null, run_url: null, actor: null, event: null })
 
-/** Returns the source of a secret that is set while a release is rolled back to, and another one serves. */
+/** Returns the source of a secret that is set during a rollback, while another release serves. */
 function sourceDuring(rollback: { readonly createdBy: Kind; readonly rolledBackBy: Kind }): Promise<string | null> {
   const building = {
     status: 'building',
@@ -23,12 +23,12 @@ function sourceDuring(rollback: { readonly createdBy: Kind; readonly rolledBackB
 }
 
 describe('a secret that is set during a rollback', () => {
-  it('belongs to what serves when a key rolls back, whoever had created the release', async () => {
+  it('belongs to the serving release when a key rolls back, for every creator of the target release', async () => {
     expect(await sourceDuring({ createdBy: 'user', rolledBackBy: 'key' })).toBe('https://example.com/now')
     expect(await sourceDuring({ createdBy: 'key', rolledBackBy: 'key' })).toBe('https://example.com/now')
   })
 
-  it('belongs to what a signed-in user rolls back to', async () => {
+  it('belongs to the target release when a signed-in user rolls back', async () => {
     expect(await sourceDuring({ createdBy: 'key', rolledBackBy: 'user' })).toBe('https://example.com/before')
   })
 })

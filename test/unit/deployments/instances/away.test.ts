@@ -9,7 +9,7 @@ const away = async () => {
   throw new Error('the engine is away')
 }
 
-/** A runtime that notes what it is asked to do, and one of images that is away. */
+/** A runtime that records its calls, and an unavailable runtime of images. */
 function twoRuntimes() {
   const done: string[] = []
   const note = (what: string) => async (release: { readonly id: string } | string) =>
@@ -30,32 +30,32 @@ function twoRuntimes() {
   return { done, runtimes, logs, control: createInstanceControl({ runtimes, logs: logs as never }) }
 }
 
-it('an engine that is away keeps no release of another runtime from being ended and removed', async () => {
+it('an unavailable engine does not stop the end and removal of another runtime’s release', async () => {
   const { done, control } = twoRuntimes()
   const own = { id: 'dep_a', appId: 'app_a', runtime: 'process' }
   await control.halt(own)
   await control.remove(own)
-  // Of one without a row, the sweep finds later what the engine has.
+  // Without a row, a later sweep finds the engine's containers.
   await control.remove({ ...own, id: 'dep_b', runtime: null })
-  // Of a runtime that was turned off, nothing else can be ended.
+  // A disabled runtime's instances cannot be ended otherwise.
   await control.remove({ ...own, id: 'dep_c', runtime: 'gone' })
   expect(done).toEqual(['halt dep_a', 'remove dep_a', 'remove dep_b', 'remove dep_c'])
 })
 
-it('a release of an engine that is away is not taken for removed', async () => {
+it('a release of an unavailable engine does not count as removed', async () => {
   const { control } = twoRuntimes()
   const own = { id: 'dep_a', appId: 'app_a', runtime: 'docker' }
   await expect(control.halt(own)).rejects.toThrow('away')
   await expect(control.remove(own)).rejects.toThrow('away')
 })
 
-it('an app is removed while an engine is away', async () => {
+it('an app is removed while an engine is unavailable', async () => {
   const { done, runtimes, logs } = twoRuntimes()
   await createRemoveApp({ runtimes, logs })('app_a')
   expect(done).toEqual(['removeApp app_a'])
 })
 
-it('an instance that cannot be measured takes no measurements from others', async () => {
+it('an instance that cannot be measured does not prevent other measurements', async () => {
   const handle = (runtime: string): Handle => ({ runtime, data: {} })
   const row = (id: string, runtime: string) =>
     ({ id, app_id: `app_${id}`, project_id: 'proj', instance: handle(runtime), build_plan: null }) as DeploymentRow

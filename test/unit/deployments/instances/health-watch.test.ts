@@ -24,7 +24,7 @@ describe('the rules', () => {
     )
   })
 
-  it('ask no more than ten instances a second, however many there are', () => {
+  it('check no more than ten instances per second, however many there are', () => {
     fc.assert(
       fc.property(fc.nat(5), fc.integer({ min: 1, max: 5_000 }), (failures, instances) => {
         expect(nextCheckMs(failures, instances)).toBeGreaterThanOrEqual((instances / mostChecksPerSecond) * 1_000)
@@ -112,7 +112,7 @@ function watched(count: number) {
 const said = (name: string) => `Fairlead starts ${name} again: it failed 3 health checks in a row; status 503.`
 
 describe('the health of instances', () => {
-  it('ends the only one after three failures, and says why', async () => {
+  it('ends the only instance after three failures, and says why', async () => {
     const { unhealthy, events, pass } = watched(1)
     await pass(60)
     unhealthy.add(1)
@@ -125,14 +125,14 @@ describe('the health of instances', () => {
     expect(events).toEqual([said('web.1'), 'stop 1'])
   })
 
-  it('ends one of several at a time, when the others have taken its requests', async () => {
+  it('ends one of several instances at a time, after the others have taken its requests', async () => {
     const { unhealthy, events, pass } = watched(3)
     unhealthy.add(1).add(3)
     await pass(60)
     expect(events).toEqual([said('web.1'), 'route 2,3', 'drain 1', 'stop 1'])
   })
 
-  it('ends the one that hangs, though the other one ends again and again and answers to nobody', async () => {
+  it('ends the hanging instance, though the other instance restarts repeatedly and answers no request', async () => {
     const { unhealthy, looping, lives, events, pass, unroute } = watched(2)
     lives.delete(2)
     unroute(2)
@@ -145,7 +145,7 @@ describe('the health of instances', () => {
     expect(events).toEqual([said('web.1'), 'stop 1'])
   })
 
-  it('ends none that has no requests, such as the first one while it is started again beside another one', async () => {
+  it('ends no instance without requests, such as the first one while it restarts beside another', async () => {
     const { unhealthy, events, pass, unroute } = watched(2)
     unroute(1)
     unhealthy.add(1)
@@ -153,7 +153,7 @@ describe('the health of instances', () => {
     expect(events).toEqual([])
   })
 
-  it('ends none during a switch, nor while something works on the deployment', async () => {
+  it('ends no instance during a switch, nor during another job of the deployment', async () => {
     const { unhealthy, events, locks, state, pass, id } = watched(1)
     unhealthy.add(1)
     state.isSwitching = true

@@ -16,7 +16,7 @@ it('gives a process type whole bytes, and never more than the plan allows', () =
 
 const process = (type: string, instances: number): DesiredProcess => ({ type, instances, command: { argv: ['true'] } })
 
-it('has no more instances together than the plan allows, and those of web first', () => {
+it('never exceeds the plan’s number of instances, and starts web instances first', () => {
   const together = (most: number) =>
     withinPlan([process('web', 3), process('a', 2), process('b', 1)], most).map(({ instances }) => instances)
   expect([10, 6, 5, 4, 2, 1].map(together)).toEqual([
@@ -29,7 +29,7 @@ it('has no more instances together than the plan allows, and those of web first'
   ])
 })
 
-it('gives the other instances the numbers that the first one of web does not have', () => {
+it('gives the other instances the numbers that the first web instance does not have', () => {
   const first = (name?: string) => (name === undefined ? {} : { process: name })
   expect(numbersOf(process('web', 3), null)).toEqual([2, 3])
   expect(numbersOf(process('web', 3), first())).toEqual([2, 3])

@@ -91,7 +91,7 @@ it('starts the second instance again after pauses that grow, though each becomes
     vi.advanceTimersByTime(250)
   }
   const [begun = 0] = starts
-  // The first start is none again.
+  // The first start is not a restart.
   expect(starts.map((at) => at - begun)).toEqual([0, 250, 1_250, 3_250, 7_250, 15_250])
 })
 
@@ -154,7 +154,7 @@ it('an instance with older variables ends when its successor has the address and
   expect(replicas.isSteady({ ...row, instance: { runtime: 'process', data: {}, rotations: 1 } })).toBe(true)
 })
 
-it('an instance with older variables goes on while its successors do not come up, which start after pauses that grow', async () => {
+it('an instance with older variables stays while its successors fail to start, with growing pauses', async () => {
   const starts: number[] = []
   const { row, complete, steps } = withOlderVariables(async () => {
     starts.push(performance.now())
@@ -169,13 +169,13 @@ it('an instance with older variables goes on while its successors do not come up
   expect(new Set(steps)).toEqual(new Set(['start']))
 })
 
-it('an instance with older variables is not replaced while it is started again', async () => {
+it('an instance with older variables is not replaced during its restart', async () => {
   const { row, complete, steps } = withOlderVariables(async () => undefined)
   await complete(row, true)
   expect(steps).toEqual([])
 })
 
-it('a start of what is missing does not wait for an instance that is replaced', async () => {
+it('the start of a missing instance does not wait for a replacement', async () => {
   const replaced = Promise.withResolvers<void>()
   const { replicas, row, steps } = withOlderVariables(() => replaced.promise)
   const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
@@ -186,7 +186,7 @@ it('a start of what is missing does not wait for an instance that is replaced', 
   expect(steps).toEqual(['start', 'route', 'drain', 'stop'])
 })
 
-it('an instance that has a successor ends, also when its requests cannot be waited for', async () => {
+it('an instance with a successor ends, even when its requests cannot be awaited', async () => {
   const { row, complete, steps } = withOlderVariables(async () => undefined, {
     drain: async () => {
       throw new Error('the gateway does not answer')
@@ -196,7 +196,7 @@ it('an instance that has a successor ends, also when its requests cannot be wait
   expect(steps).toEqual(['start', 'route', 'stop'])
 })
 
-it('an address is not routed to when its instance was replaced before the turn of the route', async () => {
+it('an address is not routed to when its instance was replaced before the route’s turn', async () => {
   const routed: unknown[] = []
   let port = 10_000
   const { row, complete } = withOlderVariables(async () => undefined, {
@@ -219,7 +219,7 @@ it('an address is not routed to when its instance was replaced before the turn o
   expect(routed).toEqual([[{ host: '127.0.0.1', port: 10_001 }]])
 })
 
-/** An app with one worker, which has older variables. */
+/** An app with one worker that has older variables. */
 function withOlderWorker(
   argv: BuildPlan['start']['argv'],
   isAlive: boolean,
@@ -284,13 +284,13 @@ function withOlderWorker(
   return { row, complete, started, hangUntil }
 }
 
-it('a worker of a static site gets the variables of after a rotation', async () => {
+it('a worker of a static site gets the rotated variables', async () => {
   const { row, complete, started } = withOlderWorker([staticServerName, '.'], true)
   await complete(row)
   expect(started).toEqual(['replace worker', 'stop'])
 })
 
-it('a worker that ended is not replaced while it is started again', async () => {
+it('a worker that ended is not replaced during its restart', async () => {
   const { row, complete, started, hangUntil } = withOlderWorker(['node', 'a.js'], false)
   const end = Promise.withResolvers<void>()
   hangUntil(end.promise)
@@ -302,17 +302,17 @@ it('a worker that ended is not replaced while it is started again', async () => 
   await starting
 })
 
-it('a worker that ended is not started again when a successor has its place', async () => {
+it('a worker that ended is not restarted when it has a successor', async () => {
   const { row, complete, started } = withOlderWorker(['node', 'a.js'], false, { note: async () => false })
   await complete(row)
   expect(started).toEqual([])
 })
 
-describe('a successor whose place in the database is not confirmed', () => {
+describe('a successor with an unconfirmed transaction in the database', () => {
   const handle = { runtime: 'process', data: { pid: 2 } }
   const old = { handle: { runtime: 'process', data: { pid: 1 } } }
   const web = { type: 'web', command: { argv: ['node', 'a.js'] }, instances: 1 } as const
-  /** Replaces an instance while the connection breaks, and returns what is stopped then. */
+  /** Replaces an instance while the connection breaks, and returns the stopped instances. */
   const stoppedWhen = async (hasPlace: boolean, signal = new AbortController().signal) => {
     const stopped: unknown[] = []
     const replicas = createReplicaControl({
@@ -340,15 +340,15 @@ describe('a successor whose place in the database is not confirmed', () => {
     return { stopped, error }
   }
 
-  it('goes on when it has the place', async () => {
+  it('stays when the transaction was committed', async () => {
     expect(await stoppedWhen(true)).toEqual({ stopped: [], error: undefined })
   })
 
-  it('ends when it has no place', async () => {
+  it('ends when the transaction was rolled back', async () => {
     expect(await stoppedWhen(false)).toEqual({ stopped: [handle], error: 'NoLongerDesired' })
   })
 
-  it('goes on when the server stops before that is known', async () => {
+  it('stays when the server stops before the outcome is known', async () => {
     expect(await stoppedWhen(false, AbortSignal.abort())).toEqual({ stopped: [], error: 'AbortError' })
   })
 })

@@ -50,7 +50,7 @@ async function daemonOf(answers: BuildAnswers) {
   }
 }
 
-it('a session gives the daemon of a build the credentials for the registries that the project has some for', async () => {
+it('a session gives a build’s daemon the project’s credentials for its registries', async () => {
   const asked: string[] = []
   await using daemon = await daemonOf({
     secrets: { TOKEN: 'of the app' },
@@ -87,7 +87,7 @@ it('a session gives the daemon of a build the credentials for the registries tha
   expect(daemon.session.failed.aborted).toBe(false)
 })
 
-it('a session tells when credentials cannot be read, which is no fault of the Dockerfile', async () => {
+it('a session reports unreadable credentials as a server error, not as a fault of the Dockerfile', async () => {
   const error = new Error('the database is gone')
   await using daemon = await daemonOf({ secrets: {}, credentialsFor: () => Promise.reject(error) })
   await daemon.call(credentialsMethod, host('registry.example')).catch(() => undefined)

@@ -4,7 +4,7 @@ import { EngineError, noAnswer } from '../../../../server/src/runtimes/docker/er
 import { networkOfContainer } from '../../../../server/src/runtimes/docker/network/networks.ts'
 import { specificationOf } from '../../../../server/src/runtimes/docker/specification.ts'
 
-it('a machine that runs out of memory ends a container before the server', () => {
+it('a machine without free memory kills a container before the server', () => {
   const specification = specificationOf({
     server: 's',
     release: {
@@ -27,7 +27,7 @@ it('a machine that runs out of memory ends a container before the server', () =>
   expect(specification).toMatchObject({ HostConfig: { OomScoreAdj: 500 } })
 })
 
-it('the end of a container before its watch is noticed, though the engine was too busy to list it', async () => {
+it('the end of a container before its watch is noticed, though the engine was too busy to list the container', async () => {
   const never = new Promise<never>(() => undefined)
   const list = vi.fn(async () => []).mockRejectedValueOnce(new EngineError('GET containers/json', null, noAnswer))
   const watch = createExitWatch({
@@ -44,7 +44,7 @@ it('the end of a container before its watch is noticed, though the engine was to
   watch.close()
 })
 
-it('the end of a container that is noticed several times is told once', async () => {
+it('the end of a container that is noticed several times is reported once', async () => {
   const written = Promise.withResolvers<void>()
   const never = new Promise<never>(() => undefined)
   const watch = createExitWatch({
@@ -56,9 +56,9 @@ it('the end of a container that is noticed several times is told once', async ()
     logger: { warn: () => undefined, info: () => undefined },
   })
   const [first, second, late] = [vi.fn(), vi.fn(), vi.fn()]
-  // Each watch that is added looks for the end.
+  // Each added watch checks for the end.
   for (const onExit of [first, second]) watch.add('c', onExit)
-  // Lets both looks come as far as the output that is being written.
+  // Lets both checks reach the output that is being written.
   await new Promise(setImmediate)
   written.resolve()
   await expect.poll(() => second.mock.calls.length).toBeGreaterThan(0)

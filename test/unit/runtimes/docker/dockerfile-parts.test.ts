@@ -54,7 +54,7 @@ it.each([
   ['# syntax=docker/dockerfile:1', ['docker/dockerfile:1']],
   ['CMD ["node", "app.js"]', []],
   ['ARG TAG=$TAG$TAG\nFROM node:$OTHER', []],
-])('the images that a Dockerfile names are found, also by its arguments: %j', (dockerfile, names) => {
+])('finds the images that a Dockerfile names, also by its arguments: %j', (dockerfile, names) => {
   expect([...imagesIn(dockerfile)]).toEqual(names.map(fullName))
 })
 
@@ -62,7 +62,7 @@ it('a Dockerfile may name as many images as fit into it', () => {
   expect(imagesIn(`RUN ${',from=a'.repeat(140_000)}`).size).toBe(1)
 })
 
-it('a build may print as much at once as a message of BuildKit holds', async () => {
+it('a build may print as much at once as a BuildKit message holds', async () => {
   const printed = 'x'.repeat(16 * 1_048_576 - 100)
   const log = bytesField(3, Buffer.concat([bytesField(1, Buffer.from('step')), bytesField(4, Buffer.from(printed))]))
   const lines = Buffer.from(
@@ -78,7 +78,7 @@ it('a build may print as much at once as a message of BuildKit holds', async () 
   expect(progress.read(Buffer.from(message?.aux ?? '', 'base64')).length).toBe(printed.length)
 })
 
-it('messages of BuildKit are read as they were written', () => {
+it('messages of BuildKit survive a round trip', () => {
   const message = Buffer.concat([
     numberField(1, 300),
     bytesField(2, Buffer.from('text')),
@@ -94,7 +94,7 @@ it('messages of BuildKit are read as they were written', () => {
   expect(() => [...readFields(Buffer.from([0xff]))]).toThrow('does not end')
 })
 
-it('the filter of sockets is there for the processors that servers have', () => {
+it('the filter of sockets supports the processors of servers', () => {
   for (const processor of ['x64', 'arm64']) expect(socketFilter(processor)?.length).toBeGreaterThan(0)
   expect(socketFilter('riscv64')).toBeNull()
 })

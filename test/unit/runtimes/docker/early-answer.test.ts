@@ -11,7 +11,7 @@ function answer(status: string, value: object): string {
   return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
-it('tells why the engine refuses an upload that it reads no further', async () => {
+it('reports why the engine refuses an upload that it stops reading', async () => {
   await using folder = await temporaryDirectory()
   const path = join(folder.path, 'docker.sock')
   const upload = new Readable({ read() {} })
@@ -24,7 +24,7 @@ it('tells why the engine refuses an upload that it reads no further', async () =
       }
       socket.write(answer('400 Bad Request', { message: 'no such folder' }))
       socket.destroy()
-      // The next write fails before the answer is read.
+      // The next write fails before the response is read.
       upload.push('more')
     })
   }).listen(path)

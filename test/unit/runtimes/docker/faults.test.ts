@@ -20,7 +20,7 @@ import type { Release } from '../../../../server/src/runtimes/runtime.ts'
 import { releaseOfRow } from '../../../harness/deployment-row.ts'
 import { isRoot, temporaryDirectory } from '../../../harness/temporary.ts'
 
-it('a container whose image names a signal that does not exist is ended', async () => {
+it('a container whose image names an unknown signal is ended', async () => {
   const running = { State: { Running: true }, Config: { StopSignal: 'SIGNONE' } } as unknown as Container
   const end = Promise.withResolvers<number>()
   const sent: string[] = []
@@ -28,7 +28,7 @@ it('a container whose image names a signal that does not exist is ended', async 
     inspect: async () => running,
     signal: async (_: string, signal: string) => {
       sent.push(signal)
-      // An engine reads the image's signal for each other one than SIGKILL.
+      // For every signal except SIGKILL, an engine reads the image's signal.
       if (signal !== 'SIGKILL') throw new EngineError('POST containers/c/kill', 500, 'Invalid signal: SIGNONE')
       end.resolve(0)
     },
@@ -38,7 +38,7 @@ it('a container whose image names a signal that does not exist is ended', async 
   expect(sent).toEqual(['SIGNONE', 'SIGKILL'])
 })
 
-/** An engine that makes containers as it is asked to, and answers the wait for one as `wait` does. */
+/** An engine that creates containers on request, and answers the wait for a container as `wait` does. */
 function engineWith(wait: () => Promise<unknown>): Engine {
   let made: Record<string, unknown> = {}
   return {
@@ -57,8 +57,8 @@ function engineWith(wait: () => Promise<unknown>): Engine {
 const unknownContainer = new EngineError('POST containers/c/wait', 404, 'No such container: c')
 
 it.each<[string, () => Promise<unknown>, unknown]>([
-  ['that tells a status has it', async () => ({ StatusCode: 3 }), { code: 3 }],
-  ['that is gone is no success', () => Promise.reject(unknownContainer), 'container_removed'],
+  ['that returns a status has it', async () => ({ StatusCode: 3 }), { code: 3 }],
+  ['that disappears is no success', () => Promise.reject(unknownContainer), 'container_removed'],
 ])('the command of a container %s', async (_, wait, expected) => {
   const engine = engineWith(wait)
   const parts = { server: 'server', engine, containers: createContainers(engine, 'server', () => undefined) }
@@ -88,7 +88,7 @@ it.each<[string, () => Promise<unknown>, unknown]>([
   else expect(await exit).toMatchObject(expected as object)
 })
 
-it('the health check of an image is for web alone, since no other command would pass it', () => {
+it('the health check of an image is only for web, since no other command would pass it', () => {
   const specificationFor = (internalName: string | null, interval = 1e9) =>
     specificationOf({
       server: 'server',
@@ -115,7 +115,7 @@ it('the health check of an image is for web alone, since no other command would 
   expect(specificationFor(null)).toMatchObject({ Healthcheck: { Test: ['NONE'] } })
 })
 
-it('an engine that is away has made nothing, so that no other runtime waits for it', async () => {
+it('an unavailable engine has created nothing, so that no other runtime waits for it', async () => {
   const engine = createEngine('/nonexistent/docker.sock')
   const fence = () => undefined
   const containers = createContainers(engine, 'server', fence)
@@ -130,7 +130,7 @@ it('an engine that is away has made nothing, so that no other runtime waits for 
   await expect(releases.list()).rejects.toThrow('cannot be reached')
 })
 
-it('a registry that takes a request and says nothing fails the pull with that, and not the server', async () => {
+it('a registry that accepts a request and stays silent fails the pull with this reason, and not the server', async () => {
   const version = async () => ({
     ...{ Version: '20.10.24', Os: 'linux', Arch: 'amd64' },
     ApiVersion: '1.41',
@@ -148,7 +148,7 @@ it('a registry that takes a request and says nothing fails the pull with that, a
   })
 })
 
-it('the free space of an engine on a disk of its own is looked at, and not that of one on the disk of the data directory', async () => {
+it('the free space of an engine on a separate disk is checked, unlike an engine on the data directory’s disk', async () => {
   const engineAt = (DockerRootDir: string) => ({ call: async <T>() => ({ DockerRootDir }) as T })
   expect(await createFreeOfEngine(engineAt('/'), '/')()).toBeNull()
   expect(await createFreeOfEngine(engineAt('/nonexistent'), '/')()).toBeNull()
@@ -156,7 +156,7 @@ it('the free space of an engine on a disk of its own is looked at, and not that 
   expect(free).toBe(await freeBytesIn('/dev'))
 })
 
-it('a context that cannot be read fails with its reason, although nobody reads it yet', async () => {
+it('an unreadable context fails with its reason before anything reads the context', async () => {
   const context = {
     folder: '/nonexistent',
     dockerfile: 'Dockerfile',
@@ -168,23 +168,20 @@ it('a context that cannot be read fails with its reason, although nobody reads i
   expect(archive.errored).toBeInstanceOf(Error)
 })
 
-it.skipIf(!isRoot)(
-  'a volume whose files cannot be unpacked fails the start of its container, and nothing else',
-  async () => {
-    await using apps = await temporaryDirectory()
-    const volumes = createVolumes({
-      engine: {
-        // tar cannot be started in a folder that is gone, as on a machine that has no process left.
-        open: async () => {
-          await rm(apps.path, { recursive: true })
-          return Readable.from([Buffer.alloc(10_240)]) as IncomingMessage
-        },
+it.skipIf(!isRoot)('a volume whose files cannot be unpacked fails only the start of its container', async () => {
+  await using apps = await temporaryDirectory()
+  const volumes = createVolumes({
+    engine: {
+      // tar cannot start in a missing folder, as on a machine without free processes.
+      open: async () => {
+        await rm(apps.path, { recursive: true })
+        return Readable.from([Buffer.alloc(10_240)]) as IncomingMessage
       },
-      containers: { create: async () => 'c', remove: async () => undefined },
-      waiters: { during: (_, use) => use({}) },
-      ...{ server: 'server', apps: apps.path, fence: () => undefined },
-    })
-    const release = { id: 'dep_a', appId: 'app_a', volumes: { uploads: '/uploads' } } as unknown as Release
-    await expect(volumes.ready(release, 'shop')).rejects.toThrow('tar')
-  },
-)
+    },
+    containers: { create: async () => 'c', remove: async () => undefined },
+    waiters: { during: (_, use) => use({}) },
+    ...{ server: 'server', apps: apps.path, fence: () => undefined },
+  })
+  const release = { id: 'dep_a', appId: 'app_a', volumes: { uploads: '/uploads' } } as unknown as Release
+  await expect(volumes.ready(release, 'shop')).rejects.toThrow('tar')
+})

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../harness/temporary.ts'
 
 const linePattern = /^(127\.0\.0\.1 localhost|::1 ip6-localhost ip6-loopback|\d+\.\d+\.\d+\.\d+ [a-z-]+\.internal|)$/
 
-it('containers that run see all names of the processes of their project, and whole lines alone', async () => {
+it('running containers see all names of their project’s processes, and only complete lines', async () => {
   await using directory = await temporaryDirectory()
   const folder = join(directory.path, 'names')
   let named: readonly NamedAddress[] = []
@@ -16,7 +16,7 @@ it('containers that run see all names of the processes of their project, and who
   const path = await files.make('proj_a')
   const { ino, mode } = await stat(path)
   expect(mode & 0o777).toBe(0o644)
-  // The file of a container stays the one that it has begun with.
+  // A container keeps its original file.
   await using seen = await open(path)
 
   const some = fc.array(fc.record({ name: fc.stringMatching(/^[a-z][a-z-]{0,30}$/), address: fc.ipV4() }), {

@@ -5,7 +5,7 @@ import { homeOf } from '../../../../server/src/runtimes/docker/dockerfiles/daemo
 import { startOnKept } from '../../../../server/src/runtimes/docker/dockerfiles/image-builds.ts'
 import { temporaryDirectory } from '../../../harness/temporary.ts'
 
-/** The data of earlier builds; with a mark when the last one did not come to its end. */
+/** The data of earlier builds, with a mark when the last build did not finish. */
 async function kept({ isUnsettled }: { isUnsettled: boolean }) {
   const directory = await temporaryDirectory()
   const home = homeOf(directory.path, 'app_1')
@@ -19,7 +19,7 @@ async function kept({ isUnsettled }: { isUnsettled: boolean }) {
     ended: () => ended,
     data: () => readFile(join(home.data, 'layers'), 'utf8').catch(() => null),
     names: async () => (await readdir(home.folder)).sort(),
-    /** Starts daemons; `starts` decides about each, by whether it has the data of earlier builds. */
+    /** Starts daemons; `starts` decides about each start, depending on the data of earlier builds. */
     start: (starts: (hasData: boolean) => boolean, isSound = true) =>
       startOnKept(
         home,
@@ -34,27 +34,27 @@ async function kept({ isUnsettled }: { isUnsettled: boolean }) {
   }
 }
 
-it('the data of builds stay when the daemon starts with nothing, either', async () => {
+it('the builds’ data stay when the daemon also fails without them', async () => {
   await using given = await kept({ isUnsettled: true })
   await expect(given.start(() => false)).rejects.toThrow('no memory is left')
   expect(await given.data()).toBe('many')
   expect(await given.names()).toEqual(['data', 'in-use'])
 })
 
-it('the data of builds are removed when the daemon starts without them alone', async () => {
+it('the builds’ data are removed when the daemon starts only without them', async () => {
   await using given = await kept({ isUnsettled: true })
   await given.start((hasData) => !hasData)
   expect(await given.data()).toBeNull()
   expect(await given.names()).toEqual(['data', 'in-use'])
 })
 
-it('the data of builds are removed when the daemon cannot read them, and starts without them', async () => {
+it('the builds’ data are removed when the daemon cannot read them, and starts without them', async () => {
   await using given = await kept({ isUnsettled: true })
   await given.start(() => true, false)
   expect([await given.data(), given.ended()]).toEqual([null, 1])
 })
 
-it('the data of builds stay when their build came to its end, whatever the start says', async () => {
+it('the builds’ data stay when their build finished, whatever the start says', async () => {
   await using given = await kept({ isUnsettled: false })
   await expect(given.start(() => false)).rejects.toThrow('no memory is left')
   expect(await given.data()).toBe('many')

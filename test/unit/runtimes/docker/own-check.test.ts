@@ -23,7 +23,7 @@ function hangingEngine(canBeEnded: boolean) {
           stdio: ['ignore', 'pipe', 'ignore'],
         })
         const one = { pid: child.pid ?? 0, running: true, child }
-        // Only when the children have ended, too: they have its output.
+        // Only when the children have ended, too: they hold its output.
         child.once('close', () => {
           one.running = false
         })
@@ -32,7 +32,7 @@ function hangingEngine(canBeEnded: boolean) {
       }
       looks += 1
       const one = started[Number(path[1])]
-      // As one that runs as another user would: this number is no process.
+      // Like a process of another user: no process has this number.
       return { Running: one?.running, ExitCode: null, Pid: canBeEnded ? one?.pid : 2 ** 30 }
     },
     async open({ signal }: EngineRequest) {
@@ -46,7 +46,7 @@ function hangingEngine(canBeEnded: boolean) {
 
 const longerThan = 'the HEALTHCHECK of its image takes longer than 0.05 s'
 
-it('a check of an image that hangs is ended at its deadline, with its children', async () => {
+it('a hanging check of an image is ended at its deadline, with its children', async () => {
   const { engine, started } = hangingEngine(true)
   const check = createOwnCheck(engine, () => undefined)
   expect(await check.problemOf(container)).toBe(longerThan)
@@ -54,7 +54,7 @@ it('a check of an image that hangs is ended at its deadline, with its children',
   expect(started[0]?.child.signalCode).toBe('SIGKILL')
 })
 
-it('a check that cannot be ended has no other beside it', async () => {
+it('a check that cannot be ended prevents a second check', async () => {
   const { engine, started, looks } = hangingEngine(false)
   const check = createOwnCheck(engine, () => undefined)
   try {

@@ -10,18 +10,18 @@ import {
 
 const timeOf = (ms: number): string => new Date(Date.UTC(2026, 0, 1) + ms).toISOString().replace('Z', '000000Z')
 
-/** Returns the frames that are read from a position on, when the engine lists those from its time on. */
+/** Returns the frames after a position, when the engine lists the frames from its time on. */
 function readFrom(position: Position, frames: readonly string[]): string[] {
   const [first] = position
   const listed = frames.filter((at) => first === undefined || at >= first.at)
   return listed.slice(passedOf(position, listed[0] ?? ''))
 }
 
-/** The frames of some seconds, 70 ms apart, whose times are up to 900 ms too early. */
+/** Frames of some seconds, 70 ms apart, whose times are up to 900 ms too early. */
 const frames = Array.from({ length: 120 }, (_, index) => timeOf(index * 70 - ((index * 389) % 900)))
 
 describe('a position in the output of a container', () => {
-  it('is followed by the frames that were not read, wherever that is, also with times in the wrong order', () => {
+  it('is followed by the unread frames, wherever it is, even with times in the wrong order', () => {
     for (let read = 0; read <= frames.length; read += 1) {
       const counter = countFrom(beginning)
       for (const at of frames.slice(0, read)) counter.pass(at)
@@ -29,7 +29,7 @@ describe('a position in the output of a container', () => {
     }
   })
 
-  it('that is taken up again and again stays exact', () => {
+  it('that is restored repeatedly stays exact', () => {
     let position = beginning
     for (let read = 0; read < frames.length; read += 7) {
       const rest = readFrom(position, frames)
@@ -40,7 +40,7 @@ describe('a position in the output of a container', () => {
     }
   })
 
-  it('repeats no frame and misses none when frames have the same time', () => {
+  it('repeats no frame and misses none when frames have equal times', () => {
     const same = Array.from({ length: 9 }, () => timeOf(5_000))
     for (let read = 0; read <= 9; read += 1) {
       const counter = countFrom(beginning)
@@ -59,7 +59,7 @@ describe('a position in the output of a container', () => {
   })
 })
 
-test('the engine is asked from the mark on, to the nanosecond, and for all of it at the begin', () => {
+test('the engine is asked from the mark on, to the nanosecond, and at the beginning for all output', () => {
   expect(sinceOf([{ at: '2026-01-01T00:00:01.000000123Z', frames: 1 }])).toBe('1767225601.000000123')
   expect([sinceOf(beginning), sinceOf(unknown)]).toEqual([undefined, undefined])
 })

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../harness/temporary.ts'
 
 const record = fileURLToPath(new URL('../../../../server/src/runtimes/docker/output.ts', import.meta.url))
 
-/** Appends 40,000 bytes to a log, of which the system takes 4,096 and then no more. */
+/** Appends 40,000 bytes to a log. The system accepts 4,096 bytes and then no more. */
 const program = `
 import { open } from 'node:fs/promises'
 import { openRecord } from ${JSON.stringify(record)}
@@ -18,9 +18,9 @@ const problem = await output.append(Buffer.alloc(40_000, 'x'), [{ at: 'later', f
 console.log(JSON.stringify({ problem, position: output.position }))
 `
 
-it('output that a full disk takes only in part is an error, and none of it stays', async () => {
+it('output that a full disk accepts only in part is an error, and no part remains', async () => {
   await using directory = await temporaryDirectory()
-  // A limit of the size of files, in blocks of 512 bytes, cuts writes as a full disk does.
+  // A file size limit, in blocks of 512 bytes, truncates writes as a full disk does.
   const args = ['-c', 'ulimit -f 8; exec "$0" --input-type=module --eval "$1"', process.execPath, program]
   const { stdout, stderr } = spawnSync('/bin/sh', args, { cwd: directory.path, encoding: 'utf8' })
   expect(stderr).toBe('')
