@@ -13,7 +13,7 @@ it('the README and the system tests install every package that a server uses', (
   ])
   expect(systemPackages.map((each) => each.package)).toEqual(expect.arrayContaining(names))
   // They query the list for missing packages.
-  expect(readFileSync('.ci/run', 'utf8')).toContain('$(node scripts/system-packages.js)')
+  expect(readFileSync('.ci/run', 'utf8')).toContain('<(node scripts/system-packages.js)')
 })
 
 it('a machine that already has Caddy keeps Caddy’s service', () => {
