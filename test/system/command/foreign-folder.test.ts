@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { inspectProcess } from '../../../server/src/platform/processes.ts'
+import { bootId, inspectProcess } from '../../../server/src/platform/processes.ts'
 import { command } from '../../harness/process.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
@@ -30,6 +30,7 @@ it('fairlead deploy contacts no server that a repository names in a folder .fair
     id: 'a'.repeat(8),
     pid: process.pid,
     processStart: (await inspectProcess(process.pid))?.startedAt,
+    boot: bootId(),
     version: '1',
     startedAt: '2026-01-01T00:00:00.000Z',
     socket,

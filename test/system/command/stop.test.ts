@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Status } from '../../../server/src/commands/machine-status.ts'
 import { bootId, startTimeOf } from '../../../server/src/platform/processes.ts'
+import { markVariable, openMarks } from '../../../server/src/runtimes/process/marks.ts'
 import { commandHere } from '../../harness/command-here.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -43,7 +44,10 @@ const statusOf = async () => {
 
 async function recordGateway(record: { readonly pid: number; readonly startTime: string }): Promise<void> {
   await mkdir(join(data, 'gateway'), { recursive: true })
-  await writeFile(join(data, 'gateway', 'gateway.json'), JSON.stringify({ ...record, version: '1.2.3' }))
+  await writeFile(
+    join(data, 'gateway', 'gateway.json'),
+    JSON.stringify({ ...record, boot: bootId(), version: '1.2.3' }),
+  )
 }
 
 describe('fairlead stop', () => {
@@ -57,8 +61,9 @@ describe('fairlead stop', () => {
     await mkdir(join(data, 'apps/app_one/releases/dep_ours'), { recursive: true })
     // Its owner is the user of the app.
     await mkdir(join(data, 'apps/app_one/home'))
-    const ours = idle({ FAIRLEAD_DEPLOYMENT_ID: 'dep_ours' })
-    const foreign = idle({ FAIRLEAD_DEPLOYMENT_ID: 'dep_theirs' })
+    const { markOf } = await openMarks(join(data, 'process-marks'))
+    const ours = idle({ [markVariable]: markOf('dep_ours') })
+    const foreign = idle({ [markVariable]: markOf('dep_theirs') })
     await expect.poll(async () => (await statusOf()).apps).toMatchObject([{ deployment_id: 'dep_ours', pid: ours.pid }])
     const { code, stdout } = await run('stop')
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'stopped one app: dep_ours\n' })
@@ -103,6 +108,7 @@ describe('fairlead stop', () => {
       id: 'a'.repeat(8),
       pid: innocent.pid,
       processStart: '1',
+      boot: null,
       version: '1.2.3',
       startedAt: new Date().toISOString(),
       socket: join(data, 'run', 'none.sock'),

@@ -19,7 +19,10 @@ function connection(open: (appId: string, attempt: number) => void) {
     calls.push(told)
     if (argument !== null) open(argument.appId, calls.filter((each) => each === told).length)
   }
-  return { calls, given: { welcome: { apps: [], edge: undefined }, call } as unknown as Connection }
+  return {
+    calls,
+    given: { welcome: { apps: [], edge: { names: [], certificates: [], answers: [] } }, call } as unknown as Connection,
+  }
 }
 
 function log() {

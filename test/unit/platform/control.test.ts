@@ -83,7 +83,7 @@ describe('the servers of a data directory', () => {
 
   it('exclude dead servers, and remove their files', async () => {
     const control = await open('a')
-    const record = { id: 'b'.repeat(8), pid: process.pid, version: '1', startedAt, isStopping: false }
+    const record = { id: 'b'.repeat(8), pid: process.pid, boot: null, version: '1', startedAt, isStopping: false }
     // The pid exists, but began at another time: another program has it now.
     const dead = { ...record, processStart: '1', socket: join(folder, `${process.pid}-bbbbbbbb.sock`) }
     await writeFile(join(folder, `${process.pid}-bbbbbbbb.json`), JSON.stringify(dead))
@@ -116,7 +116,15 @@ describe('the servers of a data directory', () => {
     await mkdir(folder, { mode: 0o700 })
     const socket = join(directory.path, 'letter.txt')
     await writeFile(socket, 'of somebody')
-    const record = { id: 'b'.repeat(8), pid: 4_194_999, processStart: '1', version: '1', startedAt, isStopping: false }
+    const record = {
+      id: 'b'.repeat(8),
+      pid: 4_194_999,
+      processStart: '1',
+      boot: null,
+      version: '1',
+      startedAt,
+      isStopping: false,
+    }
     await writeFile(join(folder, '4194999-bbbbbbbb.json'), JSON.stringify({ ...record, socket }))
     expect(await controlsOf(folder)).toEqual([])
     expect(await readFile(socket, 'utf8')).toBe('of somebody')

@@ -50,7 +50,7 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<Replica
     replicas: {
       async start({ id }, _release, { type }, number) {
         starts.push(performance.now())
-        const handle = { runtime: 'process', data: { pid: starts.length } }
+        const handle = { runtime: 'process', data: { pid: starts.length }, process: `${type}.${number}` }
         known = [{ deployment_id: id, type, number, handle, state: 'running', restarts: 0, started_at: new Date() }]
         return []
       },
@@ -86,13 +86,17 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<Replica
 it('starts the second instance again after pauses that grow, though each becomes the first and ends then', async () => {
   const { replicas, row, starts, complete } = withOneMore({ web: { instances: 2 } })
   // The first instance ends as often as another one can take its place.
+  let current = row
   for (let time = 0; time < 60_000; time += 250) {
-    await complete((await replicas.promote(row, release)) ?? row)
+    current = (await replicas.promote(current, release)) ?? current
+    await complete(current)
     vi.advanceTimersByTime(250)
   }
   const [begun = 0] = starts
-  // The first start is not a restart.
-  expect(starts.map((at) => at - begun)).toEqual([0, 250, 1_250, 3_250, 7_250, 15_250])
+  // The first start is not a restart. Two numbers take turns, and the pauses of each grow.
+  expect(starts.map((at) => at - begun)).toEqual([
+    0, 250, 500, 1_250, 1_500, 3_250, 3_500, 7_250, 7_500, 15_250, 15_500,
+  ])
 })
 
 it('is steady while a worker that ends again and again is not started soon', async () => {
