@@ -45,8 +45,8 @@ async function resources() {
   const app = await given.appRow()
   const deployment = newId('deployment')
   await server.database.query(
-    `insert into deployments (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, runtime)
-     values ($1, $2, $3, $4, 'stopped', true, 1, 'https://example.com/a.git', '', 'process')`,
+    `insert into deployments (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, variable_origins, triggered_by, runtime)
+     values ($1, $2, $3, $4, 'stopped', true, 1, 'https://example.com/a.git', '', '{"given": [], "plain": []}', '{"kind": "key"}', 'process')`,
     [deployment, projectId, app, server.accountId],
   )
   const webhook = newId('webhook')

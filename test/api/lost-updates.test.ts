@@ -116,8 +116,10 @@ it('of two renames of apps to one name, one is refused', async () => {
   const ids = [await given.appRow(), await given.appRow()]
   for (const id of ids)
     await given.server.database.query(
-      `insert into deployments (id, project_id, app_id, account_id, status, generation, git_url, variables, runtime)
-       values ($1, $2, $3, $4, 'stopped', 1, 'https://example.com/a.git', '', 'process')`,
+      `insert into deployments
+         (id, project_id, app_id, account_id, status, generation, git_url, variables, variable_origins, triggered_by, runtime)
+       values ($1, $2, $3, $4, 'stopped', 1, 'https://example.com/a.git', '', '{"given": [], "plain": []}',
+         '{"kind": "user", "name": null, "repository": null, "run_url": null, "actor": null, "event": null}', 'process')`,
       [newId('deployment'), given.projectId, id, given.server.accountId],
     )
   const renamed = await inTheMiddle(given.server.database, locked('apps', ids), () =>

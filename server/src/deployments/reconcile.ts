@@ -3,8 +3,8 @@ import { DeploymentError } from './failure.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /*
- * What is decided about releases that run, without acting: when one that has ended is started again, when one that does not listen
- * counts as ended, when one is asked for its health, and which app is stopped when the disk is full.
+ * The decisions about running releases, as pure functions: when an ended release starts again, when a release that does not listen
+ * counts as ended, when a release is asked for its health, and which app stops when the disk is full.
  */
 
 /** Decides when a release that has ended is started again, and when that was too often. Times are in milliseconds. */

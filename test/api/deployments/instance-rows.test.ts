@@ -23,8 +23,8 @@ beforeEach(async () => {
   await database.query('delete from deployments')
   await database.query(
     `insert into deployments
-       (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, runtime, instance)
-     values ('dep_1', 'proj_1', 'app_1', 'acct_1', 'running', true, 1, 'https://example.com/a.git', '', 'process', $1)`,
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, variable_origins, triggered_by, runtime, instance)
+     values ('dep_1', 'proj_1', 'app_1', 'acct_1', 'running', true, 1, 'https://example.com/a.git', '', '{"given": [], "plain": []}', '{"kind": "key"}', 'process', $1)`,
     [JSON.stringify(instance(1))],
   )
   await createInstanceRows({ database: handle.db }).started(target, { type: 'web', number: 2 }, instance(2))

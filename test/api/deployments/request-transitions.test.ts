@@ -34,8 +34,8 @@ beforeEach(async () => {
   await database.query('delete from deployments')
   await database.query(
     `insert into deployments
-       (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, runtime)
-     select id, 'proj_1', app_id, 'acct_1', status, retained, 1, 'https://example.com/a.git', 'token', '', 'process'
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, variable_origins, triggered_by, runtime)
+     select id, 'proj_1', app_id, 'acct_1', status, retained, 1, 'https://example.com/a.git', 'token', '', '{"given": [], "plain": []}', '{"kind": "key"}', 'process'
      from jsonb_to_recordset($1) as given (id text, app_id text, status text, retained boolean)`,
     [JSON.stringify(rows)],
   )

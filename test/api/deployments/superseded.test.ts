@@ -36,8 +36,8 @@ async function create(id: string): Promise<void> {
   await inTransaction((transaction) => supersedeWaiting(transaction, { id, appId: app.app_id }))
   await database.query(
     `insert into deployments
-       (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, runtime)
-     values ($1, 'proj_1', 'app_1', 'acct_1', 'building', false, $2, 'https://example.com/a.git', 'token', '', 'process')`,
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, git_token, variables, variable_origins, triggered_by, runtime)
+     values ($1, 'proj_1', 'app_1', 'acct_1', 'building', false, $2, 'https://example.com/a.git', 'token', '', '{"given": [], "plain": []}', '{"kind": "key"}', 'process')`,
     [id, generation],
   )
 }

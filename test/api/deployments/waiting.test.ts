@@ -21,8 +21,8 @@ async function add(id: string, app: number, given: { begun: boolean; before?: nu
   )
   await database.query(
     `insert into deployments
-       (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, runtime, started_at, builds_before)
-     values ($1, 'proj_1', $2, 'acct_1', 'building', false, $5, 'https://example.com/a.git', '', 'process', $3, $4)`,
+       (id, project_id, app_id, account_id, status, retained, generation, git_url, variables, variable_origins, triggered_by, runtime, started_at, builds_before)
+     values ($1, 'proj_1', $2, 'acct_1', 'building', false, $5, 'https://example.com/a.git', '', '{"given": [], "plain": []}', '{"kind": "key"}', 'process', $3, $4)`,
     [id, `app_${app}`, given.begun ? new Date() : null, given.before ?? null, Number(id.slice(4))],
   )
 }

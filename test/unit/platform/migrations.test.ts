@@ -14,7 +14,7 @@ import {
  * raises the last number of its name, in the index and here: databases with the former schema are refused by the name.
  */
 const digests: Readonly<Record<string, string>> = {
-  '0001-first-release-1': 'b547075ab4c118dba3a524146da78d80e040859497825bebdbde46e2fb32a994',
+  '0001-first-release-1': 'f4f090cfb3e1c29bb5cedae328f03ac6f549ed4aece1b8479f669fcaa3e8c8a7',
 }
 
 const folder = new URL('../../../server/src/platform/migrations/', import.meta.url)
