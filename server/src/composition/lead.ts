@@ -5,7 +5,6 @@ import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
 import { createTenancy } from '../projects/index.ts'
 import type { Composition, SharedParts } from './composition.ts'
-import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
 import { leadClock } from './leading/clock.ts'
@@ -66,7 +65,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const tenancy = createTenancy({ database })
   const apps = parts.apps.lead({ database, stack })
   const accounts = parts.accounts.lead({ database })
-  const databases = leadDatabases(composition, tenancy, parts)
+  const databases = parts.databases.lead({ database, stack, accountOf: tenancy.accountOf })
   await apps.move()
   const deployments = await leadDeployments(composition, {
     ...parts,

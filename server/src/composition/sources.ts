@@ -1,6 +1,12 @@
 import { basename, dirname, join } from 'node:path'
 import { createAccountStore } from '../accounts/accounts.ts'
-import { createSourceExpiry, createSourceFiles, createUploadSource, type SourceExpiry, type UploadDependencies } from '../deployments/uploads.ts'
+import {
+  createSourceExpiry,
+  createSourceFiles,
+  createUploadSource,
+  type SourceExpiry,
+  type UploadDependencies,
+} from '../deployments/uploads.ts'
 import type { HandlersOf } from '../http/call.ts'
 import { type Caches, createCaches } from '../platform/disk/caches.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'

@@ -1,4 +1,4 @@
-import { createLinkedDatabases } from '../../databases/credentials.ts'
+import { createLinkedDatabases } from '../../databases/index.ts'
 import { createAppVariables } from '../../deployments/app-variables.ts'
 import { appHandlers, createAppRequests } from '../../deployments/apps.ts'
 import {
@@ -8,7 +8,7 @@ import {
   createCreateDeployment,
   promotedSource,
 } from '../../deployments/create.ts'
-import { createLinkRequests, createSourcesOf, linkHandlers } from '../../deployments/links.ts'
+import { createLinkRequests, createSourcesOf, type LinkRequests, linkHandlers } from '../../deployments/links.ts'
 import type { DeploymentStore } from '../../deployments/rows.ts'
 import type { DeploymentSecrets } from '../../deployments/secrets.ts'
 import { useSource } from '../../deployments/uploads.ts'
@@ -24,7 +24,9 @@ import type { DeploymentApps } from '../deployment-parts.ts'
 import { runtimeNames } from '../runtimes.ts'
 import type { AccountRights } from '../sources.ts'
 import { composeGitCredentials } from './git-credentials.ts'
-import type { DatabaseLinks } from './linked-databases.ts'
+
+/** The link operation that the databases feature needs. */
+export type DatabaseLinks = Pick<LinkRequests, 'create'>
 
 export interface ReleaseRequests {
   readonly create: CreateDeployment
