@@ -1,3 +1,5 @@
+import { leadEdge } from '../edge/lead.ts'
+import { edgeSockets } from '../gateway/gateway.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -9,7 +11,6 @@ import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
-import { leadEdge } from './leading/edge.ts'
 
 const hourMs = 3_600_000
 
@@ -75,7 +76,18 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     applyFile: parts.runs.applyFile,
   })
 
-  await leadEdge(composition, { ...parts, ...deployments })
+  const sockets = edgeSockets(state.directory.root)
+  await leadEdge({
+    config,
+    directory: state.directory,
+    stack,
+    logger: composition.logger,
+    listen: parts.edge.listener.listen,
+    gateway: { apps: sockets.edge, questions: sockets.questions },
+    runAs: deployments.runAs,
+    fence: parts.fence,
+    onProblems: parts.edge.setProblems,
+  })
   const domains = await parts.domains.lead({
     database,
     connection: state.connection,
