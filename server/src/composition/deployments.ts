@@ -27,6 +27,7 @@ import { createMeasureInstances, type MeasureInstances } from '../deployments/us
 import { volumeHandlers } from '../deployments/volumes.ts'
 import type { Domains } from '../domains/index.ts'
 import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
+import { closeForgottenApps, startGateway } from '../gateway/start.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Totals } from '../platform/account-limits.ts'
 import { createBackground } from '../platform/background.ts'
@@ -45,7 +46,6 @@ import { announce } from '../webhooks/outbox.ts'
 import type { Composition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeployJobParts, DeploymentApps, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
-import { closeForgottenApps, composeGateway, composeGatewayUser } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
 import { composeReleases, type DatabaseLinks } from './requests/releases.ts'
 import { composeRuntimes } from './runtimes.ts'
@@ -238,9 +238,10 @@ export async function leadDeployments(
 ): Promise<DeploymentsWork> {
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
-  const runAs = await composeGatewayUser(composition)
+  const { config, state, stack, logger } = composition
+  const { directory } = state
   const { countTraffic, isDemandHigh } = given.apps
-  const gateway = await composeGateway(composition, { ...given, countTraffic, runAs })
+  const { gateway, runAs } = await startGateway({ config, directory, stack, logger, epoch: given.epoch, countTraffic })
   const caches = composeCaches(composition)
   const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
     siteReader: runAs?.user ?? null,
