@@ -4,6 +4,7 @@ import { createCertificates } from '../certificates/index.ts'
 import { createDatabaseEngine, createDatabases } from '../databases/index.ts'
 import { createReleaseReads } from '../deployments/reads.ts'
 import { createDomains } from '../domains/index.ts'
+import { createLogStore } from '../logs/log-store.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
@@ -14,7 +15,6 @@ import { createWebhooks } from '../webhooks/index.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
-import { composeLogs } from './runtimes.ts'
 
 /**
  * The number of uploads that end at the same time. Node has four file threads; one thread stays free for other
@@ -50,7 +50,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
   })
   const shared = {
     apps,
-    logs: composeLogs(composition),
+    logs: createLogStore({ directory: state.directory.logs }),
     edge: composeEdge(application),
   }
   const outbound = createOutbound(config.outbound)

@@ -33,6 +33,7 @@ import type { Totals } from '../platform/account-limits.ts'
 import { createBackground } from '../platform/background.ts'
 import type { BatchedRead } from '../platform/database/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
+import { createCaches } from '../platform/disk/caches.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../platform/disk/volumes.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
@@ -41,22 +42,17 @@ import { planNamed } from '../platform/plans.ts'
 import { finishTimeoutMs } from '../platform/shutdown.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import type { Runs, RunsParts } from '../runs/index.ts'
+import { isKeptCache, runtimeCacheFolders } from '../runtimes/caches.ts'
 import { limitsOf } from '../runtimes/limits.ts'
+import { startRuntimes } from '../runtimes/start.ts'
+import { openSources, repositoryCacheFolders } from '../sources/open.ts'
 import { announce } from '../webhooks/outbox.ts'
 import type { Composition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeployJobParts, DeploymentApps, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
 import { startReconciler } from './reconciler.ts'
 import { composeReleases, type DatabaseLinks } from './requests/releases.ts'
-import { composeRuntimes } from './runtimes.ts'
-import {
-  type AccountRights,
-  composeAccountRights,
-  composeCaches,
-  composeSources,
-  composeUploads,
-  leadUploads,
-} from './sources.ts'
+import { type AccountRights, composeAccountRights, composeUploads, leadUploads } from './sources.ts'
 
 /** The parts of the deployments feature that other composers use. */
 export interface DeploymentsFeature {
@@ -242,16 +238,38 @@ export async function leadDeployments(
   const { directory } = state
   const { countTraffic, isDemandHigh } = given.apps
   const { gateway, runAs } = await startGateway({ config, directory, stack, logger, epoch: given.epoch, countTraffic })
-  const caches = composeCaches(composition)
-  const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
+  const caches = createCaches({
+    mostEachBytes: config.deploys.mostEachCacheBytes,
+    mostAllBytes: config.deploys.mostAllCachesBytes,
+    list: async () => [...(await repositoryCacheFolders(directory.git)), ...(await runtimeCacheFolders(directory))],
+    isKept: (path) => isKeptCache(directory, path),
+  })
+  const { runtimes, tools, publish } = await startRuntimes({
+    config,
+    directory,
+    stack,
+    logger,
+    caches,
+    fence: given.fence,
     siteReader: runAs?.user ?? null,
     leavesCore: isDemandHigh,
+    moreRuntimes: composition.moreRuntimes,
+    preferredRuntime: composition.preferredRuntime,
+    host: composition.host,
   })
   const services: DeploymentServices = {
     apps: { apps: given.apps.store, urlOf: given.apps.urlOf, listening: given.apps.listen(gateway, publish) },
     runtimes,
     logs,
-    sources: await composeSources(composition, caches, given.outbound, tools),
+    sources: await openSources({
+      directory: directory.git,
+      confined: tools,
+      environment: config.deploys.environment,
+      sshAgent: config.sshAgent,
+      mostSourceBytes: config.deploys.mostSourceBytes,
+      caches,
+      outbound: given.outbound,
+    }),
     rights: await composeAccountRights(composition),
     outbound: given.outbound,
   }

@@ -19,9 +19,9 @@ import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Tenancy } from '../../projects/tenancy.ts'
+import { runtimeNames } from '../../runtimes/names.ts'
 import type { Composition } from '../composition.ts'
 import type { DeploymentApps } from '../deployment-parts.ts'
-import { runtimeNames } from '../runtimes.ts'
 import type { AccountRights } from '../sources.ts'
 import { composeGitCredentials } from './git-credentials.ts'
 
@@ -50,7 +50,11 @@ export function composeReleases(
   },
 ): ReleaseRequests {
   const { config, secrets: secretBox } = composition
-  const runtimes = runtimeNames(composition)
+  const runtimes = runtimeNames({
+    docker: config.docker,
+    moreRuntimes: composition.moreRuntimes,
+    preferredRuntime: composition.preferredRuntime,
+  })
   const { database, secrets, totals, assertRoom } = given
   const appVariables = createAppVariables(secretBox)
   const readDatabases = createLinkedDatabases(secretBox)
