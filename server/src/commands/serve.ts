@@ -12,7 +12,7 @@ import { handOver, receiveTakeover, type Successor, successorOption, type Takeov
 import { type Logger, openLog } from '../platform/logger.ts'
 import { closeInheritedDescriptors } from '../platform/processes.ts'
 import { connectServiceManager } from '../platform/service-manager/notify.ts'
-import { StopRequest, type StopScope, scopeOf, finishTransfersMs } from '../platform/shutdown.ts'
+import { finishTransfersMs, StopRequest, type StopScope, scopeOf } from '../platform/shutdown.ts'
 import {
   currentLink,
   describeVersion,

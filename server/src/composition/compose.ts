@@ -1,9 +1,10 @@
 import { createAccounts, createOverview } from '../accounts/index.ts'
 import { createApps } from '../apps/index.ts'
 import { createCertificates } from '../certificates/index.ts'
-import { authorityDownload } from '../databases/handlers.ts'
+import { createDatabaseEngine, createDatabases } from '../databases/index.ts'
 import { createReleaseReads } from '../deployments/reads.ts'
 import { createDomains } from '../domains/index.ts'
+import { createLogStore } from '../logs/log-store.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { createSlots } from '../platform/slots.ts'
@@ -12,11 +13,8 @@ import { createRuns } from '../runs/index.ts'
 import { createStorage } from '../storage/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
 import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
-import { composeDatabases, composeEngine } from './databases.ts'
 import { composeDeployments } from './deployments.ts'
 import { assertWritable, registerGauges } from './health.ts'
-import { withLinks } from './requests/linked-databases.ts'
-import { composeLogs } from './runtimes.ts'
 
 /**
  * The number of uploads that end at the same time. Node has four file threads; one thread stays free for other
@@ -42,10 +40,17 @@ export async function composeRequests(composition: RequestComposition): Promise<
     logger: composition.logger,
     releasesSince: createReleaseReads({ database }).servedSince,
   })
+  const engine = await createDatabaseEngine({
+    config,
+    directory: state.directory,
+    stack: composition.stack,
+    logger: composition.logger,
+    metrics: composition.metrics,
+    addProblems: application.addProblems,
+  })
   const shared = {
     apps,
-    engine: await composeEngine(composition),
-    logs: composeLogs(composition),
+    logs: createLogStore({ directory: state.directory.logs }),
     edge: composeEdge(application),
   }
   const outbound = createOutbound(config.outbound)
@@ -91,7 +96,6 @@ export async function composeRequests(composition: RequestComposition): Promise<
     holdProject: tenancy.hold,
     announce: webhooks.announce,
   })
-  const databases = composeDatabases(composition, accounts, tenancy, shared)
   const certificates = createCertificates({
     database,
     config,
@@ -121,6 +125,18 @@ export async function composeRequests(composition: RequestComposition): Promise<
     tenancy,
     domainsOf: domains.namesOf,
     ...turns,
+  })
+  const databases = createDatabases({
+    database,
+    secrets,
+    plans: config.plans,
+    retentionMs: config.databases.retentionMs,
+    logger: composition.logger,
+    engine,
+    tierOf,
+    projectsOf: tenancy.projectsOf,
+    linkApp: deployments.links.create,
+    announce: webhooks.announce,
   })
   const { assertApp, holdApp } = deployments
   const runs = createRuns({
@@ -176,7 +192,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     holdProject: tenancy.hold,
     connectRun: runs.connect,
     downloads: storage.downloads,
-    authority: authorityDownload(shared.engine.authority),
+    authority: databases.authority,
     assertWritable: () => assertWritable(state.directory.root, config.deploys.reserveBytes),
     strict: composition.strictResponses ?? false,
     handlers: {
@@ -192,7 +208,6 @@ export async function composeRequests(composition: RequestComposition): Promise<
       ...domains.handlers,
       ...certificates.handlers,
       ...databases.handlers,
-      ...withLinks(databases.handlers, deployments.links),
       ...storage.handlers,
       ...webhooks.handlers,
       ...accounts.handlers,
@@ -200,7 +215,7 @@ export async function composeRequests(composition: RequestComposition): Promise<
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, accounts, projects, storage, webhooks, runs, certificates, domains }
+  return { ...shared, accounts, projects, databases, storage, webhooks, runs, certificates, domains }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -2,7 +2,7 @@ import type { Accounts } from '../accounts/index.ts'
 import type { Apps } from '../apps/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
 import type { Certificates } from '../certificates/index.ts'
-import type { Engine } from '../databases/postgres/engine.ts'
+import type { Databases } from '../databases/index.ts'
 import type { Domains } from '../domains/index.ts'
 import type { Application } from '../http/application.ts'
 import type { EdgeListener } from '../http/edge-listener.ts'
@@ -18,8 +18,8 @@ import type { Slots } from '../platform/slots.ts'
 import type { State } from '../platform/state.ts'
 import type { Projects } from '../projects/index.ts'
 import type { RunConnections, Runs } from '../runs/index.ts'
-import type { HostCapabilities } from '../runtimes/process/confinement/capabilities.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
+import type { HostCapabilities } from '../runtimes/start.ts'
 import type { Storage } from '../storage/index.ts'
 import type { Webhooks } from '../webhooks/index.ts'
 
@@ -85,9 +85,9 @@ export interface RequestTurns {
 export interface SharedParts {
   readonly accounts: Accounts
   readonly projects: Projects
+  readonly databases: Databases
   readonly storage: Storage
   readonly webhooks: Webhooks
-  readonly engine: Engine
   readonly logs: LogStore
   readonly apps: Apps
   readonly runs: Runs

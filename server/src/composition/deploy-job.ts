@@ -28,12 +28,12 @@ import { createTeardown } from '../deployments/teardown.ts'
 import { createSourceFiles } from '../deployments/uploads.ts'
 import { imageVolumesOf } from '../deployments/volumes.ts'
 import type { Gateway } from '../gateway/client.ts'
+import { listenerOf } from '../gateway/listener.ts'
 import type { Caches } from '../platform/disk/caches.ts'
 import { createSlots, type Slots } from '../platform/slots.ts'
 import type { Runs } from '../runs/index.ts'
 import type { Composition } from './composition.ts'
 import type { DeployJobParts, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
-import { listenerOf } from './gateway.ts'
 
 /** Creates the parts that the deploy job shares with the reconciler. */
 export function composeJobParts(

@@ -2,7 +2,7 @@ import type { AppStore } from '../apps/apps.ts'
 import type { Apps, AppsWork } from '../apps/index.ts'
 import { notFound } from '../contract/errors.ts'
 import { slugOf } from '../contract/fields.ts'
-import type { LinkedApps } from '../databases/rotation.ts'
+import type { LinkedApps } from '../databases/index.ts'
 import { activityHandlers } from '../deployments/apps.ts'
 import { createFindCommandTarget, type FindCommandTarget } from '../deployments/command-target.ts'
 import type { DeployJob } from '../deployments/deploy-job.ts'
@@ -27,11 +27,13 @@ import { createMeasureInstances, type MeasureInstances } from '../deployments/us
 import { volumeHandlers } from '../deployments/volumes.ts'
 import type { Domains } from '../domains/index.ts'
 import type { GatewayProcess, RunAs } from '../gateway/gateway.ts'
+import { closeForgottenApps, startGateway } from '../gateway/start.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Totals } from '../platform/account-limits.ts'
 import { createBackground } from '../platform/background.ts'
 import type { BatchedRead } from '../platform/database/batcher.ts'
 import type { Transaction } from '../platform/database.ts'
+import { createCaches } from '../platform/disk/caches.ts'
 import { assertRoom } from '../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../platform/disk/volumes.ts'
 import { createKeyedLock } from '../platform/keyed-lock.ts'
@@ -40,24 +42,17 @@ import { planNamed } from '../platform/plans.ts'
 import { finishTimeoutMs } from '../platform/shutdown.ts'
 import type { Tenancy } from '../projects/tenancy.ts'
 import type { Runs, RunsParts } from '../runs/index.ts'
+import { isKeptCache, runtimeCacheFolders } from '../runtimes/caches.ts'
 import { limitsOf } from '../runtimes/limits.ts'
+import { startRuntimes } from '../runtimes/start.ts'
+import { openSources, repositoryCacheFolders } from '../sources/open.ts'
 import { announce } from '../webhooks/outbox.ts'
 import type { Composition, RequestTurns, SharedParts } from './composition.ts'
 import { composeDeployJob, composeJobParts } from './deploy-job.ts'
 import type { DeployJobParts, DeploymentApps, DeploymentCore, DeploymentServices } from './deployment-parts.ts'
-import { closeForgottenApps, composeGateway, composeGatewayUser } from './gateway.ts'
 import { startReconciler } from './reconciler.ts'
-import type { DatabaseLinks } from './requests/linked-databases.ts'
-import { composeReleases } from './requests/releases.ts'
-import { composeRuntimes } from './runtimes.ts'
-import {
-  type AccountRights,
-  composeAccountRights,
-  composeCaches,
-  composeSources,
-  composeUploads,
-  leadUploads,
-} from './sources.ts'
+import { composeReleases, type DatabaseLinks } from './requests/releases.ts'
+import { type AccountRights, composeAccountRights, composeUploads, leadUploads } from './sources.ts'
 
 /** The parts of the deployments feature that other composers use. */
 export interface DeploymentsFeature {
@@ -239,19 +234,42 @@ export async function leadDeployments(
 ): Promise<DeploymentsWork> {
   const { logs } = given
   composition.stack.defer('the recording of logs', async () => logs.release())
-  const runAs = await composeGatewayUser(composition)
+  const { config, state, stack, logger } = composition
+  const { directory } = state
   const { countTraffic, isDemandHigh } = given.apps
-  const gateway = await composeGateway(composition, { ...given, countTraffic, runAs })
-  const caches = composeCaches(composition)
-  const { runtimes, tools, publish } = await composeRuntimes(composition, caches, given.fence, {
+  const { gateway, runAs } = await startGateway({ config, directory, stack, logger, epoch: given.epoch, countTraffic })
+  const caches = createCaches({
+    mostEachBytes: config.deploys.mostEachCacheBytes,
+    mostAllBytes: config.deploys.mostAllCachesBytes,
+    list: async () => [...(await repositoryCacheFolders(directory.git)), ...(await runtimeCacheFolders(directory))],
+    isKept: (path) => isKeptCache(directory, path),
+  })
+  const { runtimes, tools, publish } = await startRuntimes({
+    config,
+    directory,
+    stack,
+    logger,
+    caches,
+    fence: given.fence,
     siteReader: runAs?.user ?? null,
     leavesCore: isDemandHigh,
+    moreRuntimes: composition.moreRuntimes,
+    preferredRuntime: composition.preferredRuntime,
+    host: composition.host,
   })
   const services: DeploymentServices = {
     apps: { apps: given.apps.store, urlOf: given.apps.urlOf, listening: given.apps.listen(gateway, publish) },
     runtimes,
     logs,
-    sources: await composeSources(composition, caches, given.outbound, tools),
+    sources: await openSources({
+      directory: directory.git,
+      confined: tools,
+      environment: config.deploys.environment,
+      sshAgent: config.sshAgent,
+      mostSourceBytes: config.deploys.mostSourceBytes,
+      caches,
+      outbound: given.outbound,
+    }),
     rights: await composeAccountRights(composition),
     outbound: given.outbound,
   }

@@ -1,3 +1,5 @@
+import { leadEdge } from '../edge/lead.ts'
+import { edgeSockets } from '../gateway/gateway.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -5,12 +7,10 @@ import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
 import { createTenancy } from '../projects/index.ts'
 import type { Composition, SharedParts } from './composition.ts'
-import { leadDatabases } from './databases.ts'
 import { leadDeployments } from './deployments.ts'
 import { startJobs } from './jobs.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
-import { leadEdge } from './leading/edge.ts'
 
 const hourMs = 3_600_000
 
@@ -66,7 +66,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const tenancy = createTenancy({ database })
   const apps = parts.apps.lead({ database, stack })
   const accounts = parts.accounts.lead({ database })
-  const databases = leadDatabases(composition, tenancy, parts)
+  const databases = parts.databases.lead({ database, stack, accountOf: tenancy.accountOf })
   await apps.move()
   const deployments = await leadDeployments(composition, {
     ...parts,
@@ -76,7 +76,18 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     applyFile: parts.runs.applyFile,
   })
 
-  await leadEdge(composition, { ...parts, ...deployments })
+  const sockets = edgeSockets(state.directory.root)
+  await leadEdge({
+    config,
+    directory: state.directory,
+    stack,
+    logger: composition.logger,
+    listen: parts.edge.listener.listen,
+    gateway: { apps: sockets.edge, questions: sockets.questions },
+    runAs: deployments.runAs,
+    fence: parts.fence,
+    onProblems: parts.edge.setProblems,
+  })
   const domains = await parts.domains.lead({
     database,
     connection: state.connection,

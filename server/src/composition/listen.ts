@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../platform/config.ts'
 import type { Takeover } from '../platform/handover.ts'
-import { isFairlead } from '../platform/ports.ts'
+import { isFairlead, listenError } from '../platform/ports.ts'
 import { descriptorLimit } from '../platform/processes.ts'
 
 /** Returns the most client connections that leave enough descriptors for the database, files and commands. */
@@ -50,14 +50,3 @@ export async function listen(
 }
 
 const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-
-export function listenError(error: NodeJS.ErrnoException, host: string, port: number, settings: string): Error {
-  const where = `${host}:${port}`
-  if (error.code === 'EADDRINUSE') {
-    return new Error(`The address ${where} is taken by another program. Choose another port with ${settings}.`)
-  }
-  if (error.code === 'EACCES') {
-    return new Error(`This user may not listen on ${where}. Choose a port above 1023 with ${settings}.`)
-  }
-  return new Error(`The server cannot listen on ${where}: ${error.message}. Check the host and ${settings}.`)
-}

@@ -21,7 +21,7 @@ import { type DatabaseRow, type DatabasesTables, findDatabase, lockDatabase } fr
 type Created = ResponseBody<'databases.create'>
 
 /** The operations on databases. With a database id they throw `not_found` when the project has no such database. */
-export interface Databases {
+export interface DatabaseRequests {
   /** Throws `invalid_request` for an unknown version or plan, and when a limit of the project or account is reached. */
   create(transaction: Transaction, project: TenantProject, input: BodyOutput<'databases.create'>): Promise<Created>
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'databases.list'>>>
@@ -35,9 +35,9 @@ export interface Databases {
   readonly count: BatchedRead<string, number>
 }
 
-type DatabasesDependencies = CreationDependencies & DeletionDependencies & RotationDependencies
+type RequestDependencies = CreationDependencies & DeletionDependencies & RotationDependencies
 
-export function createDatabases(dependencies: DatabasesDependencies): Databases {
+export function createDatabaseRequests(dependencies: RequestDependencies): DatabaseRequests {
   const { database } = dependencies
   return {
     create: (transaction, project, input) => createDatabase(dependencies, transaction, project, input),

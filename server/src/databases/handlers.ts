@@ -1,15 +1,35 @@
 import type { Middleware } from 'koa'
+import type { BodyOutput } from '../contract/operations.ts'
 import type { HandlersOf } from '../http/call.ts'
-import type { Databases } from './databases.ts'
+import type { Principal, TenantProject } from '../http/principal.ts'
+import type { Transaction } from '../platform/database.ts'
+import type { DatabaseRequests } from './databases.ts'
 import type { Snapshots } from './snapshots.ts'
 
-export function databaseHandlers(
-  databases: Databases,
-  snapshots: Snapshots,
-): HandlersOf<'databases'> & HandlersOf<'snapshots'> {
+/** Links an app to a database, so that the app gets its connection string. */
+export type LinkApp = (
+  transaction: Transaction,
+  caller: { readonly principal: Principal; readonly project: TenantProject },
+  link: BodyOutput<'links.create'>,
+) => Promise<unknown>
+
+export function databaseHandlers({
+  requests: databases,
+  snapshots,
+  linkApp,
+}: {
+  readonly requests: DatabaseRequests
+  readonly snapshots: Snapshots
+  readonly linkApp: LinkApp
+}): HandlersOf<'databases' | 'snapshots'> {
   return {
     'databases.list': ({ project, page }) => databases.list(project, page),
-    'databases.create': ({ transaction, project, body }) => databases.create(transaction, project, body),
+    'databases.create': async ({ transaction, principal, project, body }) => {
+      const created = await databases.create(transaction, project, body)
+      const { link } = body
+      if (link !== undefined) await linkApp(transaction, { principal, project }, { ...link, database: created.id })
+      return created
+    },
     'databases.get': ({ project, params }) => databases.get(project, params.id),
     'databases.delete': async ({ transaction, project, params }) => {
       await databases.delete(transaction, project, params.id)

@@ -53,12 +53,12 @@ type DatabaseEvent =
     }
 
 /** Records an event in the transaction that makes it true, so that both are committed or neither. */
-export type Announce = (transaction: Transaction, event: DatabaseEvent) => Promise<void>
+export type AnnounceDatabase = (transaction: Transaction, event: DatabaseEvent) => Promise<void>
 
 interface ProvisioningDependencies extends RoleDependencies {
   readonly database: Database
   readonly engine: Engine
-  readonly announce: Announce
+  readonly announce: AnnounceDatabase
   readonly logger: Logger
 }
 

@@ -3,7 +3,7 @@ import { createKnown } from './desired.ts'
 import { createLink, type LinkOptions } from './link.ts'
 import { gatewayHome } from './place.ts'
 
-export { programVersion as gatewayVersion, type RunAs, reachableGateway } from './launch.ts'
+export type { RunAs } from './launch.ts'
 export { edgeSockets } from './place.ts'
 
 export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {

@@ -21,6 +21,22 @@ export async function isPortFree(port: number, host: string): Promise<boolean> {
   return (await listenAndClose(port, host)) === null
 }
 
+/**
+ * Returns an error that tells the operator why the server cannot listen on an address.
+ *
+ * @param settings the settings that choose the port
+ */
+export function listenError(error: NodeJS.ErrnoException, host: string, port: number, settings: string): Error {
+  const where = `${host}:${port}`
+  if (error.code === 'EADDRINUSE') {
+    return new Error(`The address ${where} is taken by another program. Choose another port with ${settings}.`)
+  }
+  if (error.code === 'EACCES') {
+    return new Error(`This user may not listen on ${where}. Choose a port above 1023 with ${settings}.`)
+  }
+  return new Error(`The server cannot listen on ${where}: ${error.message}. Check the host and ${settings}.`)
+}
+
 /** How long the program on the port of the API has to answer. */
 const answerTimeoutMs = 2_000
 

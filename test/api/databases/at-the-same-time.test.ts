@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { notFound } from '../../../server/src/contract/errors.ts'
-import { createDatabases } from '../../../server/src/databases/databases.ts'
+import { createDatabaseRequests } from '../../../server/src/databases/databases.ts'
 import type { Engine } from '../../../server/src/databases/postgres/engine.ts'
 import { createDatabaseReconciler } from '../../../server/src/databases/reconciler.ts'
 import { createSnapshots } from '../../../server/src/databases/snapshots.ts'
@@ -77,7 +77,7 @@ it('a database during its restoration is not removed as surplus by the deletion 
   const [first = ''] = await Promise.all(Array.from({ length: most }, () => row('deleting')))
   const used = await row('available')
   await test.query(`update databases set drop_at = drop_at - interval '1 minute' where id = $1`, [first])
-  const databases = createDatabases({
+  const databases = createDatabaseRequests({
     ...{ ...quota, database: handle.db, secrets, retentionMs: 3_600_000 },
     engine: { name: 'external' } as Engine,
   })

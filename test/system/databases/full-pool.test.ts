@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { databaseAnnouncements } from '../../../server/src/composition/databases.ts'
-import { createDatabases } from '../../../server/src/databases/databases.ts'
+import { databaseAnnouncements } from '../../../server/src/databases/announce.ts'
+import { createDatabaseRequests } from '../../../server/src/databases/databases.ts'
 import { createExternalEngine } from '../../../server/src/databases/postgres/external.ts'
 import { createDatabaseReconciler } from '../../../server/src/databases/reconciler.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { createTenancy } from '../../../server/src/projects/tenancy.ts'
+import { announce } from '../../../server/src/webhooks/outbox.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 
@@ -49,8 +50,15 @@ async function fullPool() {
   const engine = createExternalEngine({ url: operator.url, logger })
   cleanup.defer(() => engine.close())
   for (const client of await Promise.all([1, 2, 3].map(() => pool.connect()))) cleanup.defer(() => client.release())
-  const announce = databaseAnnouncements(createTenancy({ database: db }))
-  const reconciler = createDatabaseReconciler({ database: db, secrets, engine, plans, announce, logger })
+  const announceDatabase = databaseAnnouncements({ announce, accountOf: createTenancy({ database: db }).accountOf })
+  const reconciler = createDatabaseReconciler({
+    database: db,
+    secrets,
+    engine,
+    plans,
+    announce: announceDatabase,
+    logger,
+  })
   const owned = cleanup.move()
   return { state, db, engine, reconciler, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
@@ -71,7 +79,7 @@ it('a password is rotated with a single free connection, and not when the transa
   await using given = await fullPool()
   const { state, db, engine, reconciler } = given
   await reconciler.reconcile(id, signal)
-  const databases = createDatabases({
+  const databases = createDatabaseRequests({
     database: db,
     secrets,
     engine,

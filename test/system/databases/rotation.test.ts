@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import type pg from 'pg'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { databaseAnnouncements } from '../../../server/src/composition/databases.ts'
-import { createDatabases } from '../../../server/src/databases/databases.ts'
+import { databaseAnnouncements } from '../../../server/src/databases/announce.ts'
+import { createDatabaseRequests } from '../../../server/src/databases/databases.ts'
 import { createExternalEngine } from '../../../server/src/databases/postgres/external.ts'
 import { createDatabaseReconciler } from '../../../server/src/databases/reconciler.ts'
 import { createSettingsCheck, type LinkedApps } from '../../../server/src/databases/rotation.ts'
@@ -12,6 +12,7 @@ import { openDatabase } from '../../../server/src/platform/database.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../../server/src/platform/secrets.ts'
 import { createTenancy } from '../../../server/src/projects/tenancy.ts'
+import { announce } from '../../../server/src/webhooks/outbox.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { connect, query } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
@@ -57,10 +58,11 @@ async function rotatable({ programs, superuser }: Given) {
   cleanup.defer(close)
   const engine = createExternalEngine({ url: administrator.href, logger })
   cleanup.defer(() => engine.close())
-  const announce = databaseAnnouncements(createTenancy({ database: db }))
+  const announceDatabase = databaseAnnouncements({ announce, accountOf: createTenancy({ database: db }).accountOf })
   /** Simulates another leader, without the memory of an earlier one. */
-  const reconciler = () => createDatabaseReconciler({ database: db, secrets, engine, plans, announce, logger })
-  const databases = createDatabases({
+  const reconciler = () =>
+    createDatabaseReconciler({ database: db, secrets, engine, plans, announce: announceDatabase, logger })
+  const databases = createDatabaseRequests({
     ...{ database: db, secrets, engine, plans, retentionMs: 3_600_000 },
     tierOf: async () => 'free' as const,
     projectsOf: async () => [project.id],

@@ -1,6 +1,6 @@
 import { watchClock } from '../../platform/clock.ts'
 import { bringJobsForward } from '../../platform/jobs.ts'
-import { type WebhooksWork } from '../../webhooks/index.ts'
+import type { WebhooksWork } from '../../webhooks/index.ts'
 import type { Composition } from '../composition.ts'
 
 /**

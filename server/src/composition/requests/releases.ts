@@ -1,4 +1,4 @@
-import { createLinkedDatabases } from '../../databases/credentials.ts'
+import { createLinkedDatabases } from '../../databases/index.ts'
 import { createAppVariables } from '../../deployments/app-variables.ts'
 import { appHandlers, createAppRequests } from '../../deployments/apps.ts'
 import {
@@ -8,7 +8,7 @@ import {
   createCreateDeployment,
   promotedSource,
 } from '../../deployments/create.ts'
-import { createLinkRequests, createSourcesOf, linkHandlers } from '../../deployments/links.ts'
+import { createLinkRequests, createSourcesOf, type LinkRequests, linkHandlers } from '../../deployments/links.ts'
 import type { DeploymentStore } from '../../deployments/rows.ts'
 import type { DeploymentSecrets } from '../../deployments/secrets.ts'
 import { useSource } from '../../deployments/uploads.ts'
@@ -19,12 +19,14 @@ import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Database } from '../../platform/database.ts'
 import type { Tenancy } from '../../projects/tenancy.ts'
+import { runtimeNames } from '../../runtimes/names.ts'
 import type { Composition } from '../composition.ts'
 import type { DeploymentApps } from '../deployment-parts.ts'
-import { runtimeNames } from '../runtimes.ts'
 import type { AccountRights } from '../sources.ts'
 import { composeGitCredentials } from './git-credentials.ts'
-import type { DatabaseLinks } from './linked-databases.ts'
+
+/** The link operation that the databases feature needs. */
+export type DatabaseLinks = Pick<LinkRequests, 'create'>
 
 export interface ReleaseRequests {
   readonly create: CreateDeployment
@@ -48,7 +50,11 @@ export function composeReleases(
   },
 ): ReleaseRequests {
   const { config, secrets: secretBox } = composition
-  const runtimes = runtimeNames(composition)
+  const runtimes = runtimeNames({
+    docker: config.docker,
+    moreRuntimes: composition.moreRuntimes,
+    preferredRuntime: composition.preferredRuntime,
+  })
   const { database, secrets, totals, assertRoom } = given
   const appVariables = createAppVariables(secretBox)
   const readDatabases = createLinkedDatabases(secretBox)

@@ -86,13 +86,14 @@ const packageSettings = [
   '/etc/docker/daemon.json',
 ]
 
+/** The settings that decide what apps and builds may reach. */
+export type ReachConfig = Pick<
+  Config,
+  'host' | 'port' | 'apps' | 'edge' | 'databases' | 'deploys' | 'outbound' | 'publicAddress' | 'localMode'
+>
+
 /** Returns the services that apps and builds may reach with this configuration, at the addresses that users know. */
-export async function configuredReach(
-  config: Pick<
-    Config,
-    'host' | 'port' | 'apps' | 'edge' | 'databases' | 'deploys' | 'outbound' | 'publicAddress' | 'localMode'
-  >,
-): Promise<Reach> {
+export async function configuredReach(config: ReachConfig): Promise<Reach> {
   const { apps, databases, deploys, outbound } = config
   const own = [one(config.port), ...(apps.mode === 'ports' ? [] : [one(apps.gatewayPort)])]
   const clusters = databases.url === undefined ? [databases.ports] : []
