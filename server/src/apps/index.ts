@@ -1,7 +1,8 @@
+import { notFound } from '../contract/errors.ts'
 import type { AppTraffic, Gateway } from '../gateway/client.ts'
 import type { HandlersOf } from '../http/call.ts'
 import type { Config } from '../platform/config.ts'
-import type { Database } from '../platform/database.ts'
+import type { Database, Transaction } from '../platform/database.ts'
 import type { LeaderParts } from '../platform/leadership/leader-parts.ts'
 import type { Logger } from '../platform/logger.ts'
 import { startPeriodic } from '../platform/periodic.ts'
@@ -31,6 +32,8 @@ export interface Apps {
   readonly handlers: HandlersOf<'metrics'>
   /** The apps in the database of requests. */
   readonly store: AppStore
+  /** Throws `not_found` unless the project has the app. Inside a transaction, keeps the app from being deleted. */
+  assertApp(on: Database | Transaction, projectId: string, appId: string): Promise<void>
   /** Returns the public address of an app. */
   readonly urlOf: (app: Pick<App, 'address'>) => string
   /** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
@@ -73,6 +76,10 @@ export function createApps(parts: AppsParts): Apps {
   return {
     handlers: metricsHandlers({ database, findApp: store.find, releasesSince }),
     store,
+    async assertApp(on, projectId, appId) {
+      if (on.isTransaction) await store.keep(on as Transaction, projectId, appId)
+      else if ((await store.find(on, projectId, appId)) === undefined) throw notFound()
+    },
     urlOf,
     latestUsage,
     trafficOf: createTraffic({ database }).ofProject,

@@ -1,8 +1,9 @@
 import { createAccounts, createOverview } from '../accounts/index.ts'
 import { createApps } from '../apps/index.ts'
 import { createCertificates } from '../certificates/index.ts'
+import { createLinkedDatabases } from '../databases/credentials.ts'
 import { createDatabaseEngine, createDatabases } from '../databases/index.ts'
-import { createReleaseReads } from '../deployments/reads.ts'
+import { createDeployments, createReleaseReads } from '../deployments/index.ts'
 import { createDomains } from '../domains/index.ts'
 import { createLogStore } from '../logs/log-store.ts'
 import { createRequestTransactions } from '../platform/database/request-transactions.ts'
@@ -12,8 +13,8 @@ import { createProjects, createTenancy } from '../projects/index.ts'
 import { createRuns } from '../runs/index.ts'
 import { createStorage } from '../storage/index.ts'
 import { createWebhooks } from '../webhooks/index.ts'
-import type { RequestComposition, RequestTurns, SharedParts } from './composition.ts'
-import { composeDeployments } from './deployments.ts'
+import { runtimeNames } from '../runtimes/names.ts'
+import type { RequestComposition, SharedParts } from './composition.ts'
 import { assertWritable, registerGauges } from './health.ts'
 
 /**
@@ -29,10 +30,9 @@ const finishedAtOnce = 3
 export async function composeRequests(composition: RequestComposition): Promise<SharedParts> {
   const { config, state, secrets, application } = composition
   const database = state.db
-  const turns: RequestTurns = {
-    transact: createRequestTransactions(database),
-    finishing: createSlots(finishedAtOnce),
-  }
+  // Accounts take turns at both, so that no account waits for all work of another account.
+  const transact = createRequestTransactions(database)
+  const finishing = createSlots<string>(finishedAtOnce)
   const tenancy = createTenancy({ database })
   const apps = createApps({
     database,
@@ -89,8 +89,8 @@ export async function composeRequests(composition: RequestComposition): Promise<
     idleTimeoutMs: config.uploadIdleTimeoutMs,
     stack: composition.stack,
     logger: composition.logger,
-    transact: turns.transact,
-    finishing: turns.finishing,
+    transact,
+    finishing,
     totals,
     projectsOf: tenancy.projectsOf,
     holdProject: tenancy.hold,
@@ -119,12 +119,27 @@ export async function composeRequests(composition: RequestComposition): Promise<
     certificateRules: certificates.rules,
     certificatesOf: certificates.ofDomains,
   })
-  const deployments = await composeDeployments(composition, {
-    ...shared,
+  const deployments = createDeployments({
+    database,
+    config,
+    directory: state.directory,
+    secrets,
+    logger: composition.logger,
+    logs: shared.logs,
+    stopping: AbortSignal.any([composition.stack.signal, composition.retiring]),
+    transact,
+    finishing,
     totals,
-    tenancy,
+    operatorId: accounts.operatorId,
+    runtimes: runtimeNames(composition),
+    apps: apps.store,
+    urlOf: apps.urlOf,
+    latestUsage: apps.latestUsage,
+    findProject: tenancy.find,
+    holdProject: tenancy.hold,
     domainsOf: domains.namesOf,
-    ...turns,
+    readDatabases: createLinkedDatabases(secrets),
+    announce: webhooks.announce,
   })
   const databases = createDatabases({
     database,
@@ -135,17 +150,16 @@ export async function composeRequests(composition: RequestComposition): Promise<
     engine,
     tierOf,
     projectsOf: tenancy.projectsOf,
-    linkApp: deployments.links.create,
+    linkApp: deployments.linkDatabase,
     announce: webhooks.announce,
   })
-  const { assertApp, holdApp } = deployments
   const runs = createRuns({
     database,
     logger: composition.logger,
     connections: composition.runConnections,
     totals,
-    assertApp,
-    holdApp,
+    assertApp: apps.assertApp,
+    holdApp: apps.store.hold,
     announce: webhooks.announce,
   })
   const projects = createProjects({
@@ -169,19 +183,19 @@ export async function composeRequests(composition: RequestComposition): Promise<
     totals,
     projectsOf: tenancy.projectsOf,
     projectNamesOf: tenancy.namesOf,
-    appsOfProjects: deployments.appsOfProjects,
+    appsOfProjects: apps.store.ofProjects,
     databasesOfProjects: databases.ofProjects,
-    countApps: deployments.ofAccount.countApps,
+    countApps: deployments.countApps,
     countDatabases: databases.count,
     storedBytes: storage.storedBytes,
-    countBuilding: deployments.ofAccount.countBuilding,
+    countBuilding: deployments.countBuilding,
     countRuns: runs.countUnfinished,
     countSchedules: runs.countSchedules,
     countDomains: (on, accountId) => domains.count(on, { account_id: accountId }),
   })
   application.mount({
     database,
-    transact: turns.transact,
+    transact,
     secrets,
     keys: accounts.keys,
     audit: accounts.audit,
@@ -215,7 +229,18 @@ export async function composeRequests(composition: RequestComposition): Promise<
     },
   })
   if (composition.metrics !== null) registerGauges(composition.metrics, state)
-  return { ...shared, accounts, projects, databases, storage, webhooks, runs, certificates, domains }
+  return {
+    ...shared,
+    accounts,
+    projects,
+    databases,
+    storage,
+    webhooks,
+    deployments,
+    runs,
+    certificates,
+    domains,
+  }
 }
 
 /** Creates the place where the leader reports the state of the edge to the requests of its process. */

@@ -3,18 +3,17 @@ import type { Apps } from '../apps/index.ts'
 import type { PlanApart } from '../builds/planner.ts'
 import type { Certificates } from '../certificates/index.ts'
 import type { Databases } from '../databases/index.ts'
+import type { Deployments } from '../deployments/index.ts'
 import type { Domains } from '../domains/index.ts'
 import type { Application } from '../http/application.ts'
 import type { EdgeListener } from '../http/edge-listener.ts'
 import type { LogStore } from '../logs/log-store.ts'
 import type { Config } from '../platform/config.ts'
-import type { RequestTransactions } from '../platform/database/request-transactions.ts'
 import type { Takeover } from '../platform/handover.ts'
 import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { SecretBox } from '../platform/secrets.ts'
 import type { ShutdownStack, StopScope } from '../platform/shutdown.ts'
-import type { Slots } from '../platform/slots.ts'
 import type { State } from '../platform/state.ts'
 import type { Projects } from '../projects/index.ts'
 import type { RunConnections, Runs } from '../runs/index.ts'
@@ -74,13 +73,6 @@ export interface RequestComposition extends Composition, Pick<ServerOptions, 'st
   readonly metrics: Metrics | null
 }
 
-/** The work of requests that accounts do in turns, so that no account waits for all work of another account. */
-export interface RequestTurns {
-  readonly transact: RequestTransactions
-  /** The slots for the end of uploads, which syncs files to the disk or removes them. */
-  readonly finishing: Slots<string>
-}
-
 /** The parts that requests and the leader's work share in a process. */
 export interface SharedParts {
   readonly accounts: Accounts
@@ -90,6 +82,7 @@ export interface SharedParts {
   readonly webhooks: Webhooks
   readonly logs: LogStore
   readonly apps: Apps
+  readonly deployments: Deployments
   readonly runs: Runs
   readonly certificates: Certificates
   readonly domains: Domains

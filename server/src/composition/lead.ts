@@ -1,5 +1,8 @@
+import { createPlanApart } from '../builds/planner.ts'
 import { leadEdge } from '../edge/lead.ts'
 import { edgeSockets } from '../gateway/gateway.ts'
+import { listenerOf } from '../gateway/listener.ts'
+import { closeForgottenApps, startGateway } from '../gateway/start.ts'
 import { forgetIdempotencyKeys } from '../http/idempotency.ts'
 import { forgetAttempts } from '../platform/attempts.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -7,7 +10,10 @@ import { startPeriodic } from '../platform/periodic.ts'
 import { createShutdownStack, type StopScope } from '../platform/shutdown.ts'
 import { createTenancy } from '../projects/index.ts'
 import type { Composition, SharedParts } from './composition.ts'
-import { leadDeployments } from './deployments.ts'
+import { createCaches } from '../platform/disk/caches.ts'
+import { isKeptCache, runtimeCacheFolders } from '../runtimes/caches.ts'
+import { startRuntimes } from '../runtimes/start.ts'
+import { openSources, repositoryCacheFolders } from '../sources/open.ts'
 import { startJobs } from './jobs.ts'
 import { leadClock } from './leading/clock.ts'
 import { leadBallast } from './leading/disk.ts'
@@ -68,12 +74,60 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   const accounts = parts.accounts.lead({ database })
   const databases = parts.databases.lead({ database, stack, accountOf: tenancy.accountOf })
   await apps.move()
-  const deployments = await leadDeployments(composition, {
-    ...parts,
-    tenancy,
-    apps,
+  stack.defer('the recording of logs', async () => parts.logs.release())
+  const { gateway, runAs } = await startGateway({
+    config,
+    directory,
+    stack,
+    logger,
+    epoch: parts.epoch,
+    countTraffic: apps.countTraffic,
+  })
+  const caches = createCaches({
+    mostEachBytes: config.deploys.mostEachCacheBytes,
+    mostAllBytes: config.deploys.mostAllCachesBytes,
+    list: async () => [...(await repositoryCacheFolders(directory.git)), ...(await runtimeCacheFolders(directory))],
+    isKept: (path) => isKeptCache(directory, path),
+  })
+  const { runtimes, tools, publish } = await startRuntimes({
+    config,
+    directory,
+    stack,
+    logger,
+    caches,
+    fence: parts.fence,
+    siteReader: runAs?.user ?? null,
+    leavesCore: apps.isDemandHigh,
+    moreRuntimes: composition.moreRuntimes,
+    preferredRuntime: composition.preferredRuntime,
+    host: composition.host,
+  })
+  const sources = await openSources({
+    directory: directory.git,
+    confined: tools,
+    environment: config.deploys.environment,
+    sshAgent: config.sshAgent,
+    mostSourceBytes: config.deploys.mostSourceBytes,
+    caches,
     outbound,
-    applyFile: parts.runs.applyFile,
+  })
+  const deployments = parts.deployments.lead({
+    database,
+    connection: state.connection,
+    stack,
+    apps: apps.store,
+    listening: apps.listen(gateway, publish),
+    noteRestart: apps.noteRestart,
+    gateway,
+    listenerOf: (address) => listenerOf(config, address),
+    runtimes,
+    sources,
+    caches,
+    buildPlans: composition.buildPlans ?? createPlanApart(),
+    outbound,
+    planOf: tenancy.planOf,
+    plansOfAll: tenancy.plans,
+    applySchedules: parts.runs.applyFile,
   })
 
   const sockets = edgeSockets(state.directory.root)
@@ -84,7 +138,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     logger: composition.logger,
     listen: parts.edge.listener.listen,
     gateway: { apps: sockets.edge, questions: sockets.questions },
-    runAs: deployments.runAs,
+    runAs: runAs,
     fence: parts.fence,
     onProblems: parts.edge.setProblems,
   })
@@ -92,7 +146,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     database,
     connection: state.connection,
     stack,
-    gateway: deployments.gateway,
+    gateway,
     apps: apps.store,
     operatorId: parts.accounts.operatorId,
   })
@@ -100,7 +154,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     database,
     connection: state.connection,
     stack,
-    gateway: deployments.gateway,
+    gateway,
     operatorId: parts.accounts.operatorId,
     accountOf: tenancy.accountOf,
     accountsOf: tenancy.accountsOf,
@@ -111,6 +165,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
   })
   // Databases start before apps, because apps connect to their databases immediately.
   await databases.start()
+  await closeForgottenApps(gateway, apps.store)
   const hasTriedAllApps = await deployments.start()
   apps.startMeasuring(deployments.measureInstances)
   const storage = parts.storage.lead({ database })
@@ -119,7 +174,8 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     removers: [deployments.removeProject, databases.removeProject, storage.removeProject],
   })
   const workers = await startJobs(composition, {
-    deploy: deployments.deploy,
+    deployTasks: deployments.deployTasks,
+    startTasks: deployments.startTasks,
     databaseTasks: databases.tasks,
     loginTasks: databases.startRotations(deployments.linkedApps),
     projectTasks: projects.tasks,
@@ -144,7 +200,7 @@ async function startParts(composition: Composition, parts: LeaderParts) {
     () => forgetAttempts(database),
   ])
   await accounts.logSetupLink()
-  return { workers, hasTriedAllApps, gatewayProblem: deployments.gateway.problem }
+  return { workers, hasTriedAllApps, gatewayProblem: gateway.problem }
 }
 
 /** Runs the chores, which delete expired data, every hour. */

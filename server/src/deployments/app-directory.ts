@@ -50,3 +50,13 @@ export interface AppDirectory {
   list(): Promise<App[]>
   ofProject(projectId: string): Promise<App[]>
 }
+
+/** The apps in one database; the apps feature has them. */
+export interface AppStore extends AppDirectory, AppRows, OwnedApps {
+  /** Returns the app of this name, locked for the transaction; creates it with a new address when there is none. */
+  findOrCreate(
+    transaction: Transaction,
+    project: { readonly id: string },
+    name: string,
+  ): Promise<{ readonly app: App; readonly isNew: boolean }>
+}

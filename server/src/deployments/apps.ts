@@ -11,7 +11,6 @@ import type { UrlOf } from './outcome.ts'
 import { appView, releaseOf } from './presentation.ts'
 import type { DeploymentStore } from './rows.ts'
 import { tablesOf } from './tables.ts'
-import type { VariableRequests } from './variables.ts'
 
 /** Deploys the commit that serves an app again, with the variables that the app has now, under the lock of the app. */
 type Apply = (
@@ -21,11 +20,7 @@ type Apply = (
   request: { readonly principal: Principal; readonly body: BodyOutput<'apps.apply'> },
 ) => Promise<ResponseBody<'apps.apply'>>
 
-export function appHandlers(
-  apps: AppRequests,
-  variables: VariableRequests,
-  apply: Apply,
-): HandlersOf<'apps' | 'releases' | 'variables'> {
+export function appHandlers(apps: AppRequests, apply: Apply): HandlersOf<'apps' | 'releases'> {
   return {
     'apps.list': ({ project, page }) => apps.list(project, page),
     'apps.get': ({ project, params }) => apps.get(project, params.id),
@@ -39,13 +34,6 @@ export function appHandlers(
       return apply(transaction, project, app, { principal, body })
     },
     'releases.list': ({ project, params, query, page }) => apps.releases(project, params.app_id, query, page),
-    'variables.list': ({ principal, project, params }) => variables.list({ principal, project, appId: params.app_id }),
-    'variables.update': ({ transaction, principal, project, params, body }) =>
-      variables.update(transaction, { principal, project, appId: params.app_id }, body),
-    'variables.copy': ({ transaction, principal, project, params, body }) =>
-      variables.copy(transaction, { principal, project, appId: params.app_id }, body),
-    'variables.adopt': ({ transaction, principal, project, params }) =>
-      variables.adopt(transaction, { principal, project, appId: params.app_id }),
   }
 }
 
@@ -80,7 +68,7 @@ interface AppRequestDependencies {
   readonly domainsOf: DomainsOf
 }
 
-type DomainsOf = (
+export type DomainsOf = (
   on: Database | Transaction,
   appIds: readonly string[],
 ) => Promise<ReadonlyMap<string, readonly string[]>>

@@ -7,14 +7,14 @@ import type { DeploymentStore } from './rows.ts'
 import type { RemoveDeployment, Teardown } from './teardown.ts'
 
 /** Lets work and instances follow the rows that requests have changed, on whichever server they landed. */
-export interface ChangeFollower {
+interface ChangeFollower {
   /** Follows one change, in the background. Its payload only names the rows, which are read. */
   changed(payload: string): void
   /** Interrupts work for generations that are over by now, in case that a notification was missed. */
   interruptOutdated(): Promise<void>
 }
 
-export interface ChangeFollowerDependencies {
+interface ChangeFollowerDependencies {
   readonly database: Database
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'find'> }
   readonly apps: Pick<AppDirectory, 'byIds'>

@@ -11,7 +11,7 @@ import type { DeploymentRow } from './tables.ts'
 import type { Teardown } from './teardown.ts'
 
 /** The instance beside which a command of an app runs. */
-export interface CommandTarget {
+interface CommandTarget {
   readonly release: Release
   readonly handle: Handle
   readonly instances: Pick<Instances, 'attach'>

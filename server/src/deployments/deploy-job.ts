@@ -15,9 +15,9 @@ import type { DeploymentRow } from './tables.ts'
  * Runs the job of one deployment. It leaves the deployment in a state that is true: running, failed with the reason, or,
  * when the server itself stops, still building for its next start.
  */
-export type DeployJob = (deploymentId: string, stopping: AbortSignal) => Promise<void>
+type DeployJob = (deploymentId: string, stopping: AbortSignal) => Promise<void>
 
-export interface DeployJobDependencies {
+interface DeployJobDependencies {
   readonly store: {
     readonly jobs: Pick<DeploymentStore['jobs'], 'begin' | 'giveBack'>
     readonly rows: Pick<DeploymentStore['rows'], 'find'>

@@ -10,7 +10,7 @@ import type { App, AppDirectory } from './app-directory.ts'
 import { notifyChange } from './changes.ts'
 import { type CreateDeployment, triggerOf } from './create.ts'
 import type { Logs, LogsRequest } from './logs.ts'
-import type { Announce, UrlOf } from './outcome.ts'
+import type { AnnounceOutcome, UrlOf } from './outcome.ts'
 import { detailOf, itemOf } from './presentation.ts'
 import { enqueueDeployment } from './queue.ts'
 import { bringBackSuperseded, type DeploymentStore } from './rows.ts'
@@ -18,7 +18,7 @@ import type { DeploymentSecrets } from './secrets.ts'
 import type { DeploymentRow, DeploymentWithLatest } from './tables.ts'
 
 export function deploymentHandlers(parts: {
-  readonly deployments: Deployments
+  readonly deployments: DeploymentRequests
   readonly lifecycle: Lifecycle
   readonly logs: Logs
 }): HandlersOf<'deployments' | 'logs'> {
@@ -70,21 +70,21 @@ function change(
 }
 
 /** Deployments as owners create and read them. */
-interface Deployments {
+interface DeploymentRequests {
   readonly create: CreateDeployment
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'deployments.list'>>>
   /** Throws `not_found`. */
   get(project: TenantProject, id: string): Promise<ResponseBody<'deployments.get'>>
 }
 
-export function createDeployments(dependencies: {
+export function createDeploymentRequests(dependencies: {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'ofProjects'>
   readonly apps: Pick<AppDirectory, 'byIds'>
   readonly details: DeploymentDetails
   readonly create: CreateDeployment
   readonly urlOf: UrlOf
-}): Deployments {
+}): DeploymentRequests {
   const { database, store, apps, details, create, urlOf } = dependencies
   return {
     create,
@@ -135,7 +135,7 @@ interface LifecycleDependencies {
   /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
   readonly totals: Pick<Totals, 'takeOne'>
-  readonly announce: Announce
+  readonly announce: AnnounceOutcome
   readonly urlOf: UrlOf
 }
 

@@ -13,12 +13,12 @@ import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /** Stops apps that fill the disk as they run. */
-export interface DiskWatch {
+interface DiskWatch {
   /** Measures the disk usage of every running app, again and again until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
 }
 
-export interface DiskWatchDependencies {
+interface DiskWatchDependencies {
   readonly store: Pick<DeploymentStore, 'rows'>
   readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken'>
   readonly runtimes: Pick<Runtimes, 'named'>

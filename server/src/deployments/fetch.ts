@@ -28,16 +28,19 @@ export type FetchStep = (
   signal: AbortSignal,
 ) => Promise<Pick<Unmeasured<unknown>, 'withinLimit'>>
 
+/** The rights of an account to resources of the server machine. */
+export interface AccountRights {
+  /** Returns the local repositories that deployments of the account may read. */
+  filesFor(accountId: string): FileRule
+  /** True when deployments of the account may use the ssh agent of the user who runs the server. */
+  mayUseAgent(accountId: string): boolean
+}
+
 interface FetchDependencies {
   readonly sources: Pick<Sources, 'fetch' | 'fetchUploaded' | 'cacheSize'>
   /** The path of the pack of an uploaded source. */
   readonly packOf: (sourceId: string) => string
-  readonly rights: {
-    /** The repositories of this machine that an account may deploy. */
-    filesFor(accountId: string): FileRule
-    /** True when an account may use the operator's ssh keys. */
-    mayUseAgent(accountId: string): boolean
-  }
+  readonly rights: AccountRights
   readonly disk: DiskGuard
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   /** Returns how git reaches the repository of a deployment. */

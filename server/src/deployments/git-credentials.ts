@@ -9,28 +9,30 @@ import { type GitSource, parseGitUrl, sshUrlOf } from '../sources/git-url.ts'
 import { takesToken } from '../sources/remote.ts'
 import { type GitAccess, SourceError, sameRepository } from '../sources/sources.ts'
 import { type DeployKey, fingerprintOf, makeDeployKey } from '../sources/ssh.ts'
+import type { OwnedApps } from './app-directory.ts'
+import { sourceOfSecrets } from './app-variables.ts'
+import type { ReleaseReads } from './reads.ts'
 import type { DeploymentSecrets } from './secrets.ts'
+import { isRepository } from './source-of.ts'
 import type { DeploymentRow } from './tables.ts'
 
-export interface GitCredentialDependencies {
+interface GitCredentialDependencies {
   readonly database: Database
   readonly secretBox: SecretBox
-  /** Throws `not_found` unless the project has the app. */
-  readonly assertApp: (on: Database | Transaction, projectId: string, appId: string) => Promise<void>
+  readonly apps: Pick<OwnedApps, 'find'>
+  readonly releases: Pick<ReleaseReads, 'serving' | 'latest'>
   /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly hold: (transaction: Transaction, project: TenantProject, appId: string) => Promise<unknown>
-  /** Returns the repository of an app; null when it has none. */
-  readonly repositoryOf: (on: Transaction, appId: string) => Promise<string | null>
   /** True in local mode alone: tokens may be sent over plain http. */
   readonly allowHttpTokens: boolean
 }
 
 /** The git credentials of an app as its owner reads and changes them. */
 export function gitCredentialHandlers(dependencies: GitCredentialDependencies): HandlersOf<'gitCredentials'> {
-  const { database, secretBox, assertApp, hold } = dependencies
+  const { database, secretBox, apps, hold } = dependencies
   return {
     async 'gitCredentials.get'({ project, params }) {
-      await assertApp(database, project.id, params.app_id)
+      if ((await apps.find(database, project.id, params.app_id)) === undefined) throw notFound()
       return view(database, params.app_id)
     },
 
@@ -77,12 +79,12 @@ const withComment = ({ publicKey }: DeployKey, appId: string): string => `${publ
 
 /** Returns the repository that credentials are for. Throws `invalid_request` for one that does not take them. */
 async function repository(
-  { repositoryOf, allowHttpTokens }: Pick<GitCredentialDependencies, 'repositoryOf' | 'allowHttpTokens'>,
+  { releases, allowHttpTokens }: Pick<GitCredentialDependencies, 'releases' | 'allowHttpTokens'>,
   transaction: Transaction,
   appId: string,
   { kind, git_url }: BodyOutput<'gitCredentials.set'>,
 ): Promise<{ readonly source: GitSource }> {
-  const known = git_url === undefined ? await repositoryOf(transaction, appId) : null
+  const known = git_url === undefined ? await repositoryOf(releases, transaction, appId) : null
   const address = git_url ?? (kind === 'deploy_key' && known !== null ? (sshUrlOf(known) ?? known) : known)
   if (address === null) throw invalidRequest({ field: 'git_url', message: 'is required: the app has no repository' })
   const source = parseGitUrl(address, { allowFile: false })
@@ -95,6 +97,16 @@ async function repository(
     throw invalidRequest({ field: 'git_url', message })
   }
   return { source }
+}
+
+/** Returns the repository of an app; null when it has none. */
+async function repositoryOf(
+  releases: GitCredentialDependencies['releases'],
+  transaction: Transaction,
+  appId: string,
+): Promise<string | null> {
+  const source = await sourceOfSecrets(releases, transaction, appId)
+  return source !== null && isRepository(source) ? source : null
 }
 
 async function view(on: Database | Transaction, appId: string): Promise<ResponseBody<'gitCredentials.get'>> {

@@ -12,7 +12,7 @@ import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
 /** Asks the instances of apps that name a health path for as long as they live, and ends those that are not healthy. */
-export interface HealthWatch {
+interface HealthWatch {
   /** Asks again and again until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
   /** Begins the checks that are due at a time by `performance.now()`. */
@@ -21,7 +21,7 @@ export interface HealthWatch {
   settle(): Promise<void>
 }
 
-export interface HealthWatchDependencies {
+interface HealthWatchDependencies {
   readonly store: {
     readonly rows: Pick<DeploymentStore['rows'], 'find' | 'withHealth' | 'isSwitching'>
     readonly jobs: Pick<DeploymentStore['jobs'], 'runs'>

@@ -168,7 +168,7 @@ const viewOf = ({ id, app_id, database_id, variable, created_at }: LinkRow, app:
 })
 
 /** Lets the instances of linked apps follow the rotation of a database's password. */
-interface LinkedApps {
+export interface LinkedApps {
   /**
    * Gives the new connection string of a database to the releases that have the old one, and lets their instances be replaced. The
    * new password works, and the lock of the database is the caller's. Resolves to false when nothing can have the old one.
@@ -213,7 +213,7 @@ export function createLinkedApps(given: {
 }
 
 /** Reads databases of a project by their ids; those that are being deleted are left out. */
-type ReadDatabases = (
+export type ReadDatabases = (
   on: Database | Transaction,
   projectId: string,
   ids: readonly string[],

@@ -260,7 +260,7 @@ const notKept = (id: string): DeploymentError =>
  * Makes the image that a deployment names its release, notes its digest, and returns the plan. An image whose digest is known
  * is pulled by that, whatever its tag names by now. The caller removes what is left of one that failed.
  */
-export type PullImage = (
+type PullImage = (
   row: DeploymentRow,
   image: string,
   release: Release,

@@ -1,3 +1,4 @@
+import type { Announce } from '../platform/announce.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { App, AppDirectory } from './app-directory.ts'
 import type { DeploymentFailure } from './failure.ts'
@@ -14,8 +15,18 @@ type Announcement = {
   | { readonly event: 'deployment.failed'; readonly failure: DeploymentFailure }
 )
 
-/** Writes the event and its deliveries in the transaction of the change. */
-export type Announce = (transaction: Transaction, announcement: Announcement) => Promise<void>
+/** Announces the outcome of a deployment to the webhooks of its account, in the transaction of the change. */
+export type AnnounceOutcome = (transaction: Transaction, announcement: Announcement) => Promise<void>
+
+export function createAnnounceOutcome(announce: Announce): AnnounceOutcome {
+  return (transaction, { event, row, url, ...more }) =>
+    announce(transaction, {
+      accountId: row.account_id,
+      projectId: row.project_id,
+      event,
+      data: { deployment_id: row.id, project_id: row.project_id, url, ...more },
+    })
+}
 
 /** Returns the public address of an app. */
 export type UrlOf = (app: Pick<App, 'address'>) => string
@@ -36,7 +47,7 @@ export function createFail(dependencies: {
   readonly jobs: Pick<JobTransitions, 'fail'>
   readonly ofProjects: Pick<ProjectReads, 'countBuilding'>
   readonly apps: Pick<AppDirectory, 'get'>
-  readonly announce: Announce
+  readonly announce: AnnounceOutcome
   readonly urlOf: UrlOf
 }): Fail {
   const { database, jobs, ofProjects, apps, announce, urlOf } = dependencies

@@ -19,7 +19,7 @@ import {
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-export interface ProcessRequestDependencies {
+interface ProcessRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases' | 'instances' | 'scales'>
   readonly apps: Pick<OwnedApps, 'find' | 'hold'>
@@ -28,7 +28,7 @@ export interface ProcessRequestDependencies {
   readonly latestUsage: (on: Database | Transaction, appId: string) => Promise<LatestUsage | undefined>
 }
 
-interface LatestUsage {
+export interface LatestUsage {
   readonly at: Date
   readonly instances: readonly {
     readonly deployment_id: string

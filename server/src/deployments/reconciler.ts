@@ -22,7 +22,7 @@ import type { Sweep } from './sweep.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /** Keeps the releases running that should: at the server's start, and for as long as it lives. */
-export interface Reconciler {
+interface Reconciler {
   /**
    * Opens every app's address (503 until its release is confirmed), removes what no deployment owns, and begins to adopt or
    * start every running release until `signal` aborts.
@@ -505,7 +505,7 @@ async function giveUp(
 }
 
 /** Lets an event end a pause early. */
-export interface Waker {
+interface Waker {
   /** Ends the pause that is under way, or the next one. */
   wake(): void
   /** Resolves after `ms` milliseconds, at `wake`, or when `signal` aborts. Returns true when it was woken. */

@@ -19,7 +19,7 @@ import type { Teardown } from './teardown.ts'
  */
 export type Sweep = () => Promise<void>
 
-export interface SweepDependencies {
+interface SweepDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'rows' | 'ofProjects' | 'instances'>
   readonly apps: Pick<AppDirectory, 'list'>

@@ -10,7 +10,7 @@ import type { App } from './app-directory.ts'
 import { DeploymentError } from './failure.ts'
 import { isHealthy, probe } from './health.ts'
 import type { DeploymentLocks } from './lock.ts'
-import type { Announce, UrlOf } from './outcome.ts'
+import type { AnnounceOutcome, UrlOf } from './outcome.ts'
 import type { DeploymentStore, ReleaseFacts } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 import type { Teardown } from './teardown.ts'
@@ -33,6 +33,9 @@ interface SwitchRequest {
  */
 export type SwitchStep = (request: SwitchRequest, signal: AbortSignal) => Promise<void>
 
+/** Called in the transaction in which a release begins to serve its app, with its row as it was when it was started. */
+export type OnServing = (transaction: Transaction, row: DeploymentRow, plan: Pick<BuildPlan, 'cron'>) => Promise<void>
+
 interface SwitchDependencies {
   readonly gateway: Pick<Gateway, 'open' | 'route'>
   readonly lock: KeyedLock
@@ -40,12 +43,9 @@ interface SwitchDependencies {
   readonly listenerOf: (app: App) => { readonly host: string; readonly port: number }
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'jobs' | 'rows'>
-  readonly announce: Announce
+  readonly announce: AnnounceOutcome
   readonly urlOf: UrlOf
-  /**
-   * Called in the transaction in which a release begins to serve its app, with its row as it was when it was started.
-   */
-  readonly onServing: (transaction: Transaction, row: DeploymentRow, plan: Pick<BuildPlan, 'cron'>) => Promise<void>
+  readonly onServing: OnServing
   /** Called with the release that ran until now, if there was one, and the upstream that it answered on. */
   readonly retire: (app: App, previous: DeploymentRow | undefined, upstream: Upstream | null) => void
 }

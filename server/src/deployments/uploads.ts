@@ -7,6 +7,7 @@ import { ApiError, invalidRequest, notFound } from '../contract/errors.ts'
 import { isId } from '../contract/ids.ts'
 import type { ResponseBody } from '../contract/operations.ts'
 import { watchBody } from '../http/bodies.ts'
+import type { HandlersOf } from '../http/call.ts'
 import type { TenantProject } from '../http/principal.ts'
 import type { Totals } from '../platform/account-limits.ts'
 import type { RequestTransactions } from '../platform/database/request-transactions.ts'
@@ -20,7 +21,11 @@ import type { Slots } from '../platform/slots.ts'
 import { type Bundle, BundleError, createBundleReader } from '../sources/bundle.ts'
 import { type DeploymentsTables, tablesOf } from './tables.ts'
 
-export interface UploadDependencies {
+export function sourceHandlers(upload: UploadSource): HandlersOf<'sources'> {
+  return { 'sources.create': ({ project, request, audit }) => upload({ project, message: request.message, audit }) }
+}
+
+interface UploadDependencies {
   readonly database: Database
   readonly transact: RequestTransactions
   /** The slots, by account, in which uploads end: they force bytes to the disk, or remove them. */
@@ -244,7 +249,7 @@ async function readBody(
 }
 
 /** Removes uploaded sources; for the leader. */
-export interface SourceExpiry {
+interface SourceExpiry {
   /** Removes those that were unused for long, and files that have no row. */
   forget(): Promise<void>
   /** Removes those of a project to which nothing can be uploaded any more. */

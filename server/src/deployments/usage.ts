@@ -7,7 +7,7 @@ import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /** An instance that lives, what it uses and what it may use. */
-export interface MeasuredInstance {
+interface MeasuredInstance {
   readonly appId: string
   readonly deploymentId: string
   /** The process type and a number, such as `web.1`. */

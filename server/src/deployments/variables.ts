@@ -2,6 +2,7 @@ import { ApiError, type FieldProblem, invalidRequest, notFound } from '../contra
 import { isId } from '../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../contract/operations.ts'
 import { mostVariables } from '../contract/variables.ts'
+import type { HandlersOf } from '../http/call.ts'
 import { isAuthorized, mayUseProject, type Principal, type TenantProject } from '../http/principal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import type { Plans } from '../platform/plans.ts'
@@ -28,6 +29,18 @@ import type { DeploymentSecrets } from './secrets.ts'
 import { sourceOf } from './source-of.ts'
 import type { DeploymentRow } from './tables.ts'
 
+export function variableHandlers(variables: VariableRequests): HandlersOf<'variables'> {
+  return {
+    'variables.list': ({ principal, project, params }) => variables.list({ principal, project, appId: params.app_id }),
+    'variables.update': ({ transaction, principal, project, params, body }) =>
+      variables.update(transaction, { principal, project, appId: params.app_id }, body),
+    'variables.copy': ({ transaction, principal, project, params, body }) =>
+      variables.copy(transaction, { principal, project, appId: params.app_id }, body),
+    'variables.adopt': ({ transaction, principal, project, params }) =>
+      variables.adopt(transaction, { principal, project, appId: params.app_id }),
+  }
+}
+
 type State = ResponseBody<'variables.list'>
 
 /** An app that a request names, and who asks. */
@@ -38,7 +51,7 @@ interface AppRequest {
 }
 
 /** The variables of apps as owners read and change them. All throw `not_found` for the app. */
-export interface VariableRequests {
+interface VariableRequests {
   list(app: AppRequest): Promise<State>
   /** Throws `invalid_request` for names that it does not have, and for too many variables. */
   update(transaction: Transaction, app: AppRequest, body: BodyOutput<'variables.update'>): Promise<State>
