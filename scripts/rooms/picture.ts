@@ -2,7 +2,7 @@ import { innerRooms, type Room, serverRooms } from './table.ts'
 
 /** Draws the rooms as floors, where each floor may import the floors below it, and the folders within rooms as chains. */
 export function picture(): string {
-  const floors = [['cli'], ['commands'], ['server, composition'], ...floorsOf(serverRooms).map(namesOf)]
+  const floors = [['cli'], ['commands'], ['server'], ...floorsOf(serverRooms).map(namesOf)]
   const width = Math.max(...floors.map((floor) => floor.join('   ').length))
   const line = '─'.repeat(width + 2)
   const rows = floors.map((floor) => `│ ${floor.join('   ').padEnd(width)} │`)

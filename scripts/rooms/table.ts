@@ -11,7 +11,7 @@ export interface Room {
   readonly imports: readonly string[]
   /** Packages that it may not import; a name that ends with `*` stands for all packages that begin so. */
   readonly forbiddenPackages?: readonly string[]
-  /** Folders that only the room itself, `composition/` and `doctor.ts` may import. */
+  /** Folders that only the room itself, `server.ts`, `leftovers.ts` and `doctor.ts` may import. */
   readonly inside?: readonly string[]
 }
 
@@ -50,7 +50,7 @@ export const serverRooms: readonly Room[] = [
 /** Folders within rooms, where they are more than one; a folder may import its siblings of this list. */
 export const innerRooms: readonly Room[] = [
   { path: 'platform/database', imports: [] },
-  { path: 'platform/leadership', imports: ['platform/database'] },
+  { path: 'platform/leadership', imports: ['platform/database', 'platform/migrations', 'platform/versions'] },
   { path: 'platform/migrations', imports: [] },
   { path: 'platform/postgres', imports: ['platform/disk'] },
   { path: 'platform/versions', imports: ['platform/migrations', 'platform/postgres', 'platform/processes'] },
@@ -121,13 +121,10 @@ const notInPackage = serverRooms
   .map(({ path }) => path)
   .filter((path) => !['contract', 'platform', 'http'].includes(path))
 
-/** The programs above the rooms, each with what it may not import. Only composers reach inside of rooms. */
+/** The programs above the rooms, each with what it may not import. Only the first reach inside of rooms. */
 export const programs: readonly { readonly paths: readonly string[]; readonly forbidden: readonly string[] }[] = [
-  { paths: ['doctor.ts', 'composition'], forbidden: ['cli.ts', 'commands'] },
-  {
-    paths: ['server.ts', 'administration.ts'],
-    forbidden: ['cli.ts', 'commands', ...insides()],
-  },
+  { paths: ['server.ts', 'leftovers.ts', 'doctor.ts'], forbidden: ['cli.ts', 'commands'] },
+  { paths: ['administration.ts'], forbidden: ['cli.ts', 'commands', ...insides()] },
   { paths: ['commands'], forbidden: ['cli.ts', ...insides()] },
   // These commands are a package of their own, which has nothing of a server.
   {
@@ -137,7 +134,7 @@ export const programs: readonly { readonly paths: readonly string[]; readonly fo
       'server.ts',
       'administration.ts',
       'doctor.ts',
-      'composition',
+      'leftovers.ts',
       'commands/shared.ts',
       'commands/keys.ts',
       ...notInPackage,

@@ -1,7 +1,11 @@
 import type { HandlersOf } from '../http/call.ts'
+import type { Transaction } from '../platform/database.ts'
 import type { ProjectRequests } from './projects.ts'
 
-export function projectHandlers(projects: ProjectRequests): HandlersOf<'projects'> {
+/** Does the work of other features in the transaction that begins the deletion of a project. */
+export type OnDelete = (transaction: Transaction, projectId: string) => Promise<void>
+
+export function projectHandlers(projects: ProjectRequests, onDelete: OnDelete): HandlersOf<'projects'> {
   return {
     'projects.list': ({ principal, page }) => projects.list(principal, page),
     'projects.create': ({ principal, transaction, body }) => projects.create(transaction, principal, body),
@@ -11,6 +15,7 @@ export function projectHandlers(projects: ProjectRequests): HandlersOf<'projects
     },
     'projects.delete': async ({ transaction, project }) => {
       await projects.delete(transaction, project)
+      await onDelete(transaction, project.id)
       return undefined
     },
     'projects.usage': ({ principal, page }) => projects.usage(principal, page),

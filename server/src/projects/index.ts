@@ -6,7 +6,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import type { Task } from '../platform/jobs.ts'
 import type { LeaderParts } from '../platform/leadership/leader-parts.ts'
 import type { Plans, Tier } from '../platform/plans.ts'
-import { projectHandlers } from './handlers.ts'
+import { type OnDelete, projectHandlers } from './handlers.ts'
 import { createProjectRequests, type RemovalDependencies, removeProject, removeProjectTask } from './projects.ts'
 
 /** Features look up projects, and `createProjects` counts what features have: it comes after them. */
@@ -25,6 +25,8 @@ export interface ProjectsParts {
   readonly countDatabases: BatchedRead<string, number>
   /** The total size of a project's files in bytes. */
   readonly storedBytes: BatchedRead<string, number>
+  /** Frees at once what other projects may want: the names of domains. Called in the transaction of a deletion. */
+  readonly onDelete: OnDelete
 }
 
 export interface Projects {
@@ -54,7 +56,7 @@ export function createProjects(parts: ProjectsParts): Projects {
     counts: { countDeployments, countDatabases, storedBytes },
   })
   return {
-    handlers: projectHandlers(requests),
+    handlers: projectHandlers(requests, parts.onDelete),
 
     lead(leader) {
       const { removers } = leader

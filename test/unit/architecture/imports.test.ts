@@ -52,7 +52,7 @@ const programFiles = [
   'doctor.ts',
   'cli.ts',
   'commands/file.ts',
-  'composition/file.ts',
+  'leftovers.ts',
 ]
 const otherPackages = ['receiver/src/file.ts', 'action/src/file.ts', 'test/file.ts', 'demo/file.ts']
 
@@ -107,9 +107,9 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
     insides.flatMap((folder) => [
       may(`server/src/${folder}/probe.ts`, './file.ts'),
       may(`server/src/${parentOf(folder)}/probe.ts`, `./${nameOf(folder)}/file.ts`),
-      may('server/src/composition/probe.ts', `../${folder}/file.ts`),
       may('server/src/doctor.ts', `./${folder}/file.ts`),
-      mayNot('server/src/server.ts', `./${folder}/file.ts`),
+      may('server/src/server.ts', `./${folder}/file.ts`),
+      mayNot('server/src/administration.ts', `./${folder}/file.ts`),
       mayNot('server/src/commands/probe.ts', `../${folder}/file.ts`),
       mayNot('server/src/deployments/probe.ts', `../${folder}/file.ts`),
     ]),
@@ -120,12 +120,8 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
       ...['server.ts', 'administration.ts', 'doctor.ts'].flatMap((file) => [
         mayNot(`server/src/${file}`, './cli.ts'),
         mayNot(`server/src/${file}`, './commands/file.ts'),
-        may(`server/src/${file}`, './composition/file.ts'),
         may(`server/src/${file}`, './deployments/file.ts'),
       ]),
-      mayNot('server/src/composition/probe.ts', '../cli.ts'),
-      mayNot('server/src/composition/probe.ts', '../commands/file.ts'),
-      may('server/src/composition/probe.ts', '../webhooks/file.ts'),
       mayNot('server/src/commands/probe.ts', '../cli.ts'),
       may('server/src/commands/probe.ts', '../server.ts'),
       may('server/src/cli.ts', './commands/file.ts'),

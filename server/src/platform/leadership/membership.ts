@@ -1,15 +1,33 @@
 import { hostname } from 'node:os'
-import { unlessAborted } from '../platform/abort.ts'
-import { directoryId } from '../platform/data-directory.ts'
-import { createEpochFence } from '../platform/leadership/epoch.ts'
-import { type Leadership, startCampaign } from '../platform/leadership/leadership.ts'
-import { registerServer, type ServerIdentity } from '../platform/leadership/servers.ts'
-import { migrations } from '../platform/migrations/index.ts'
-import { newestMigration } from '../platform/migrations/schema.ts'
-import type { StopScope } from '../platform/shutdown.ts'
-import { ownVersion } from '../platform/versions/versions.ts'
-import type { Composition, ServerOptions, SharedParts } from './composition.ts'
-import { type Leading, startLeading } from './lead.ts'
+import { unlessAborted } from '../abort.ts'
+import { directoryId } from '../data-directory.ts'
+import type { Logger } from '../logger.ts'
+import { migrations } from '../migrations/index.ts'
+import { newestMigration } from '../migrations/schema.ts'
+import type { ShutdownStack, StopScope } from '../shutdown.ts'
+import type { State } from '../state.ts'
+import { ownVersion } from '../versions/versions.ts'
+import { createEpochFence } from './epoch.ts'
+import { type Leadership, startCampaign } from './leadership.ts'
+import { registerServer, type ServerIdentity } from './servers.ts'
+
+/** The running work of the leader. */
+export interface Leading {
+  /** True while jobs are taken. */
+  isWorking(): boolean
+  /** True once the start of every app that should run has been tried. */
+  hasTriedAllApps(): boolean
+  /** Returns a sentence while the gateway does not answer; undefined while it answers. */
+  gatewayProblem(): string | undefined
+  /** Stops the work in reverse order; with `all`, also stops apps. The work can start again in the same process. */
+  stop(scope: StopScope): Promise<void>
+}
+
+/** A leadership with the check that it still holds. */
+export interface FencedLeadership extends Leadership {
+  /** Throws when another server leads. */
+  readonly fence: () => void
+}
 
 /** This server among the servers that share a database and a data directory. */
 export interface Member {
@@ -26,6 +44,13 @@ export interface Member {
   resign(): Promise<void>
 }
 
+/** The parts of a server that its membership uses. */
+interface MembershipParts {
+  readonly state: Pick<State, 'db' | 'connection' | 'directory'>
+  readonly logger: Logger
+  readonly stack: ShutdownStack
+}
+
 const description = {
   version: ownVersion,
   schema: newestMigration(migrations),
@@ -38,7 +63,15 @@ const description = {
  * because they could not share the work.
  */
 export async function register(
-  { state, logger, stack, onFatal }: Pick<Composition, 'state' | 'logger' | 'stack'> & Pick<ServerOptions, 'onFatal'>,
+  {
+    state,
+    logger,
+    stack,
+    onFatal,
+  }: MembershipParts & {
+    /** Called when the server cannot go on and must be stopped. */
+    readonly onFatal: (error: Error) => void
+  },
   { id, url }: { readonly id: string; readonly url: string },
 ): Promise<ServerIdentity> {
   const server = { ...description, id, address: url, dataDirectory: await directoryId(state.directory.root) }
@@ -55,27 +88,23 @@ export async function register(
  * @param given.scope returns the scope of the current stop; `server` while the server goes on
  */
 export async function contend(
-  composition: Composition,
-  shared: SharedParts,
-  given: {
+  given: MembershipParts & {
     readonly server: ServerIdentity
     readonly scope: () => StopScope
     /** Called when this server begins and ends to lead. */
     readonly onLeading: (leading: boolean) => void
+    /** Starts the work of the leader. */
+    readonly lead: (leadership: FencedLeadership) => Promise<Leading>
   },
 ): Promise<Member> {
-  const { logger, state, stack } = composition
+  const { logger, state, stack } = given
   let leading: Leading | undefined
   let beginning = false
   const epochDirectory = state.directory.leaderEpoch
-  const lead = async ({ epoch, clockBackMs, state: { db, pool }, signal }: Leadership) => {
-    const { check: fence } = createEpochFence({ directory: epochDirectory, epoch })
+  const lead = async (leadership: Leadership) => {
+    const { check: fence } = createEpochFence({ directory: epochDirectory, epoch: leadership.epoch })
     beginning = true
-    const begun = await startLeading(
-      { ...composition, state: { ...state, db, pool } },
-      { ...shared, epoch, clockBackMs, fence },
-      signal,
-    ).finally(() => {
+    const begun = await given.lead({ ...leadership, fence }).finally(() => {
       beginning = false
     })
     leading = begun
@@ -85,7 +114,7 @@ export async function contend(
         leading = undefined
         given.onLeading(false)
         // The next leader adopts running apps, unless everything is stopped.
-        await begun.stop(signal.aborted ? 'server' : given.scope())
+        await begun.stop(leadership.signal.aborted ? 'server' : given.scope())
       },
     }
   }

@@ -1,10 +1,10 @@
-import { endEdgeProcesses } from '../edge/edge.ts'
-import { endGateways } from '../gateway/record.ts'
-import type { DataDirectory } from '../platform/data-directory.ts'
-import type { Logger } from '../platform/logger.ts'
-import { findClusters } from '../platform/postgres/clusters.ts'
-import { stopRunningCluster } from '../platform/postgres/session.ts'
-import { endAppProcesses, endBuilds } from '../runtimes/leftovers.ts'
+import { endEdgeProcesses } from './edge/edge.ts'
+import { endGateways } from './gateway/record.ts'
+import type { DataDirectory } from './platform/data-directory.ts'
+import type { Logger } from './platform/logger.ts'
+import { findClusters } from './platform/postgres/clusters.ts'
+import { stopRunningCluster } from './platform/postgres/session.ts'
+import { endAppProcesses, endBuilds } from './runtimes/leftovers.ts'
 
 /** The time for edge, gateways and apps to end before SIGKILL, in milliseconds. */
 const graceMs = 10_000

@@ -1,12 +1,12 @@
 import { ApiError } from '../contract/errors.ts'
-import { countByStatus } from '../deployments/reads.ts'
 import { unlessAborted } from '../platform/abort.ts'
+import type { Config } from '../platform/config.ts'
 import { criticalBytes, freeBytesIn } from '../platform/disk/free-space.ts'
 import { countJobs } from '../platform/jobs.ts'
+import type { Member } from '../platform/leadership/membership.ts'
+import type { Logger } from '../platform/logger.ts'
 import type { Metrics } from '../platform/metrics.ts'
 import type { State } from '../platform/state.ts'
-import type { Member } from './campaign.ts'
-import type { ServerOptions } from './composition.ts'
 
 const readinessTimeoutMs = 5_000
 /** Without a renewal in this time, there is no leader. A lost leader is usually replaced sooner. */
@@ -16,7 +16,7 @@ const leaderless = '10 seconds'
 export function readiness(
   state: Pick<State, 'pool' | 'directory'>,
   member: Member,
-  { config, logger }: Pick<ServerOptions, 'config' | 'logger'>,
+  { config, logger }: { readonly config: Pick<Config, 'deploys'>; readonly logger: Pick<Logger, 'debug'> },
 ): () => Promise<string | undefined> {
   return async () => {
     const late = AbortSignal.timeout(readinessTimeoutMs)
@@ -65,17 +65,22 @@ export function registerLostLines(metrics: Metrics, lost: () => number = () => 0
   })
 }
 
-export function registerGauges(metrics: Metrics, state: Pick<State, 'db' | 'pool'>): void {
+/** Registers the gauges of jobs and deployments. @param countDeployments counts deployments by status */
+export function registerGauges(
+  metrics: Metrics,
+  pool: State['pool'],
+  countDeployments: () => Promise<Readonly<Record<string, number>>>,
+): void {
   metrics.gauge({
     name: 'fairlead_jobs',
     help: 'Jobs by state: waiting, running, failed for good.',
     label: 'state',
-    read: async () => ({ ...(await countJobs(state.pool)) }),
+    read: async () => ({ ...(await countJobs(pool)) }),
   })
   metrics.gauge({
     name: 'fairlead_deployments',
     help: 'Deployments by status.',
     label: 'status',
-    read: () => countByStatus(state.db),
+    read: countDeployments,
   })
 }
