@@ -23,7 +23,10 @@ export interface GatewayParts {
   readonly logger: Logger
   /** The epoch of this server's leadership. */
   readonly epoch: number
-  /** Adds the requests since the last call. The gateway reports each request once, so the function keeps what it cannot write. */
+  /**
+   * Adds the requests since the last call. The gateway reports each request once, so this function keeps what it cannot
+   * write.
+   */
   readonly countTraffic: (counted: readonly AppTraffic[]) => Promise<void>
 }
 
@@ -94,9 +97,13 @@ async function prepareUser({
     logger.warn('the gateway runs as root: install setpriv (util-linux)')
     return null
   }
-  const program = await reachableGateway({ runtime: directory.runtime, user, version: await programVersion() })
+  const { node, program } = await reachableGateway({
+    runtime: directory.runtime,
+    user,
+    version: await programVersion(),
+  })
   const lowest = config.apps.mode === 'ports' ? config.apps.ports.from : config.apps.gatewayPort
-  return { user, setpriv, hasLowPorts: lowest < 1024, node: program.node, program: program.program }
+  return { user, setpriv, hasLowPorts: lowest < 1024, node, program }
 }
 
 /** Closes gateway entries of deleted apps that an earlier server has left open. */
