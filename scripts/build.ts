@@ -8,7 +8,7 @@ import { packCommand } from './command-package.ts'
 
 /**
  * Builds everything that is out of date: `npm run build`, or `node scripts/run.js build server` for the parts that a
- * server needs. The compiler detects changes itself; a bundle is built again when one of its inputs is newer.
+ * server needs. The compiler detects changes itself; a bundle is rebuilt when one of its inputs is newer.
  */
 
 /** Limit for the compressed scripts that one page of the dashboard loads. */
@@ -33,7 +33,7 @@ if (!serverOnly) {
 }
 process.stdout.write(`Built after ${(performance.now() / 1000).toFixed(1)} s.\n`)
 
-/** Does one part of the build, and prints what it is. */
+/** Runs and prints one part of the build. */
 function step(what: string, work: () => Promise<void>): Promise<void> {
   process.stdout.write(`  ${what} …\n`)
   return sayAlive({ what, say: (line) => process.stdout.write(`  ${line}\n`) }, work)
@@ -51,7 +51,7 @@ async function buildPrograms(): Promise<void> {
   })
 }
 
-/** Bundles the command of users and the typed client, and packs their package into the server, which serves it. */
+/** Bundles the users' command and the typed client, and packs them into the server, which serves the package. */
 async function buildCommand(): Promise<void> {
   const parts = ['commands/client', 'contract', 'platform/config', 'http/reference'].map((part) =>
     join('server/dist', part),
@@ -79,7 +79,7 @@ async function bundle(
 ): Promise<boolean> {
   const output = join(request.directory, 'index.js')
   if (isFresh(output, request.inputs)) return false
-  // The names of chunks change with their content, and the bundler leaves old ones there.
+  // The names of chunks change with their content, and the bundler does not remove old chunks.
   rmSync(request.directory, { recursive: true, force: true })
   await step(`bundling ${name}`, () =>
     run('ncc', ['build', request.entry, '-o', request.directory, '--quiet', ...(request.options ?? [])]),
@@ -87,7 +87,7 @@ async function bundle(
   return true
 }
 
-/** Builds the dashboard's static files and compresses them, so that the server does not do that for every request. */
+/** Builds and compresses the dashboard's static files, so that the server does not compress them for every request. */
 async function buildDashboard(): Promise<void> {
   const directory = 'server/dist/dashboard'
   const inputs = ['server/dashboard/src', 'server/dashboard/index.html', 'server/dashboard/vite.config.ts']
@@ -111,7 +111,7 @@ interface Chunk {
   readonly dynamicImports?: readonly string[]
 }
 
-/** Exits with an error when a page loads too many bytes of scripts: those of the entry, of the page and of their imports. */
+/** Exits with an error when the scripts of a page (the entry, the page and their imports) are too large. */
 function checkSize(directory: string): void {
   const chunks = JSON.parse(readFileSync(join(directory, '.vite/manifest.json'), 'utf8')) as Record<string, Chunk>
   const withImports = (name: string, into = new Set<string>()): Set<string> => {

@@ -10,7 +10,7 @@ compareBundle()
 process.stdout.write('check: all is well\n')
 
 function compareBundle(): void {
-  // Inside the repository, because the bundler names modules by their place below the working directory.
+  // Inside the repository, because the bundler names modules by their path below the working directory.
   const fresh = mkdtempSync('action/fresh-')
   try {
     run('ncc', ['build', 'action/lib/main.js', '-o', fresh, '--quiet', '--license', '[name].licenses.txt'])

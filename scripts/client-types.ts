@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path'
 import { operations } from '../server/src/contract/operations.ts'
 import { type Schema, schemaOf } from '../server/src/http/reference/json-schema.ts'
 
-/** The declarations of the client that name no schema of zod. They are those of the server, unchanged. */
+/** The declarations of the client without zod schemas, copied unchanged from the server. */
 const plain = ['client', 'client-requests', 'errors', 'routes']
 
 /**
- * Writes the types of the bundled client into a folder. Those of the contract are made of zod, which its users would have to
- * install; here the bodies and queries are written out, from the JSON Schema of the same schemas.
+ * Writes the types of the bundled client into a folder. The contract's types need zod, which users would have to
+ * install. So the bodies and queries are written out, from the JSON Schema of the same schemas.
  */
 export function writeClientTypes(folder: string): void {
   for (const name of plain) {
@@ -42,17 +42,17 @@ ${table('response').join('\n')}
 
 /** The body that a client sends. */
 export type BodyInput<Name extends OperationName> = Bodies[Name]
-/** The query parameters that a client sends, besides those of lists. */
+/** The query parameters that a client sends, besides the parameters of lists. */
 export type QueryInput<Name extends OperationName> = Queries[Name]
 /** The body of the answer. */
 export type ResponseBody<Name extends OperationName> = Responses[Name]
 `
 }
 
-/** Returns a schema as a type of TypeScript; lines after the first begin with `indent`. */
+/** Returns a schema as a TypeScript type; lines after the first begin with `indent`. */
 function typeOf(schema: Schema, indent: string): string {
   const choices = schema.anyOf ?? schema.oneOf
-  // Beside properties, the choices only say which of them go together.
+  // With properties, the choices only say which properties belong together.
   if (choices !== undefined && schema.properties === undefined)
     return union(choices.map((choice) => typeOf(choice, indent)))
   if ('const' in schema) return JSON.stringify(schema.const)

@@ -3,8 +3,8 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, 
 import { join } from 'node:path'
 
 /**
- * Packs the command of users into a file, as servers serve it and a release publishes it. Its `bin` is added here: in the
- * workspace it would take the place of the server's command of the same name.
+ * Packs the users' command into a file, which servers serve and a release publishes. Its `bin` is added here: in the
+ * workspace it would replace the server's command of the same name.
  */
 export function packCommand(output: string): void {
   const folder = mkdtempSync(`${output}-`)

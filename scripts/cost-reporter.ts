@@ -8,8 +8,8 @@ interface Cost {
 }
 
 /**
- * A reporter of vitest that prints what each file of tests costs: the CPU seconds of the whole machine, so nothing else may run, and
- * what the file counted. Files must run one after the other.
+ * A reporter of vitest that prints what each file of tests costs: the CPU seconds of the whole machine, so nothing else
+ * may run, and the file's counts. Files must run one after the other.
  */
 export default class CostReporter implements Reporter {
   readonly #files = new Map<string, Cost>()

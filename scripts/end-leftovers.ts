@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { namesOf } from '../server/src/runtimes/network/addresses.ts'
 
 /**
- * Ends the processes that a run of tests leaves behind and removes its networks, control groups and folders, when the run has ended, however it ended:
- * `node scripts/end-leftovers.ts RUN` waits for the end of its standard input, which the runner holds open. The folders of a run have
- * RUN in their names; its processes have such a folder in their command line, environment or working directory, or RUN as their
- * `TEST_RUN`. Networks and control groups have the names of the data directories that they belong to.
+ * Ends the processes that a run of tests leaves behind and removes its networks, control groups and folders, after any
+ * end of the run: `node scripts/end-leftovers.ts RUN` waits for the end of its standard input, which the runner holds
+ * open. The folders of a run have RUN in their names; its processes have such a folder in their command line,
+ * environment or working directory, or RUN as their `TEST_RUN`. Networks and control groups have the names of their
+ * data directories.
  */
 
 const number = process.argv[2] ?? ''
@@ -16,7 +17,7 @@ if (number === '') throw new Error('the run has no number')
 const mark = `flt-${number}-`
 
 process.stdin.resume().on('end', () => {
-  // A process may start another one while this looks.
+  // A process may start another one during the search.
   let left = processes()
   for (let round = 0; round < 20 && left.length > 0; round += 1) {
     for (const pid of left) signal(pid)
@@ -62,11 +63,11 @@ function removeGroup(group: string): void {
   try {
     rmdirSync(group)
   } catch {
-    // The kernel has it until its last process is gone.
+    // The kernel keeps the group until its last process is gone.
   }
 }
 
-/** Returns what a program of the system prints; nothing where it is missing or refuses. */
+/** Returns the output of a system program; empty when it is missing or fails. */
 function run(program: string, ...args: readonly string[]): string {
   try {
     const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }

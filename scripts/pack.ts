@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 /**
- * Packs what `npm run build` has built, as it is released: `node scripts/pack.ts FOLDER`. The server's package contains the
+ * Packs the output of `npm run build` for a release: `node scripts/pack.ts FOLDER`. The server's package contains the
  * receiver, so that one file installs a server, from a registry or without. Prints the path and size of each package.
  */
 
@@ -57,8 +57,8 @@ function packServer(receiver: string): void {
 }
 
 /**
- * The server has all that the receiver depends on. npm 9, which is Debian 12's, would take these packages for bundled ones, and
- * install empty folders in their place.
+ * The server has all dependencies of the receiver. npm 9 of Debian 12 would take these packages for bundled packages,
+ * and install empty folders in their place.
  */
 function leaveOutDependencies(file: string): void {
   const { dependencies, ...manifest } = JSON.parse(readFileSync(file, 'utf8')) as { dependencies: object }

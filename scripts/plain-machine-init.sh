@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The first process of the machine that plain-machine.sh makes. It stays root, because the kernel forgets to end a process with
-# its parent once that changes its user.
+# The first process of the machine that plain-machine.sh makes. It stays root, because the kernel does not end a process
+# with its parent after the process has changed its user.
 set -euo pipefail
 checkout=$1 debian=$2 user=$3 online=$4
 shift 4
 
 hostname plain
 if [ -z "$online" ]; then ip link set lo up; fi
-# Only this machine's processes see the folder's new content, and it is gone with them.
+# Only this machine's processes see the folder's new content, which ends with them.
 root=/mnt
 mount -t tmpfs -o mode=755 machine "$root"
 cp -a "$debian/." "$root"
@@ -23,13 +23,14 @@ mv "$root/clone/.git" "$root$there/.git"
 rmdir "$root/clone"
 (
   cd "$checkout"
-  # Files that are deleted here, but not yet in git, are listed, too.
+  # The list includes files that are deleted here, but not yet in git.
   git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' path; do
     if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\0' "$path"; fi
   done
   if [ -z "$online" ]; then find . -path ./test -prune -o -name node_modules -prune -type d -print0; fi
 ) | {
-  # It ends with 1 when a file changed. Another hard link to one, as of a second checkout, counts as a change.
+  # It ends with 1 when a file changed. Another hard link to a file, for example from a second checkout, counts as a
+  # change.
   tar -C "$checkout" --warning=no-file-changed --exclude='node_modules/.vite*' --null --files-from=- -c || [ $? = 1 ]
 } | tar -C "$root$there" -xp
 chown -R "$owner:$owner" "$root$there"
@@ -44,12 +45,12 @@ echo plain >"$root/etc/hostname"
 printf '127.0.0.1 localhost plain\n::1 localhost\n' >"$root/etc/hosts"
 rm -f "$root/etc/resolv.conf"
 
-# Nothing of this machine's environment gets there, except how it speaks to the registry.
+# It gets nothing of this machine's environment, except the settings of the registry.
 environment=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "HOME=$home" "USER=$user" "LOGNAME=$user"
   SHELL=/bin/bash LANG=C.UTF-8 "TERM=${TERM:-dumb}")
 if [ -n "$online" ]; then
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-  # Names that only this machine's own list has.
+  # Names that only this machine's hosts file has.
   grep -v -E '^\s*(#|127\.|::1)' /etc/hosts >>"$root/etc/hosts" || true
   for level in user global; do
     file=$(npm config get "${level}config")
@@ -69,7 +70,7 @@ if [ -n "$online" ]; then
     install -m 644 "$NODE_EXTRA_CA_CERTS" "$root/etc/ssl/extra.pem"
     environment+=(NODE_EXTRA_CA_CERTS=/etc/ssl/extra.pem)
   fi
-  # npm believes the authorities of this file alone, and has its path from any of its files of configuration.
+  # npm trusts only the authorities in this file, and reads its path from any of its configuration files.
   authorities=$(npm config get cafile)
   if [ -f "$authorities" ]; then
     install -m 644 "$authorities" "$root/etc/ssl/npm.pem"
@@ -97,5 +98,5 @@ as_user() {
     env -i --chdir="$there" "${environment[@]}" "$@"
 }
 as_user git reset --quiet
-# Not by exec: a first process must collect the orphans, and commands do not expect to be it.
+# Not with exec: a first process must collect orphans, and commands do not expect that.
 as_user "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command in a copy of this checkout on a plain machine: a minimal Debian with git, Node and npm, and nothing else.
+# Runs a command in a copy of this checkout on a plain machine: a minimal Debian with only git, Node and npm.
 #   scripts/plain-machine.sh npm test
 #   scripts/plain-machine.sh --root npm test
 #   scripts/plain-machine.sh --online bash -c 'npm ci && npm run demo -- --once'
@@ -48,7 +48,7 @@ suite=bookworm
 cache=${FAIRLEAD_PLAIN_MACHINE:-/var/tmp/fairlead-plain-machine}
 debian=$cache/$suite
 mkdir -p "$cache"
-# Others wait until the first has made the Debian, which has its name when it is complete.
+# Other runs wait until the first run has made the Debian, which gets its name when it is complete.
 exec 8>"$cache/lock"
 flock 8
 if [ ! -d "$debian" ]; then
@@ -62,7 +62,7 @@ fi
 exec 8>&-
 
 pid=
-# The kernel ends the machine's first process with unshare, and all others with the first.
+# The kernel ends the machine's first process with unshare, and all other processes with the first.
 trap 'kill -KILL $pid 2>/dev/null || true' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT

@@ -22,7 +22,7 @@ if (!isBundlerWhole()) {
 
 void import('./' + process.argv[2] + '.ts')
 
-/** True when npm has installed the native part of the bundler for this machine. It takes an unfit Node for an unfit machine. */
+/** True when npm has installed the native part of the bundler for this machine. npm skips it under an unfit Node. */
 function isBundlerWhole() {
   try {
     return readdirSync(new URL('../node_modules/@rolldown', import.meta.url)).some((name) => /^binding-/.test(name))

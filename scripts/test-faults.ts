@@ -4,11 +4,12 @@ import { parseSync } from 'rolldown/utils'
 import { runVitest } from './vitest.ts'
 
 /**
- * Shows which tests find faults: `npm run test:faults [-- SEED [COUNT]]` draws faults from the sources (30, unless told), puts them
- * in one at a time, and looks what finds them: the type check, the linter, the unit tests that import the changed file, the contract and
- * the API tests of the same subject, all unit tests, API tests and processes, and the system tests that import the file. The first
- * failure ends a fault's turn. `test-repeat/faults-SEED.tsv` gets a line for each; a later run goes on where
- * an earlier one ended. The checkout must have no changes, and nothing else may use it.
+ * Shows which tests find faults: `npm run test:faults [-- SEED [COUNT]]` draws faults from the sources (30 by default),
+ * puts them in one at a time, and checks what finds each: the type check, the linter, the unit tests that import the
+ * changed file, the contract and the API tests of the same subject, all unit tests, API tests and processes, and the
+ * system tests that import the file. The first failure ends a fault's turn. `test-repeat/faults-SEED.tsv` gets a line
+ * for each; a later run continues where an earlier run ended. The checkout must have no changes, and nothing else may
+ * use it.
  */
 
 interface Fault {
@@ -58,7 +59,7 @@ for (const [at, fault] of draw().entries()) {
   process.stdout.write(`${cells.join(' | ')}\n`)
 }
 
-/** Draws files by area, then a kind of fault, then a place, always the same for a seed. */
+/** Draws files by area, then a kind of fault, then a place; a seed always gives the same faults. */
 function draw(): Fault[] {
   const random = createRandom(seed)
   const choose = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item
@@ -120,7 +121,7 @@ function isCall(node: Node): boolean {
   return node.type === 'CallExpression' || (node.type === 'AwaitExpression' && isCall(node['argument'] as Node))
 }
 
-/** Calls `see` for every node of a program, but for its types, which do nothing. */
+/** Calls `see` for every node of a program except types, which have no effect. */
 function visit(node: Node, see: (node: Node) => void): void {
   see(node)
   for (const [name, value] of Object.entries(node)) {
@@ -129,14 +130,14 @@ function visit(node: Node, see: (node: Node) => void): void {
   }
 }
 
-/** Types do nothing, but for expressions that name one: `x as Y`. */
+/** Types have no effect, but expressions may contain a type: `x as Y`. */
 function isNode(value: unknown): value is Node {
   return (
     typeof value === 'object' && value !== null && 'type' in value && !/^TS(?!.*Expression$)/.test(String(value.type))
   )
 }
 
-/** Puts the fault in, looks what finds it, and takes it out. Returns the file of the test that failed, or `nothing`. */
+/** Puts the fault in, checks what finds it, and takes it out. Returns the file of the failed test, or `nothing`. */
 async function tryFault({ file, start, end, after }: Fault): Promise<string> {
   const original = readFileSync(file, 'utf8')
   const restore = () => writeFileSync(file, original)
@@ -164,7 +165,7 @@ async function firstFailure(file: string): Promise<string | null> {
     ...(importing.length === 0 ? [] : [['run', '--project', 'system', ...once, ...importing]]),
   ]
   for (const [at, step] of steps.entries()) {
-    // The programs of the tests of processes, the receiver and the action are bundles.
+    // Tests of processes, the receiver and the action run bundles.
     if ((at === 2 || !file.startsWith('server')) && spawnSync('node', ['scripts/run.js', 'build']).status !== 0)
       return 'the build'
     const { code, output } = await runVitest([...step, '--passWithNoTests'], { minutes: 20, quiet: true })
@@ -173,7 +174,7 @@ async function firstFailure(file: string): Promise<string | null> {
   return null
 }
 
-/** Returns numbers from 0 to below 1 that follow from a text (mulberry32). */
+/** Returns numbers from 0 to below 1, derived from a text (mulberry32). */
 function createRandom(text: string): () => number {
   let state = [...text].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) | 0, 7)
   return () => {

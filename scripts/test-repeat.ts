@@ -4,10 +4,10 @@ import { basename } from 'node:path'
 import { runVitest } from './vitest.ts'
 
 /**
- * Finds tests that depend on time: runs single files again and again beside two busy loops, until Ctrl+C:
- * `npm run test:repeat [-- FILE…]`, by default all files but the long ones. The file with the fewest results on record is next,
- * so a later run goes on where an earlier one ended. `test-repeat/results.tsv` gets a line for each: the commit, the file, the result,
- * the seconds and the time. The output of a failure is beside it.
+ * Finds tests that depend on time: runs single files again and again beside two busy loops, until Ctrl+C: `npm run
+ * test:repeat [-- FILE…]`, by default all files except the long tests. The file with the fewest results is next, so a
+ * later run continues where an earlier run ended. `test-repeat/results.tsv` gets a line for each: the commit, the file,
+ * the result, the seconds and the time. The output of a failure is beside it.
  */
 
 const folder = 'test-repeat'

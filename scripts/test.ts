@@ -7,14 +7,14 @@ import { budgetOf, busySeconds, describe, exceeded, readCounts, startCounting } 
 import { runVitest } from './vitest.ts'
 
 /**
- * Runs a level of tests: `node scripts/test.ts quick`, `… system [PART…]` or `… long [PART…]`, or prints what files cost:
- * `… cost [PATH…]`. docs/testing.md describes the levels. All further arguments that are no part go to vitest:
- * `npm test -- test/unit/builds`.
+ * Runs a level of tests: `node scripts/test.ts quick`, `… system [PART…]` or `… long [PART…]`, or prints what files
+ * cost: `… cost [PATH…]`. docs/testing.md describes the levels. All arguments that are not a part go to vitest: `npm
+ * test -- test/unit/builds`.
  */
 
 const [level = 'quick', ...rest] = process.argv.slice(2)
 
-/** Longer runs are given up: something hangs. */
+/** Longer runs are aborted, because something hangs. */
 const deadlineMinutes: Readonly<Record<string, number>> = { quick: 30, system: 180, cost: 300, long: 24 * 60 }
 
 /** The programs of the level `long` besides the tests of its folder. */
@@ -36,7 +36,7 @@ else fail(`There is no level ${level}: quick, system, cost, long.`)
 
 async function quick(): Promise<void> {
   const projects = ['unit', 'api', 'processes'].flatMap((name) => ['--project', name])
-  // These tests wait more than others, most of them for the server that they share.
+  // These tests wait more than other tests, mostly for their shared server.
   if (await vitest([...projects, '--maxWorkers=4', ...rest], rest.length === 0 ? 'npm test' : null))
     process.stdout.write(
       'Not tried: isolation, containers, browsers, TLS, systemd, crashes and attacks. npm run test:system tries them.\n',

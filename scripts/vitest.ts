@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 
 export interface VitestOptions {
-  /** Longer runs are given up: something hangs. */
+  /** Longer runs are aborted, because something hangs. */
   readonly minutes: number
   /** More variables of the environment. */
   readonly environment?: Readonly<Record<string, string>>

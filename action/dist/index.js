@@ -28599,19 +28599,21 @@ module.exports = __WEBPACK_EXTERNAL_createRequire(import.meta.url)("util");
 /* harmony export */ });
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3500);
 
-/** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
+/**
+ * Returns the status of an answer that is not from Fairlead, such as a proxy's page; `undefined` for Fairlead's errors.
+ */
 function foreignStatus(error) {
     const status = error.details['status'];
     return error.code === 'server_error' && typeof status === 'number' ? status : undefined;
 }
 /**
- * There was no key to ask with: the CI gave no token, or the server did not exchange it. The cause says why. The message is
- * the command by which the project trusts the repository.
+ * There was no key for the request: the CI gave no token, or the server did not exchange it. The cause says why. The
+ * message is the command by which the project trusts the repository.
  */
 class KeyError extends Error {
     name = 'KeyError';
 }
-/** The address is not one of a server: nothing answers below its path as Fairlead does. */
+/** The address does not belong to a server: no answer below its path is from Fairlead. */
 class AddressError extends Error {
     name = 'AddressError';
 }
@@ -28644,11 +28646,11 @@ function isGone(error) {
 
 /** The time between two lines that say that the server does not answer. */
 const tellEveryMs = 15_000;
-/** A name that is not in DNS, or a certificate that is not trusted, rarely becomes right while a step waits. */
+/** A missing DNS name, or an untrusted certificate, is rarely fixed while a step waits. */
 const hopelessMs = 60_000;
 /**
  * @param print writes a line to the log
- * @param over aborts when nothing is to be repeated any more
+ * @param over aborts when attempts must end
  */
 function createAttempts(print, over) {
     let lastError;
@@ -28725,7 +28727,9 @@ function systemCode(error) {
 
 /** The runner kills a cancelled step after 7.5 s, so everything has to be done within this time, in milliseconds. */
 const cancellationTimeout = 6_000;
-/** The part of it for a creation in progress, in milliseconds, so that the new deployment can still be cancelled. */
+/**
+ * The part of this time for a creation in progress, in milliseconds, so that the new deployment can still be cancelled.
+ */
 const creationGrace = 3_000;
 /**
  * Cancels a deployment at the server within the time that a cancelled step has. Resolves to its state afterwards; a
@@ -28813,7 +28817,7 @@ function createKeys({ apiUrl, projectId }, env, requests) {
         end: exchange.end,
     };
 }
-/** Returns the command by which the project trusts such runs as this one; empty where no rule may trust them. */
+/** Returns the command by which the project trusts runs like this one; empty if no rule may trust them. */
 function commandToTrust(projectId, env) {
     const [name, id] = [env['GITHUB_REPOSITORY'] ?? 'OWNER/REPOSITORY', env['GITHUB_REPOSITORY_ID'] ?? 'ID'];
     const [event, ref, site] = [env['GITHUB_EVENT_NAME'] ?? '', env['GITHUB_REF'] ?? '', env['GITHUB_SERVER_URL'] ?? ''];
@@ -28829,13 +28833,13 @@ function commandToTrust(projectId, env) {
         ...(kind === undefined ? [] : [`--${kind === 'heads' ? 'branch' : 'tag'} ${quoted(short)}`]),
     ].join(' ');
 }
-/** Somebody copies the command into a shell, and a branch may have any name. */
+/** A person copies the command into a shell, and a branch may have any name. */
 const quoted = (text) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-/** A key is followed by the next one at half of its life, so the ones before the last three have expired. */
+/** At half of a key's life the next key follows, so all but the last three keys have expired. */
 const mostAlive = 3;
-/** The keys of this step and, in the post step, those of the main step, oldest first. */
+/** The keys of this step and, in the post step, the main step's keys, oldest first. */
 const saved = JSON.parse((0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getState */ .Gu)(_states_js__WEBPACK_IMPORTED_MODULE_3__/* .states */ .x.keys) || '[]');
-/** Ends all keys of this job. Returns the errors; a key that cannot be ended expires by itself. */
+/** Ends all keys of this job. Returns the errors; a key that cannot be ended expires soon. */
 async function endKeys(apiUrl, send) {
     const results = await Promise.allSettled(saved.slice(-mostAlive - 1).map((apiKey) => (0,_fairlead_server_exchange__WEBPACK_IMPORTED_MODULE_1__/* .endKey */ .nr)({ address: apiUrl, apiKey, fetch: send })));
     return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
@@ -28853,7 +28857,7 @@ async function endKeys(apiUrl, send) {
 /* harmony export */ });
 /* harmony import */ var _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(3500);
 
-/** Returns the outcome that a deployment's state means; `undefined` while it is building. */
+/** Returns the outcome of a deployment's state; `undefined` while it is building. */
 function outcomeOf(deployment, commit) {
     if (commit && deployment.commit && deployment.commit !== commit)
         return { kind: 'mismatch', deployment };
@@ -28880,7 +28884,7 @@ function requireDeployment(answer) {
         return answer;
     throw new _fairlead_server_client__WEBPACK_IMPORTED_MODULE_0__/* .ApiError */ .h('server_error', 'The answer is not a deployment.', { status: 200 });
 }
-/** Returns the fields of a failure that must be text; none when there is no failure. */
+/** Returns the fields of a failure that must be text; empty without a failure. */
 function textsOf(failure) {
     if (failure === undefined || failure === null)
         return [];
@@ -28997,8 +29001,8 @@ var log = __nccwpck_require__(1328);
 /** Time limit for an answer in milliseconds. It does not apply to the log. */
 const answerTimeout = 30_000;
 /**
- * Creates the clients of the server: one for requests, which are repeated until their signals abort, and one without time limit and
- * retries for following the log.
+ * Creates the clients of the server: one for requests, which are repeated until their signals abort, and one for
+ * following the log, without time limit and retries.
  */
 function createClients(access, env, attempts) {
     const proxied = (0,http/* createProxiedFetch */.Ew)(env);
@@ -29022,7 +29026,7 @@ function createClients(access, env, attempts) {
     };
 }
 /**
- * True when a server answers at the address, which may have a path that a proxy has put it below.
+ * True when a server answers at the address, which may have a proxy's path.
  */
 async function isServer({ apiUrl }, env) {
     try {
@@ -29076,9 +29080,9 @@ function gitHubReporter(inputs, env, pullRequest, warn) {
 /* harmony import */ var node_crypto__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7598);
 
 /**
- * Returns the Idempotency-Key of this step's deployment: the same whenever the step of one attempt is executed again, so
- * that it deploys once; a different one for each attempt, step and project, and for all that is sent, which differs between the jobs
- * of a matrix. `undefined` outside of a workflow.
+ * Returns the Idempotency-Key of this step's deployment. Repeated executions of a step in one attempt have the same
+ * key, so that it deploys once. Each attempt, step, project and request body has a different key, because the bodies
+ * differ between the jobs of a matrix. `undefined` outside of a workflow.
  */
 function creationKey(env, projectId, body) {
     const variables = ['GITHUB_REPOSITORY', 'GITHUB_RUN_ID', 'GITHUB_RUN_ATTEMPT', 'GITHUB_JOB', 'GITHUB_ACTION'];
@@ -29872,7 +29876,7 @@ async function abandon(deployment, options) {
         return { kind, deployment, error: lastError ?? last.error, maySend: true };
     options.progress.changed(last.seen);
     const outcome = last.seen.status === 'canceled' ? undefined : (0,api_outcome/* outcomeOf */.s)(last.seen, options.body.commit);
-    // The deployment may have ended just before the request to cancel it; then that outcome counts.
+    // The deployment may have ended just before the request to cancel it; then its outcome counts.
     return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen, maySend: true };
 }
 /** Returns the delay after the poll with this number, counted from 0, in milliseconds: from 1 s to 15 s. */
@@ -29927,9 +29931,12 @@ took) {
         },
     };
 }
-/** The line of the server's log that tells how many builds are ahead of one that waits. */
+/** The line of the server's log that says how many builds come before a waiting build. */
 const wait = /^Waiting for a build slot: \d+ builds? (is|are) ahead\.$/;
-/** Prints the lines of a build log in their group, and what the build waits for before it: readers see the group folded. */
+/**
+ * Prints the lines of a build log in a group. The reason for a wait is printed before the group, which readers see
+ * folded.
+ */
 function createLogPrinter(group, took) {
     return (lines) => {
         const waited = lines.findLast((line) => wait.test(line));
@@ -29942,7 +29949,7 @@ function createLogPrinter(group, took) {
             group.print(others);
     };
 }
-/** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
+/** Masks the values of the variables. Called when the deployment is known, because its address must stay readable. */
 function maskVariables(inputs, deployment) {
     const { apiUrl, gitUrl, name, branch, commit, image } = inputs;
     const visible = [apiUrl, gitUrl, name, branch, commit, image, deployment?.url ?? '', deployment?.id ?? ''];
@@ -30008,7 +30015,7 @@ function notCreated({ error, maySend }, inputs) {
         ...(maySend ? ['The server may have accepted the deployment nevertheless.'] : []),
     ].join(' ');
 }
-/** Describes the state at the server of a deployment that is no longer waited for. */
+/** Describes the server's state of a deployment for which the step no longer waits. */
 function remoteEnd({ deployment, error }) {
     if (deployment?.status === 'canceled')
         return `The deployment ${deployment.id} was cancelled at the server.`;
@@ -30030,7 +30037,7 @@ function failedReport({ deployment, failure }, { tail, serving }) {
     const messages = [`${id} failed in the stage ${failure.stage} (${failure.code}): ${first}`, ...further];
     return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : output) };
 }
-/** Returns the code of a failure for conditions in workflows. It contains nothing that a shell could take for a command. */
+/** Returns the code of a failure for conditions in workflows. A shell cannot take it for a command. */
 function failureCode(outcome) {
     if (outcome.kind === 'refused' || outcome.kind === 'lost')
         return (0,explain/* codeOf */.$N)(outcome.error);
@@ -30045,7 +30052,7 @@ function withOutput(output) {
 
 ;// CONCATENATED MODULE: ./action/lib/report/steps.js
 
-/** The titles of the server's steps. Others, which a newer server may have, are left out. */
+/** The titles of the server's steps. Unknown steps of a newer server are skipped. */
 const titles = {
     queued: 'Queued',
     fetch: 'Fetch',
@@ -30057,8 +30064,8 @@ const titles = {
     switch: 'Switch to the new release',
 };
 /**
- * Returns the steps of a deployment that are known. The server's times are compared with each other alone, since its clock
- * may differ from this machine's.
+ * Returns the known steps of a deployment. The server's times are compared only with each other, because its clock may
+ * differ from this machine's clock.
  *
  * @param acceptedMs until the server accepted the deployment; `undefined` when it did not
  * @param totalMs of the whole step
@@ -30071,7 +30078,7 @@ function stepsOf(deployment, acceptedMs, totalMs) {
     ];
     return durations.flatMap(([title, ms]) => (ms === undefined ? [] : [{ title, took: format(ms) }]));
 }
-/** The steps as the server recorded them; two sums for servers that record none. The answer is not checked before. */
+/** The steps that the server recorded; two sums for servers without steps. The answer is not validated yet. */
 function serverSteps(deployment) {
     const recorded = Array.isArray(deployment?.steps) ? deployment.steps : [];
     if (recorded.length > 0) {
@@ -30088,7 +30095,7 @@ function serverSteps(deployment) {
         [work, between(started_at, finished_at)],
     ];
 }
-/** More than a deployment has; a summary is limited in its size. */
+/** More than a deployment has, because the size of a summary is limited. */
 const mostSteps = 20;
 /** Returns the milliseconds between two times in RFC 3339; `undefined` unless both are known and in order. */
 function between(from, to) {
@@ -30184,13 +30191,13 @@ async function deployStep(inputs, env, pullRequest, signal) {
     await shown;
     await showEnd(github, outcome, report, facts);
 }
-/** A 404 below a path of the address may mean that the address is wrong, and not the project. */
+/** With a path in the address, a 404 may mean that the address is wrong, not the project. */
 async function withAddress(outcome, inputs, env) {
     if (outcome.kind !== 'refused' || !(0,answers/* isGone */.ST)(outcome.error) || new URL(inputs.apiUrl).pathname === '/')
         return outcome;
     return (await (0,context/* isServer */.S$)(inputs, env)) ? outcome : { kind: 'refused', error: new answers/* AddressError */.Hi() };
 }
-/** Returns the deployment of the app that runs, as far as the newest deployments of the project tell. */
+/** Returns the app's running deployment, if it is among the newest deployments of the project. */
 async function releaseThatServes(client, { projectId, name }) {
     const request = { params: { project_id: projectId }, query: { limit: 100 }, signal: AbortSignal.timeout(5_000) };
     const answer = Object(await client.deployments.list(request).catch(() => null));
@@ -30231,7 +30238,7 @@ function sourceOf({ branch, commit, gitUrl, fromDeployment, image }) {
     const names = [branch && `branch ${branch}`, commit && `commit ${commit.slice(0, 12)}`].filter((name) => name !== '');
     return `${names.join(', ') || 'the default branch'} of ${gitUrl}`;
 }
-/** True when the end of the log helps to understand the outcome. */
+/** True when the end of the log explains the outcome. */
 function hasRelevantLog(outcome) {
     const kinds = ['failed', 'superseded', 'deleted', 'mismatch', 'timeout'];
     return kinds.includes(outcome.kind) && 'deployment' in outcome && outcome.deployment !== undefined;
@@ -30453,7 +30460,7 @@ function optional(name, value) {
 
 
 
-/** Field of the request → input that it comes from. */
+/** Field of the request → its input. */
 const inputOf = {
     name: 'name',
     branch: 'branch',
@@ -30509,7 +30516,7 @@ function explainNoKey({ cause: error, message: command }, apiUrl) {
     const told = `${apiUrl} gives this workflow no key for the project: ${error.message}`;
     if (error.details['reason'] === 'audience')
         return [`\`api-url\`: ${told} Set it to that address.`];
-    // A rule would change nothing about a token that does not count.
+    // A rule would not help with an invalid token.
     if (error.code !== 'forbidden')
         return [`${told} Or pass an \`api-key\`.`];
     if (command === '')
@@ -30545,7 +30552,7 @@ function explainNoAnswer(error, apiUrl) {
     }
     return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`;
 }
-/** Returns a code for the reason why a request failed: one of the API's, `no_key` or `no_answer`. */
+/** Returns a code for the reason why a request failed: a code of the API, `no_key` or `no_answer`. */
 function codeOf(error) {
     if (error instanceof _api_answers_js__WEBPACK_IMPORTED_MODULE_2__/* .KeyError */ .eN)
         return 'no_key';
@@ -30563,7 +30570,7 @@ function reasonOf(error) {
         return reasonOf(error.cause);
     if (error.message !== '')
         return error.message;
-    // The AggregateError of a connection that was tried at several addresses of the host has no message.
+    // The AggregateError of attempts at several addresses of a host has no message.
     return 'code' in error ? String(error.code) : error.name;
 }
 
@@ -30587,7 +30594,7 @@ const maximumPages = 30;
 function markerOf(projectId, name) {
     return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`;
 }
-/** Updates the own comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
+/** Updates our comment with this marker on a pull request. Without a comment, creates it if `mayCreate` is true. */
 async function writeComment({ octokit, name }, options) {
     const { pullRequest, marker } = options;
     const body = `${marker}\n${options.text}`;
@@ -30602,7 +30609,7 @@ async function findComment({ octokit, name }, pullRequest, marker) {
     const asked = { ...name, issue_number: pullRequest, per_page: 100 };
     let pages = 0;
     for await (const { data } of octokit.paginate.iterator(octokit.rest.issues.listComments, asked)) {
-        // At the start only: a reply that quotes the comment contains the marker further down.
+        // Only at the start: a reply that quotes the comment contains the marker further down.
         const marked = data.filter(({ body }) => body?.startsWith(marker));
         const found = await firstOwn(octokit, marked);
         if (found !== undefined || ++pages === maximumPages)
@@ -30637,13 +30644,14 @@ class GitHubError extends Error {
 /** Time limit for an answer in milliseconds. Short, because reporting to GitHub must not delay a finished deployment. */
 const requestTimeout = 10_000;
 /**
- * Opens the workflow's repository. GitHub's client is large and has a file of its own, which is read only here. Its
- * requests reject with `GitHubError`, follow no redirects and go to no other origin, so that the token stays with GitHub.
+ * Opens the workflow's repository. GitHub's client is large, so it is in a separate file that only this function loads.
+ * Its requests reject with `GitHubError`, follow no redirects and go to no other origin, so that the token stays with
+ * GitHub.
  */
 async function openRepository(token) {
     const { context, getOctokit } = await __nccwpck_require__.e(/* import() | github */ 326).then(__nccwpck_require__.bind(__nccwpck_require__, 2785));
     const octokit = getOctokit(token, { userAgent: 'fairlead-action' });
-    // The hook registered last is called first, so the last one sees the errors of the others.
+    // The hook registered last is called first, so it sees the errors of the other hooks.
     octokit.hook.before('request', (options) => {
         if (new URL(options.url, options.baseUrl).origin !== new URL(options.baseUrl).origin) {
             throw new GitHubError('GitHub named an address of somebody else.');
@@ -30651,7 +30659,7 @@ async function openRepository(token) {
         Object.assign(options.request, { redirect: 'manual', signal: AbortSignal.timeout(requestTimeout) });
     });
     octokit.hook.after('request', ({ status }) => {
-        // The type knows of no redirects.
+        // The type does not include redirects.
         if (Number(status) >= 300)
             throw new GitHubError(`GitHub answered with status ${status}.`);
     });
@@ -30666,7 +30674,7 @@ function isTemporary(error) {
     const { status, response } = Object(error);
     return response === undefined || (status !== undefined && status >= 500);
 }
-/** Explains the error of a request: an answer in Octokit's form, or none. */
+/** Explains the error of a request: an answer in Octokit's form, or no answer. */
 function explainRefusal(error) {
     const { status, response } = Object(error);
     if (response === undefined)
@@ -30713,7 +30721,10 @@ async function createDeployment({ octokit, name }, deployment) {
 }
 /** GitHub's limit for a description, in characters. */
 const maximumDescription = 140;
-/** The pauses between attempts to set a status, in milliseconds: without its last one, a deployment is in progress for ever. */
+/**
+ * The pauses between attempts to set a status, in milliseconds: without its final status, a deployment is in progress
+ * for ever.
+ */
 const pausesMs = [1_000, 2_000, 4_000];
 async function setStatus({ octokit, name, runUrl }, id, status) {
     for (let attempt = 0;; attempt++) {
@@ -30736,7 +30747,7 @@ async function setStatus({ octokit, name, runUrl }, id, status) {
         }
     }
 }
-/** The most deployments of an app that are looked at, newest first. */
+/** The highest number of an app's deployments to check, newest first. */
 const mostUnfinished = 10;
 /** Marks the deployments of an app that GitHub still shows as in progress as inactive. A run with `wait: false` leaves one behind. */
 async function endUnfinished(repository, app) {
@@ -30812,7 +30823,7 @@ function createGitHubReporter({ token, app, warn }) {
         },
     };
 }
-/** Reports an end that the main step could not report; for the post step. Never rejects. */
+/** Reports an outcome that the main step could not report; for the post step. Never rejects. */
 async function reportEnd(token, id, end) {
     await openRepository(token)
         .then((repository) => setStatus(repository, id, statusOf(end)))
@@ -30823,7 +30834,9 @@ const statusOf = ({ state, description, url }) => ({
     description,
     ...(url ? { environmentUrl: url } : {}),
 });
-/** Returns a function that runs a task and turns its failure into a warning, the same one only once. It resolves to false then. */
+/**
+ * Returns a function that runs a task and turns its failure into a warning, each only once. It then resolves to false.
+ */
 function createAttempt(warn) {
     const reported = new Set();
     return async (action, task) => {
@@ -30882,7 +30895,7 @@ function withTimeout(milliseconds, send) {
         return send(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
     };
 }
-/** True when requests to this address can be read in transit: plain HTTP to a host outside of private networks. */
+/** True when others can read requests to this address in transit: plain HTTP to a host outside of private networks. */
 function isExposedInTransit(address) {
     const { protocol, hostname } = new URL(address);
     return protocol === 'http:' && !isPrivateHost(hostname);
@@ -31039,12 +31052,13 @@ function parseLines(text) {
         return { value: variables };
     return { problems: problems.map(({ line, message }) => `line ${line}: ${message}`) };
 }
-// Common values that are not secret. If they were masked, they would be blanked out of all later log lines.
+// Common values that are not secret. Masks would blank them out of all later log lines.
 const notSecret = ['production', 'development', 'building', 'canceled', 'superseded'];
 /**
- * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to 7
- * characters are left out, because masking, say, the brace that opens a JSON value would make the log unreadable. Parts
- * of a `visible` text are left out, because GitHub does not pass outputs with masked parts on to other jobs.
+ * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to
+ * 7 characters are not masked, because masking, for example, the opening brace of a JSON value would make the log
+ * unreadable. Parts of a `visible` text are not masked, because GitHub does not pass outputs with masked parts on to
+ * other jobs.
  */
 function secretsIn(variables, visible) {
     const lines = Object.values(variables).flatMap((value) => value.split(/[\r\n]+/).map((line) => line.trim()));
@@ -31231,7 +31245,7 @@ function readInputs(input, event) {
     };
     check('merge-group', readBoolean(given('merge-group')));
     check('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event));
-    // Complete, because every value that is missing has added a problem.
+    // Complete, because every missing value has added a problem.
     return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs };
 }
 /** Reads only the inputs for the access to the server. */
@@ -31342,7 +31356,7 @@ function hostAndPath(address) {
 /* harmony import */ var _actions_core__WEBPACK_IMPORTED_MODULE_1__ = __nccwpck_require__(3340);
 
 
-/** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
+/** Prints a line that begins with our text. Untrusted text in it cannot start a new line or a workflow command. */
 function logLine(text) {
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .info */ .pq)(oneLine(text));
 }
@@ -31355,7 +31369,7 @@ function fail(message) {
     process.exitCode = _actions_core__WEBPACK_IMPORTED_MODULE_1__/* .ExitCode */ .yU.Failure;
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_1__/* .error */ .z3)(oneLine(message), { title: 'Fairlead' });
 }
-/** The token that lets the runner heed commands again; undefined while it does. */
+/** The token that makes the runner obey commands again; undefined while it obeys them. */
 let stopped;
 function stopCommands() {
     stopped = (0,node_crypto__WEBPACK_IMPORTED_MODULE_0__.randomUUID)();
@@ -31374,7 +31388,7 @@ function withCommands(work) {
     if (wasStopped)
         stopCommands();
 }
-/** Prints untrusted lines in a group that can be folded, unchanged: until its end, the runner heeds no commands. */
+/** Prints untrusted lines unchanged, in a group that can be folded: until its end, the runner ignores commands. */
 function logGroup(title, lines) {
     const group = createOpenGroup(title);
     group.print(lines);
@@ -31452,7 +31466,7 @@ async function main(env) {
     const event = (0,_event_js__WEBPACK_IMPORTED_MODULE_5__/* .readEvent */ .j)(env, (0,_context_js__WEBPACK_IMPORTED_MODULE_2__/* .readPayload */ .rD)(env));
     const skip = (0,_skip_js__WEBPACK_IMPORTED_MODULE_11__/* .reasonToSkip */ .b)(event, _actions_core__WEBPACK_IMPORTED_MODULE_0__/* .getInput */ .V4, env['GITHUB_ACTOR']);
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('skipped', skip !== undefined);
-    // Replaced once there is a deployment: the last value of an output counts.
+    // Replaced when there is a deployment: the last value of an output counts.
     (0,_actions_core__WEBPACK_IMPORTED_MODULE_0__/* .setOutput */ .uH)('status', skip === undefined ? 'failed' : 'skipped');
     const summaryFile = env['GITHUB_STEP_SUMMARY'];
     if (skip !== undefined) {
@@ -31533,8 +31547,9 @@ var answers = __nccwpck_require__(9870);
 ;// CONCATENATED MODULE: ./action/lib/api/remove.js
 
 /**
- * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Deployments that
- * change meanwhile, such as a build that has just become a running app, are tried again. Rejects with the client's errors.
+ * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Tries again
+ * with deployments that change during the removal, such as a build that has just become a running app. Rejects with the
+ * client's errors.
  */
 async function removeApp(options) {
     const { client, signal } = options;
@@ -31734,7 +31749,10 @@ function bodyOf(inputs) {
 /* harmony export */ });
 /* harmony import */ var _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_0__ = __nccwpck_require__(7862);
 
-/** Returns why this run has nothing to do, as a sentence; `undefined` when it has. Called before the inputs are validated. */
+/**
+ * Returns a sentence that says why this run has nothing to do; `undefined` otherwise. Called before the inputs are
+ * validated.
+ */
 function reasonToSkip(event, input, actor) {
     const isOn = (name) => /^true$/i.test(input(name) || _inputs_inputs_js__WEBPACK_IMPORTED_MODULE_0__/* .inputDefaults */ .V0[name]);
     if (event.skip !== undefined)
@@ -31772,9 +31790,9 @@ const states = {
     deployment: 'deployment',
     /** The id of the deployment at GitHub. */
     gitHubDeployment: 'github-deployment',
-    /** The end of the deployment that could not be shown at GitHub, as JSON. */
+    /** The outcome of the deployment that could not be shown at GitHub, as JSON. */
     gitHubEnd: 'github-end',
-    /** The keys that were exchanged and are to be ended, as a JSON array. */
+    /** The exchanged keys, which the post step must end, as a JSON array. */
     keys: 'keys',
     /** Set once the main step has finished, so that there is nothing to cancel. */
     ended: 'ended',

@@ -13,8 +13,8 @@ import { oneLine, withCommands } from './log.ts'
 const answerTimeout = 30_000
 
 /**
- * Creates the clients of the server: one for requests, which are repeated until their signals abort, and one without time limit and
- * retries for following the log.
+ * Creates the clients of the server: one for requests, which are repeated until their signals abort, and one for
+ * following the log, without time limit and retries.
  */
 export function createClients(access: Access, env: Environment, attempts: Attempts) {
   const proxied = createProxiedFetch(env)
@@ -38,7 +38,7 @@ export function createClients(access: Access, env: Environment, attempts: Attemp
 }
 
 /**
- * True when a server answers at the address, which may have a path that a proxy has put it below.
+ * True when a server answers at the address, which may have a proxy's path.
  */
 export async function isServer({ apiUrl }: Pick<Access, 'apiUrl'>, env: Environment): Promise<boolean> {
   try {

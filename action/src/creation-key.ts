@@ -3,9 +3,9 @@ import type { BodyInput } from '@fairlead/server/client'
 import type { Environment } from './event.ts'
 
 /**
- * Returns the Idempotency-Key of this step's deployment: the same whenever the step of one attempt is executed again, so
- * that it deploys once; a different one for each attempt, step and project, and for all that is sent, which differs between the jobs
- * of a matrix. `undefined` outside of a workflow.
+ * Returns the Idempotency-Key of this step's deployment. Repeated executions of a step in one attempt have the same
+ * key, so that it deploys once. Each attempt, step, project and request body has a different key, because the bodies
+ * differ between the jobs of a matrix. `undefined` outside of a workflow.
  */
 export function creationKey(
   env: Environment,

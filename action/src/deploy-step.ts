@@ -93,13 +93,13 @@ export async function deployStep(
   await showEnd(github, outcome, report, facts)
 }
 
-/** A 404 below a path of the address may mean that the address is wrong, and not the project. */
+/** With a path in the address, a 404 may mean that the address is wrong, not the project. */
 async function withAddress(outcome: Outcome, inputs: Inputs, env: Environment): Promise<Outcome> {
   if (outcome.kind !== 'refused' || !isGone(outcome.error) || new URL(inputs.apiUrl).pathname === '/') return outcome
   return (await isServer(inputs, env)) ? outcome : { kind: 'refused', error: new AddressError() }
 }
 
-/** Returns the deployment of the app that runs, as far as the newest deployments of the project tell. */
+/** Returns the app's running deployment, if it is among the newest deployments of the project. */
 async function releaseThatServes(
   client: Client,
   { projectId, name }: Inputs,
@@ -151,7 +151,7 @@ function sourceOf({ branch, commit, gitUrl, fromDeployment, image }: Inputs): st
 
 type WithLog = Extract<Outcome, { kind: 'failed' | 'superseded' | 'deleted' | 'mismatch' }>
 
-/** True when the end of the log helps to understand the outcome. */
+/** True when the end of the log explains the outcome. */
 function hasRelevantLog(
   outcome: Outcome,
 ): outcome is WithLog | (Outcome & { kind: 'timeout'; deployment: Deployment }) {

@@ -10,13 +10,13 @@ export interface Repository {
   readonly gitUrl: string
 }
 
-/** The code that a workflow run is about, and whether to deploy it. */
+/** The code of a workflow run, and whether to deploy it. */
 export interface WorkflowEvent {
   /** Such as `push`. */
   readonly name: string
-  /** The repository that the workflow runs for; absent outside of a workflow. */
+  /** The repository of the workflow; absent outside of a workflow. */
   readonly repository?: Repository
-  /** The address that the code is fetched from. For a fork, it differs from the repository's. */
+  /** The address from which the code is fetched. For a fork, it differs from the repository's address. */
   readonly gitUrl?: string
   /** Absent for a tag, a release and a bare commit. */
   readonly branch?: string
@@ -25,13 +25,13 @@ export interface WorkflowEvent {
   readonly pullRequest?: { readonly number: number; readonly closed: boolean }
   /** Set when the code belongs to a pull request whose number is not in the event. */
   readonly unknownPullRequest?: true
-  /** The full name of the fork that the code comes from. */
+  /** The full name of the code's fork. */
   readonly fork?: string
   /** The reason why there is nothing to deploy. */
   readonly skip?: string
   /** Set for the commit of a merge queue, which is not merged yet. */
   readonly mergeGroup?: true
-  /** Told as a warning: the author of the workflow may expect something else of this event. */
+  /** A warning: the author of the workflow may expect other code from this event. */
   readonly caution?: string
   /** Set when the job may ask GitHub for tokens about itself: it has the permission `id-token: write`. */
   readonly mayAskForTokens?: true

@@ -3,7 +3,7 @@ import { NoTokenError } from '@fairlead/server/exchange'
 import { AddressError, foreignStatus, isTransient, KeyError } from './api/answers.ts'
 import type { InputName } from './inputs/inputs.ts'
 
-/** Field of the request → input that it comes from. */
+/** Field of the request → its input. */
 const inputOf: Readonly<Record<string, InputName>> = {
   name: 'name',
   branch: 'branch',
@@ -53,7 +53,7 @@ function explainNoKey({ cause: error, message: command }: KeyError, apiUrl: stri
   if (error.code === 'not_found' && new URL(apiUrl).pathname !== '/') return [explainPath(apiUrl)]
   const told = `${apiUrl} gives this workflow no key for the project: ${error.message}`
   if (error.details['reason'] === 'audience') return [`\`api-url\`: ${told} Set it to that address.`]
-  // A rule would change nothing about a token that does not count.
+  // A rule would not help with an invalid token.
   if (error.code !== 'forbidden') return [`${told} Or pass an \`api-key\`.`]
   if (command === '')
     return [`${told} No rule may trust \`pull_request_target\`: use \`pull_request\`, or pass an \`api-key\`.`]
@@ -93,7 +93,7 @@ function explainNoAnswer(error: unknown, apiUrl: string): string {
   return `\`api-url\`: there is no connection to ${apiUrl}: ${reasonOf(error)}`
 }
 
-/** Returns a code for the reason why a request failed: one of the API's, `no_key` or `no_answer`. */
+/** Returns a code for the reason why a request failed: a code of the API, `no_key` or `no_answer`. */
 export function codeOf(error: unknown): string {
   if (error instanceof KeyError) return 'no_key'
   if (error instanceof AddressError) return 'no_answer'
@@ -106,6 +106,6 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.cause instanceof Error) return reasonOf(error.cause)
   if (error.message !== '') return error.message
-  // The AggregateError of a connection that was tried at several addresses of the host has no message.
+  // The AggregateError of attempts at several addresses of a host has no message.
   return 'code' in error ? String(error.code) : error.name
 }

@@ -29,7 +29,7 @@ export function withTimeout(milliseconds: number, send: typeof fetch): typeof fe
   }
 }
 
-/** True when requests to this address can be read in transit: plain HTTP to a host outside of private networks. */
+/** True when others can read requests to this address in transit: plain HTTP to a host outside of private networks. */
 export function isExposedInTransit(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !isPrivateHost(hostname)

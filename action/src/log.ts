@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ExitCode, endGroup, error, info, startGroup } from '@actions/core'
 
-/** Prints a line that begins with our own text. Untrusted text in it cannot start a new line or a workflow command. */
+/** Prints a line that begins with our text. Untrusted text in it cannot start a new line or a workflow command. */
 export function logLine(text: string): void {
   info(oneLine(text))
 }
@@ -17,7 +17,7 @@ export function fail(message: string): void {
   error(oneLine(message), { title: 'Fairlead' })
 }
 
-/** The token that lets the runner heed commands again; undefined while it does. */
+/** The token that makes the runner obey commands again; undefined while it obeys them. */
 let stopped: string | undefined
 
 function stopCommands(): void {
@@ -38,7 +38,7 @@ export function withCommands(work: () => void): void {
   if (wasStopped) stopCommands()
 }
 
-/** Prints untrusted lines in a group that can be folded, unchanged: until its end, the runner heeds no commands. */
+/** Prints untrusted lines unchanged, in a group that can be folded: until its end, the runner ignores commands. */
 export function logGroup(title: string, lines: readonly string[]): void {
   const group = createOpenGroup(title)
   group.print(lines)

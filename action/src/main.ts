@@ -22,7 +22,7 @@ async function main(env: Environment): Promise<void> {
   const event = readEvent(env, readPayload(env))
   const skip = reasonToSkip(event, getInput, env['GITHUB_ACTOR'])
   setOutput('skipped', skip !== undefined)
-  // Replaced once there is a deployment: the last value of an output counts.
+  // Replaced when there is a deployment: the last value of an output counts.
   setOutput('status', skip === undefined ? 'failed' : 'skipped')
   const summaryFile = env['GITHUB_STEP_SUMMARY']
   if (skip !== undefined) {

@@ -6,7 +6,7 @@ import type { Inputs } from './inputs/inputs.ts'
 import { logLine, type OpenGroup, withCommands } from './log.ts'
 import { states } from './states.ts'
 
-/** The inputs that progress and masks are made of. */
+/** The inputs for progress and masks. */
 type ShownInputs = Pick<Inputs, 'apiUrl' | 'gitUrl' | 'name' | 'branch' | 'commit' | 'image' | 'variables'>
 
 /** Writes the progress of a deployment to the log, the outputs and the state for the post step. */
@@ -43,10 +43,13 @@ export function createProgress(
   }
 }
 
-/** The line of the server's log that tells how many builds are ahead of one that waits. */
+/** The line of the server's log that says how many builds come before a waiting build. */
 const wait = /^Waiting for a build slot: \d+ builds? (is|are) ahead\.$/
 
-/** Prints the lines of a build log in their group, and what the build waits for before it: readers see the group folded. */
+/**
+ * Prints the lines of a build log in a group. The reason for a wait is printed before the group, which readers see
+ * folded.
+ */
 export function createLogPrinter(group: OpenGroup, took: () => string): (lines: readonly string[]) => void {
   return (lines) => {
     const waited = lines.findLast((line) => wait.test(line))
@@ -59,7 +62,7 @@ export function createLogPrinter(group: OpenGroup, took: () => string): (lines: 
   }
 }
 
-/** Masks the values of the variables. Called once the deployment is known, because its address must stay readable. */
+/** Masks the values of the variables. Called when the deployment is known, because its address must stay readable. */
 export function maskVariables(inputs: ShownInputs, deployment?: Deployment): void {
   const { apiUrl, gitUrl, name, branch, commit, image } = inputs
   const visible = [apiUrl, gitUrl, name, branch, commit, image, deployment?.url ?? '', deployment?.id ?? '']

@@ -1,7 +1,10 @@
 import type { WorkflowEvent } from './event.ts'
 import { type InputReader, inputDefaults } from './inputs/inputs.ts'
 
-/** Returns why this run has nothing to do, as a sentence; `undefined` when it has. Called before the inputs are validated. */
+/**
+ * Returns a sentence that says why this run has nothing to do; `undefined` otherwise. Called before the inputs are
+ * validated.
+ */
 export function reasonToSkip(event: WorkflowEvent, input: InputReader, actor: string | undefined): string | undefined {
   const isOn = (name: 'preview' | 'merge-group') => /^true$/i.test(input(name) || inputDefaults[name])
   if (event.skip !== undefined) return event.skip

@@ -6,9 +6,9 @@ export const states = {
   deployment: 'deployment',
   /** The id of the deployment at GitHub. */
   gitHubDeployment: 'github-deployment',
-  /** The end of the deployment that could not be shown at GitHub, as JSON. */
+  /** The outcome of the deployment that could not be shown at GitHub, as JSON. */
   gitHubEnd: 'github-end',
-  /** The keys that were exchanged and are to be ended, as a JSON array. */
+  /** The exchanged keys, which the post step must end, as a JSON array. */
   keys: 'keys',
   /** Set once the main step has finished, so that there is nothing to cancel. */
   ended: 'ended',

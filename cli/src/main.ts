@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../server/dist/commands/client/main.js'
-// The commands are the server's own, which are bundled with everything that they import: an installation needs nothing else.
+// The server's commands, bundled with everything that they import, so that an installation needs nothing else.
 import { clientProgram } from '../../server/dist/commands/client/program.js'
 
 // By the program that was started, in bin/: the bundler would copy a file that it finds by the place of this one.

@@ -37,7 +37,7 @@ export interface AuthenticateOptions {
   readonly tolerance: number
 }
 
-// Stays synchronous when keys and schema are: a promise tick costs as much as verifying a small event.
+// Stays synchronous with synchronous keys and schemas: a promise tick costs as much as verifying a small event.
 export function createAuthenticate({ keys, catalogue, clock, tolerance }: AuthenticateOptions): Authenticate {
   const open = (
     current: readonly SigningKey[],

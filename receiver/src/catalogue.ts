@@ -38,7 +38,7 @@ export type EventOf<P extends PatternOf<Own>, Own extends Schemas = NoSchemas> =
 export type Catalogue = ReadonlyMap<string, StandardSchema>
 
 /**
- * Combines Fairlead's events with those of the application.
+ * Combines Fairlead's events with the application's events.
  * @throws ReceiverError `invalid_option`
  */
 export function createCatalogue(own: Schemas): Catalogue {

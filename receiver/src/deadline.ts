@@ -10,7 +10,7 @@ export class Deadline {
   #controller: AbortController | undefined
   #exceeded: ReceiverError | undefined
 
-  /** @param subject what the error message says was too slow */
+  /** @param subject the slow operation, for the error message */
   constructor(seconds: number, subject = "The webhook's handler") {
     this.#seconds = seconds
     this.#subject = subject
@@ -24,7 +24,7 @@ export class Deadline {
   }
 
   /**
-   * Settles as `promise` does, or rejects when that takes too long.
+   * Settles like `promise`, or rejects when `promise` takes too long.
    * @throws ReceiverError `deadline_exceeded`
    */
   limit<T>(promise: PromiseLike<T>): Promise<T> {

@@ -22,7 +22,7 @@ const statuses = {
   enqueue_failed: 500,
   // Another copy of the webhook is being handled: if that fails, a retry is needed.
   in_progress: 503,
-  // Nothing is wrong with the webhook or its handlers.
+  // The webhook and its handlers are correct.
   dedupe_failed: 503,
   internal_error: 500,
   // Thrown while the application creates its receiver.
@@ -37,9 +37,9 @@ const statuses = {
 export type ReceiverErrorCode = keyof typeof statuses
 
 /**
- * The only error that this package throws. `message` names the cause and the remedy and is safe to send to the client: it
- * contains no secret, no stack, and of a payload only the path of the invalid field. `cause` is for the application's own
- * log.
+ * The only error that this package throws. `message` names the cause and the remedy and is safe to send to the client:
+ * it contains no secret, no stack, and no data except the path of the invalid field. `cause` is for the application's
+ * own log.
  */
 export class ReceiverError extends Error {
   override readonly name = 'ReceiverError'

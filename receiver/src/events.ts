@@ -16,9 +16,9 @@ const database = {
 
 const certificate = {
   certificate_id: z.string(),
-  /** The names that it is for, such as `www.example.com` or `*.example.com`. */
+  /** Its names, such as `www.example.com` or `*.example.com`. */
   names: z.array(z.string()),
-  /** Null for a certificate of the server itself or of the whole account. */
+  /** Null for a certificate of the server or of the whole account. */
   project_id: z.nullable(z.string()),
   app_id: z.nullable(z.string()),
 }
@@ -47,7 +47,7 @@ export const events = {
     project_id: z.string(),
     /** The name of the schedule. */
     name: z.string(),
-    /** The exit status of the command; null when it did not end by itself. */
+    /** The exit status of the command; null when a signal ended it. */
     exit_code: z.nullable(z.int()),
     failure: object({ message: z.string() }),
   }),
@@ -60,18 +60,18 @@ export const events = {
     /** Download address of the file. */
     url: z.string(),
   }),
-  /** A certificate was renewed, or replaced by one with another key. */
+  /** A certificate was renewed, or replaced by a certificate with another key. */
   'certificate.renewed': object({
     ...certificate,
     /** RFC 3339. */
     expires_at: z.string(),
   }),
-  /** A certificate is in danger: its renewal has failed twice, or it expires soon. Once for each incident. */
+  /** A certificate needs attention: its renewal has failed twice, or it expires soon. Sent once for each incident. */
   'certificate.failed': object({
     ...certificate,
     /** RFC 3339; null when it was never obtained. */
     expires_at: z.nullable(z.string()),
-    /** The attempts that failed one after the other. */
+    /** The number of failed attempts in a row. */
     attempts: z.int().check(z.nonnegative()),
     failure: object({ code: z.string(), message: z.string() }),
   }),

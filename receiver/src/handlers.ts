@@ -17,7 +17,7 @@ export type Handler<P extends PatternOf<Own>, Own extends Schemas = NoSchemas> =
   context: HandlerContext,
 ) => void | Promise<void>
 
-/** An event with validated data. The type of `Handler` tells which event it is. */
+/** An event with validated data. The type of `Handler` determines the event. */
 export interface AnyEvent {
   readonly id: string
   readonly event: string
@@ -33,14 +33,14 @@ export interface Handlers {
   /** @throws ReceiverError `unknown_event`, `duplicate_handler`, `invalid_option` */
   add(patterns: readonly string[], handler: AnyHandler): void
   /**
-   * Runs all handlers of the event concurrently. With a dedupe store, those that have succeeded before are skipped.
+   * Runs all handlers of the event concurrently. With a dedupe store, handlers that have succeeded before are skipped.
    * @throws ReceiverError `handler_failed`, `deadline_exceeded`, `in_progress`, `dedupe_failed`
    */
   run(event: AnyEvent): Outcome | Promise<Outcome>
 }
 
 interface Registered {
-  /** The pattern it was registered for. Part of the dedupe key, so that each handler of an event is deduplicated alone. */
+  /** Its pattern. Part of the dedupe key, so that each handler of an event is deduplicated separately. */
   readonly pattern: string
   readonly handler: AnyHandler
 }
@@ -55,10 +55,10 @@ export interface HandlersOptions {
 /** Creates the registry of handlers, which also runs them. */
 export function createHandlers({ catalogue, deadline: seconds, dedupe }: HandlersOptions): Handlers {
   const routes = new Map<string, readonly Registered[]>()
-  // Longer than the deadline, so that a handler that obeys its signal has ended when its lease expires.
+  // Longer than the deadline, so that a handler that obeys its signal ends before its lease expires.
   const lease = 2 * seconds * 1000
 
-  // Stays synchronous when the handler is: a promise tick costs as much as verifying a small event.
+  // Stays synchronous with a synchronous handler: a promise tick costs as much as verifying a small event.
   const attempt = (event: AnyEvent, { pattern, handler }: Registered): Outcome | Promise<Outcome> => {
     const deadline = new Deadline(seconds)
     const fail = (cause: unknown): never => {

@@ -8,8 +8,8 @@ import type { DedupeStore } from './stores/dedupe.ts'
 
 interface CommonOptions<Own extends Schemas> {
   /**
-   * The webhook's secrets (`whsec_…`); during a rotation, both the old and the new one. A function is called for them on
-   * every request.
+   * The webhook's secrets (`whsec_…`); during a rotation, both the old and the new one. A function is called on every
+   * request.
    */
   readonly secrets: Secrets
   /** Seconds that a timestamp may differ from the clock in either direction. Default: 300. */
@@ -18,14 +18,14 @@ interface CommonOptions<Own extends Schemas> {
   readonly clock?: () => number
   /** Your own events beside Fairlead's: name → schema of `data`, from any library that implements Standard Schema. */
   readonly events?: Own
-  /** Remembers handled webhooks. Without it, a webhook that is delivered again is handled again. */
+  /** Remembers handled webhooks. Without it, a repeated delivery is handled again. */
   readonly dedupe?: DedupeStore
   /**
    * Time limit in seconds for the handlers or `enqueue`, and, before them, for an asynchronous `secrets` function and
    * asynchronous schemas. Default: 10. Fairlead waits 15 s for an answer.
    */
   readonly deadline?: number
-  /** Called with genuine events that this receiver does not know. If it fails, the webhook is sent again. */
+  /** Called with genuine but unknown events. If it fails, the webhook is sent again. */
   readonly onUnknown?: (event: Webhook) => void | Promise<void>
   /**
    * Called for every request that is answered with 400, 500 or 503. The error of a failed handler is the `cause`.
@@ -40,7 +40,7 @@ interface AckAfter {
   readonly enqueue?: never
 }
 
-/** The answer is sent once `enqueue` has stored the webhook. Handlers run when `receiver.run` is called. */
+/** The answer is sent when `enqueue` has stored the webhook. Handlers run when `receiver.run` is called. */
 interface AckEnqueue {
   readonly ack: 'enqueue'
   readonly enqueue: Enqueue
@@ -59,7 +59,7 @@ export interface Settings {
   readonly enqueue: Enqueue | undefined
 }
 
-/** Throws unless there are options: the types exclude this mistake, but plain JavaScript can make it. */
+/** Throws without options: the types exclude this mistake, but plain JavaScript can make it. */
 export function requireOptions(options: unknown): void {
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
   throw new ReceiverError(
@@ -86,7 +86,7 @@ function readEnqueue({ ack = 'after', enqueue }: AckAfter | AckEnqueue): Enqueue
   return enqueue
 }
 
-/** Seconds. Node's timers fire at once when they are set for longer. */
+/** Seconds. Node's timers fire at once when they are set for a longer time. */
 const LONGEST_TIMER = 2_147_483
 
 function requireSeconds(name: string, value: number, maximum = Number.MAX_VALUE): void {

@@ -2,7 +2,7 @@ import { regexes } from 'zod/v4/core'
 import { ReceiverError } from './errors.ts'
 import type { Result } from './standard-schema.ts'
 
-/** The body of every webhook, whatever its event (section "Events" of the specification). */
+/** The body of every webhook, for all events (section "Events" of the specification). */
 export interface Envelope {
   readonly event: string
   /** Time of the event in RFC 3339. Fairlead sends UTC. */
@@ -33,8 +33,8 @@ export function parseWebhook(value: unknown): Webhook {
   return { id, ...envelope }
 }
 
-// Fatal, or invalid bytes would be replaced and a handler would see a different text than the one that was signed.
-// With ignoreBOM, a byte order mark stays in the text, so that the JSON parser rejects it.
+// Fatal, because replaced invalid bytes would give a handler another text than the signed text. With ignoreBOM, a byte
+// order mark stays in the text, so that the JSON parser rejects it.
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function parseJson(body: Uint8Array): unknown {

@@ -18,7 +18,7 @@ import { createRespond } from './respond.ts'
 import type { WebhookHeaders } from './signature/headers.ts'
 import { createKeys } from './signature/keys.ts'
 
-/** A genuine webhook. `known` discriminates; `secretIndex` is the index in `secrets` of the one that signed it. */
+/** A genuine webhook. `known` discriminates; `secretIndex` is the index in `secrets` of the secret that signed it. */
 export type VerifiedWebhook<Own extends Schemas = NoSchemas> =
   | { readonly known: true; readonly event: EventOf<NameOf<Own>, Own>; readonly secretIndex: number }
   | { readonly known: false; readonly event: Webhook; readonly secretIndex: number }
@@ -45,8 +45,8 @@ export interface Receiver<Own extends Schemas = NoSchemas> {
   /** Verifies and handles a `fetch` request. Never rejects. */
   handle(request: Request): Promise<Response>
   /**
-   * Returns middleware for Koa 2 and 3. With `path`, it handles requests on exactly that path; without, all that reach it,
-   * as behind a router. Mount it before body parsers.
+   * Returns middleware for Koa 2 and 3. With `path`, it handles requests on exactly that path; without, all requests
+   * that reach it, for example behind a router. Mount it before body parsers.
    * @throws ReceiverError `invalid_option`
    */
   middleware(options?: KoaOptions): KoaMiddleware

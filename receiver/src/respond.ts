@@ -37,7 +37,7 @@ export function createRespond(options: RespondOptions): Respond {
   }
 }
 
-/** Ignores, enqueues or handles the webhook. Returns a promise only when that is asynchronous. */
+/** Ignores, enqueues or handles the webhook. Returns a promise only for asynchronous handling. */
 function dispatch(
   { handlers, enqueue, onUnknown, deadline }: RespondOptions,
   { webhook, known }: AuthenticWebhook,
@@ -69,7 +69,7 @@ async function enqueueWebhook(webhook: Webhook, enqueue: Enqueue, seconds: numbe
   return 'enqueued'
 }
 
-/** Calls `onError`, or `defaultReport` where there is none or where it fails. Never rejects. */
+/** Calls `onError`, or `defaultReport` without `onError` or when it fails. Never rejects. */
 async function report(
   { onError, deadline }: Pick<RespondOptions, 'onError' | 'deadline'>,
   error: ReceiverError,

@@ -1,4 +1,4 @@
-/** The part of Standard Schema (https://standardschema.dev), version 1, that is used here. zod and valibot implement it. */
+/** The used part of Standard Schema (https://standardschema.dev), version 1. zod and valibot implement it. */
 export interface StandardSchema<Output = unknown> {
   readonly '~standard': {
     readonly version: 1

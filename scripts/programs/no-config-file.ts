@@ -1,2 +1,2 @@
-/** Stands in for `cosmiconfig` in the programs: there is never a file. */
+/** Replaces `cosmiconfig` in the programs: it never finds a file. */
 export const cosmiconfigSync = (): { search(): null } => ({ search: () => null })

@@ -1,4 +1,4 @@
-/** Stands in for `depd` in the programs: it looks at the stack of every module that may warn of a use that its next version ends. */
+/** Replaces `depd` in the programs, which reads the stack of every module that may warn of deprecated uses. */
 const deprecations = () =>
   Object.assign(() => undefined, { function: <Value>(value: Value) => value, property: () => undefined })
 

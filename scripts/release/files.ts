@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 /**
- * Makes the files of a release from what `npm run build` has built: `node scripts/release/files.ts FOLDER`. These are the
- * packages, `fairlead.cdx.json` (CycloneDX: everything that an installation of the server consists of) and `SHA256SUMS`.
+ * Makes the files of a release from the output of `npm run build`: `node scripts/release/files.ts FOLDER`. These are
+ * the packages, `fairlead.cdx.json` (CycloneDX: all components of an installed server) and `SHA256SUMS`.
  */
 
 const [destination = 'release'] = process.argv.slice(2)
@@ -21,11 +21,11 @@ const names = readdirSync(folder).filter((name) => /\.tgz$|\.cdx\.json$/.test(na
 writeFileSync(join(folder, 'SHA256SUMS'), names.map((name) => `${sha256(join(folder, name))}  ${name}\n`).join(''))
 process.stdout.write(readFileSync(join(folder, 'SHA256SUMS')))
 
-/** Installs the server's package, because a lock file of the sources also lists what only they need. */
+/** Installs the server's package, because the sources' lock file also lists development dependencies. */
 function billOfMaterials(server: string): string {
   const temporary = mkdtempSync(join(tmpdir(), 'fairlead-sbom-'))
   try {
-    // npm names the whole by its folder.
+    // npm names the result by its folder.
     const installation = join(temporary, 'fairlead')
     mkdirSync(installation)
     const root = { name: 'fairlead', version: manifest.version, private: true }

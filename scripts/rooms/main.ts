@@ -25,7 +25,7 @@ else {
   if (violations.length > 0) process.exitCode = 1
 }
 
-/** Reads all sources below a folder, except what is built, installed or an example of a user's code. */
+/** Reads all sources below a folder, except built and installed files and examples of users' code. */
 function sources(folder: string): SourceFile[] {
   return readdirSync(folder, { withFileTypes: true })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))

@@ -22,7 +22,7 @@ export const violationsOf = (files: readonly SourceFile[]): string[] => [
   ]),
 ]
 
-/** Imports of types count too: a cycle of types is one subject in several files. */
+/** Type imports count too: a cycle of types is one subject in several files. */
 export function cycles(files: readonly SourceFile[]): string[] {
   const byPath = new Map(files.map((file) => [file.path, file]))
   const isDone = new Map<string, boolean>()
@@ -140,7 +140,7 @@ function forbiddenByRoom(
   return undefined
 }
 
-/** The environment is read in the configuration alone, so that each setting has one place and one check. */
+/** Only the configuration reads the environment, so that each setting has one place and one check. */
 export function readsOfEnvironment({ path, code, imports }: SourceFile): string[] {
   const config = [inServer('platform/config.ts'), inServer('platform/config')]
   if (isIn(path, [server]) === undefined || isIn(path, config) !== undefined) return []
@@ -193,7 +193,7 @@ export function importsOfHttp(file: SourceFile): string[] {
   })
 }
 
-/** Each of these has one file in the dashboard, which does it without overwriting newer data. */
+/** Each of these has one file in the dashboard, which does not overwrite newer data. */
 export function detoursInDashboard({ path, code }: SourceFile): string[] {
   if (isIn(path, [dashboard]) === undefined) return []
   return onlyWays
@@ -224,7 +224,7 @@ const onlyWays: readonly {
     advice: 'may send what nobody has changed: use Form with `saved`, which leaves it out',
   },
 ]
-/** The files and folders of the server that are made of rooms. */
+/** The files and folders of the server's rooms. */
 const aboveRooms = [...new Set(['cli.ts', ...programs.flatMap(({ paths }) => paths)])]
 
 const inServer = (path: string): string => `${server}/${path}`

@@ -43,14 +43,14 @@ const token = new RegExp(
 /** The rest of a template, up to its end or to an expression in it. */
 const template = /(?:\\[\s\S]|\$(?!\{)|[^`\\$])*(`|\$\{)/y
 
-/** The last piece of code before an import; it is a blank after a comment. */
+/** The last piece of code before an import; a blank after a comment. */
 const mayImport = /(?:from|import|\(|^)\s*$/
 const afterFrom = /(?:^|[^.$\w])from\s*$/
 const afterCall = /(?<![$\w])(import|require|getBuiltinModule|createRequire\([^()]*\))\s*\(\s*$/
 
 /**
- * Finds the imports of a file. It knows comments, strings, templates and regular expressions, and nothing else of the
- * language, because a whole parser would take longer than all of the rules.
+ * Finds the imports of a file. It knows only comments, strings, templates and regular expressions, because a full
+ * parser would take longer than all of the rules.
  */
 export function scan(path: string, text: string): SourceFile {
   const imports: Import[] = []

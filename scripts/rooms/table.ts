@@ -1,6 +1,6 @@
 /*
- * The rooms of this repository, and who may import whom. `npm run check` reports each import that this table forbids.
- * `npm run rooms` writes the picture in docs/architecture.md from it.
+ * The rooms of this repository, and the allowed imports between them. `npm run check` reports each import that this
+ * table forbids. `npm run rooms` writes the picture in docs/architecture.md from it.
  */
 
 /** A folder of the server with one subject. */
@@ -9,7 +9,7 @@ export interface Room {
   readonly path: string
   /** The rooms that it may import, besides itself; siblings only for a room within a room. */
   readonly imports: readonly string[]
-  /** Packages that it may not import; a name that ends with `*` stands for all packages that begin so. */
+  /** Packages that it may not import; a name that ends with `*` stands for all packages with that beginning. */
   readonly forbiddenPackages?: readonly string[]
   /** Folders that only the room itself, `server.ts`, `leftovers.ts` and `doctor.ts` may import. */
   readonly inside?: readonly string[]
@@ -18,7 +18,7 @@ export interface Room {
 const ground = ['platform', 'contract']
 const middle = ['sources', 'builds', 'runtimes', 'logs', 'gateway', 'http']
 
-/** A feature knows no other feature: what it needs of another is a function that its composer hands in. */
+/** A feature knows no other feature: its composer passes in the functions of others that it needs. */
 const feature = (path: string): Room => ({ path, imports: [...middle, ...ground] })
 
 export const serverRooms: readonly Room[] = [
@@ -47,7 +47,7 @@ export const serverRooms: readonly Room[] = [
   feature('runs'),
 ]
 
-/** Folders within rooms, where they are more than one; a folder may import its siblings of this list. */
+/** Folders within rooms that have several folders; a folder may import its siblings of this list. */
 export const innerRooms: readonly Room[] = [
   { path: 'platform/database', imports: [] },
   { path: 'platform/leadership', imports: ['platform/database', 'platform/migrations', 'platform/versions'] },
@@ -116,7 +116,7 @@ export const dashboardRooms: readonly Room[] = [
   { path: 'pages/project/trust', imports: [] },
 ]
 
-/** The rooms of which `commands/client` uses nothing. */
+/** The rooms that `commands/client` does not use. */
 const notInPackage = serverRooms
   .map(({ path }) => path)
   .filter((path) => !['contract', 'platform', 'http'].includes(path))
@@ -126,7 +126,7 @@ export const programs: readonly { readonly paths: readonly string[]; readonly fo
   { paths: ['server.ts', 'leftovers.ts', 'doctor.ts'], forbidden: ['cli.ts', 'commands'] },
   { paths: ['administration.ts'], forbidden: ['cli.ts', 'commands', ...insides()] },
   { paths: ['commands'], forbidden: ['cli.ts', ...insides()] },
-  // These commands are a package of their own, which has nothing of a server.
+  // These commands are a separate package, without parts of a server.
   {
     paths: ['commands/client'],
     forbidden: [
@@ -151,7 +151,9 @@ export interface Package {
   readonly folder: string
   /** Files and folders outside its folder that it may import; a folder ends with a slash. */
   readonly files: readonly string[]
-  /** The packages of this repository that it may import; a name that ends with `*` stands for all that begin so. */
+  /**
+   * The packages of this repository that it may import; a name that ends with `*` stands for all with that beginning.
+   */
   readonly ours: readonly string[]
   /** Other packages that it may not import. */
   readonly forbiddenPackages?: readonly string[]

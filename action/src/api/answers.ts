@@ -1,20 +1,22 @@
 import { ApiError } from '@fairlead/server/client'
 
-/** Returns the status of an answer that is not Fairlead's, such as a proxy's page; `undefined` for Fairlead's own errors. */
+/**
+ * Returns the status of an answer that is not from Fairlead, such as a proxy's page; `undefined` for Fairlead's errors.
+ */
 export function foreignStatus(error: ApiError): number | undefined {
   const status = error.details['status']
   return error.code === 'server_error' && typeof status === 'number' ? status : undefined
 }
 
 /**
- * There was no key to ask with: the CI gave no token, or the server did not exchange it. The cause says why. The message is
- * the command by which the project trusts the repository.
+ * There was no key for the request: the CI gave no token, or the server did not exchange it. The cause says why. The
+ * message is the command by which the project trusts the repository.
  */
 export class KeyError extends Error {
   override readonly name = 'KeyError'
 }
 
-/** The address is not one of a server: nothing answers below its path as Fairlead does. */
+/** The address does not belong to a server: no answer below its path is from Fairlead. */
 export class AddressError extends Error {
   override readonly name = 'AddressError'
 }

@@ -3,17 +3,17 @@ import { reasonOf } from '../explain.ts'
 
 /** The time between two lines that say that the server does not answer. */
 const tellEveryMs = 15_000
-/** A name that is not in DNS, or a certificate that is not trusted, rarely becomes right while a step waits. */
+/** A missing DNS name, or an untrusted certificate, is rarely fixed while a step waits. */
 const hopelessMs = 60_000
 
 /** The attempts of a step's requests, which are repeated until its time is over. */
 export interface Attempts {
-  /** Notes an attempt that failed and is to be repeated. Throws its error when that is of no use. */
+  /** Records a failed attempt before it is repeated. Throws its error when a repetition cannot help. */
   failed(error: unknown): void
   answered(): void
-  /** The error of the last attempt; undefined when that was answered. */
+  /** The error of the last attempt; undefined if that got an answer. */
   readonly lastError: unknown
-  /** False while every attempt has failed before anything was sent. */
+  /** False while every attempt has failed before it sent data. */
   readonly maySend: boolean
   /** Ends the lines. */
   end(): void
@@ -21,7 +21,7 @@ export interface Attempts {
 
 /**
  * @param print writes a line to the log
- * @param over aborts when nothing is to be repeated any more
+ * @param over aborts when attempts must end
  */
 export function createAttempts(print: (line: string) => void, over?: AbortSignal): Attempts {
   let lastError: unknown

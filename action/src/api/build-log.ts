@@ -10,8 +10,8 @@ const tailTimeout = 5_000
 /** The build log of one deployment, followed while it is written. */
 export interface BuildLog {
   /**
-   * Prints new lines until the log ends, the connection breaks, or the log is unavailable. Another call resumes after the
-   * last line. Resolves to true when there were new lines. Never rejects.
+   * Prints new lines until the log ends, the connection breaks, or the log is unavailable. The next call resumes after
+   * the last line. Resolves to true when there were new lines. Never rejects.
    */
   follow(signal: AbortSignal): Promise<boolean>
   /** The last lines received. */

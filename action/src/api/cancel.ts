@@ -4,7 +4,9 @@ import { type Detail, requireDeployment } from './outcome.ts'
 
 /** The runner kills a cancelled step after 7.5 s, so everything has to be done within this time, in milliseconds. */
 const cancellationTimeout = 6_000
-/** The part of it for a creation in progress, in milliseconds, so that the new deployment can still be cancelled. */
+/**
+ * The part of this time for a creation in progress, in milliseconds, so that the new deployment can still be cancelled.
+ */
 export const creationGrace = 3_000
 
 /**

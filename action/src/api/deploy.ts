@@ -22,12 +22,12 @@ export interface DeployOptions {
   readonly wait: boolean
   /** Aborted when the run is cancelled. */
   readonly signal: AbortSignal
-  /** Aborted then, too, and when the time for everything is over. */
+  /** Aborted when the run is cancelled, and when the time limit of the step is over. */
   readonly over: AbortSignal
   readonly progress: Progress
-  /** Those of the client. */
+  /** The attempts of the client. */
   readonly attempts: Pick<Attempts, 'lastError' | 'maySend'>
-  /** Opens the build log of a deployment that is waited for. */
+  /** Opens the build log of a deployment for which the step waits. */
   readonly openLog: (deployment: Deployment) => BuildLog
 }
 
@@ -94,7 +94,7 @@ async function abandon(deployment: Deployment, options: DeployOptions): Promise<
   if (!('seen' in last)) return { kind, deployment, error: lastError ?? last.error, maySend: true }
   options.progress.changed(last.seen)
   const outcome = last.seen.status === 'canceled' ? undefined : outcomeOf(last.seen, options.body.commit)
-  // The deployment may have ended just before the request to cancel it; then that outcome counts.
+  // The deployment may have ended just before the request to cancel it; then its outcome counts.
   return outcome !== undefined && kind === 'timeout' ? outcome : { kind, deployment: last.seen, maySend: true }
 }
 

@@ -43,7 +43,7 @@ export function createKeys(
   }
 }
 
-/** Returns the command by which the project trusts such runs as this one; empty where no rule may trust them. */
+/** Returns the command by which the project trusts runs like this one; empty if no rule may trust them. */
 export function commandToTrust(projectId: string, env: Environment): string {
   const [name, id] = [env['GITHUB_REPOSITORY'] ?? 'OWNER/REPOSITORY', env['GITHUB_REPOSITORY_ID'] ?? 'ID']
   const [event, ref, site] = [env['GITHUB_EVENT_NAME'] ?? '', env['GITHUB_REF'] ?? '', env['GITHUB_SERVER_URL'] ?? '']
@@ -59,16 +59,16 @@ export function commandToTrust(projectId: string, env: Environment): string {
   ].join(' ')
 }
 
-/** Somebody copies the command into a shell, and a branch may have any name. */
+/** A person copies the command into a shell, and a branch may have any name. */
 const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
-/** A key is followed by the next one at half of its life, so the ones before the last three have expired. */
+/** At half of a key's life the next key follows, so all but the last three keys have expired. */
 const mostAlive = 3
 
-/** The keys of this step and, in the post step, those of the main step, oldest first. */
+/** The keys of this step and, in the post step, the main step's keys, oldest first. */
 const saved: ShortLivedKey['apiKey'][] = JSON.parse(getState(states.keys) || '[]')
 
-/** Ends all keys of this job. Returns the errors; a key that cannot be ended expires by itself. */
+/** Ends all keys of this job. Returns the errors; a key that cannot be ended expires soon. */
 export async function endKeys(apiUrl: string, send: typeof fetch): Promise<readonly unknown[]> {
   const results = await Promise.allSettled(
     saved.slice(-mostAlive - 1).map((apiKey) => endKey({ address: apiUrl, apiKey, fetch: send })),

@@ -27,7 +27,7 @@ export type Outcome =
   /** The deployment was created, but its state can no longer be read. */
   | { readonly kind: 'lost'; readonly deployment: Deployment; readonly error: unknown }
 
-/** Returns the outcome that a deployment's state means; `undefined` while it is building. */
+/** Returns the outcome of a deployment's state; `undefined` while it is building. */
 export function outcomeOf(deployment: Detail, commit: string | undefined): Outcome | undefined {
   if (commit && deployment.commit && deployment.commit !== commit) return { kind: 'mismatch', deployment }
   switch (deployment.status) {
@@ -63,7 +63,7 @@ export function requireDeployment<T extends Deployment>(answer: T): T {
   throw new ApiError('server_error', 'The answer is not a deployment.', { status: 200 })
 }
 
-/** Returns the fields of a failure that must be text; none when there is no failure. */
+/** Returns the fields of a failure that must be text; empty without a failure. */
 function textsOf(failure: unknown): readonly unknown[] {
   if (failure === undefined || failure === null) return []
   const { stage, code, message }: Partial<Record<keyof NonNullable<Detail['failure']>, unknown>> = Object(failure)

@@ -4,8 +4,9 @@ import { isGone } from './answers.ts'
 type Listed = ResponseBody<'deployments.list'>['deployments'][number]
 
 /**
- * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Deployments that
- * change meanwhile, such as a build that has just become a running app, are tried again. Rejects with the client's errors.
+ * Removes an app with all its deployments and returns their number; 0 when there is no app of this name. Tries again
+ * with deployments that change during the removal, such as a build that has just become a running app. Rejects with the
+ * client's errors.
  */
 export async function removeApp(options: {
   readonly client: Client

@@ -8,7 +8,7 @@ export function markerOf(projectId: string, name: string): string {
   return `<!-- fairlead:${encodeURIComponent(projectId)}:${encodeURIComponent(name)} -->`
 }
 
-/** Updates the own comment of a pull request that has this marker. Without one, creates it if `mayCreate` is true. */
+/** Updates our comment with this marker on a pull request. Without a comment, creates it if `mayCreate` is true. */
 export async function writeComment(
   { octokit, name }: Repository,
   options: {
@@ -34,7 +34,7 @@ async function findComment(
   const asked = { ...name, issue_number: pullRequest, per_page: 100 }
   let pages = 0
   for await (const { data } of octokit.paginate.iterator(octokit.rest.issues.listComments, asked)) {
-    // At the start only: a reply that quotes the comment contains the marker further down.
+    // Only at the start: a reply that quotes the comment contains the marker further down.
     const marked = data.filter(({ body }) => body?.startsWith(marker))
     const found = await firstOwn(octokit, marked)
     if (found !== undefined || ++pages === maximumPages) return found?.id

@@ -41,7 +41,10 @@ export async function createDeployment({ octokit, name }: Repository, deployment
 /** GitHub's limit for a description, in characters. */
 const maximumDescription = 140
 
-/** The pauses between attempts to set a status, in milliseconds: without its last one, a deployment is in progress for ever. */
+/**
+ * The pauses between attempts to set a status, in milliseconds: without its final status, a deployment is in progress
+ * for ever.
+ */
 const pausesMs = [1_000, 2_000, 4_000]
 
 export async function setStatus(
@@ -68,7 +71,7 @@ export async function setStatus(
   }
 }
 
-/** The most deployments of an app that are looked at, newest first. */
+/** The highest number of an app's deployments to check, newest first. */
 const mostUnfinished = 10
 
 /** Marks the deployments of an app that GitHub still shows as in progress as inactive. A run with `wait: false` leaves one behind. */

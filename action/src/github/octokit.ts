@@ -26,13 +26,14 @@ export class GitHubError extends Error {
 const requestTimeout = 10_000
 
 /**
- * Opens the workflow's repository. GitHub's client is large and has a file of its own, which is read only here. Its
- * requests reject with `GitHubError`, follow no redirects and go to no other origin, so that the token stays with GitHub.
+ * Opens the workflow's repository. GitHub's client is large, so it is in a separate file that only this function loads.
+ * Its requests reject with `GitHubError`, follow no redirects and go to no other origin, so that the token stays with
+ * GitHub.
  */
 export async function openRepository(token: string): Promise<Repository> {
   const { context, getOctokit } = await import(/* webpackChunkName: "github" */ '@actions/github')
   const octokit = getOctokit(token, { userAgent: 'fairlead-action' })
-  // The hook registered last is called first, so the last one sees the errors of the others.
+  // The hook registered last is called first, so it sees the errors of the other hooks.
   octokit.hook.before('request', (options) => {
     if (new URL(options.url, options.baseUrl).origin !== new URL(options.baseUrl).origin) {
       throw new GitHubError('GitHub named an address of somebody else.')
@@ -40,7 +41,7 @@ export async function openRepository(token: string): Promise<Repository> {
     Object.assign(options.request, { redirect: 'manual', signal: AbortSignal.timeout(requestTimeout) })
   })
   octokit.hook.after('request', ({ status }) => {
-    // The type knows of no redirects.
+    // The type does not include redirects.
     if (Number(status) >= 300) throw new GitHubError(`GitHub answered with status ${status}.`)
   })
   octokit.hook.error('request', (error) => {
@@ -56,7 +57,7 @@ function isTemporary(error: unknown): boolean {
   return response === undefined || (status !== undefined && status >= 500)
 }
 
-/** Explains the error of a request: an answer in Octokit's form, or none. */
+/** Explains the error of a request: an answer in Octokit's form, or no answer. */
 function explainRefusal(error: unknown): string {
   const { status, response } = Object(error) as {
     readonly status?: number

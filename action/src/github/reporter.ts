@@ -9,7 +9,7 @@ import {
 } from './deployments.ts'
 import { openRepository, type Repository } from './octokit.ts'
 
-/** The app as it is shown at GitHub. */
+/** The app as GitHub shows it. */
 export interface ReportedApp {
   readonly projectId: string
   /** The app's name. */
@@ -24,14 +24,14 @@ export interface ReportedApp {
 }
 
 export interface GitHubReporterOptions {
-  /** Of GitHub's API. */
+  /** The token for GitHub's API. */
   readonly token: string
   readonly app: ReportedApp
   /** Called once for each different problem. */
   readonly warn: (message: string) => void
 }
 
-/** The end of a deployment, as the main step passes it to the post step. */
+/** The outcome of a deployment, as the main step passes it to the post step. */
 export interface GitHubEnd {
   readonly state: DeploymentState
   /** One line. */
@@ -99,7 +99,7 @@ export function createGitHubReporter({ token, app, warn }: GitHubReporterOptions
   }
 }
 
-/** Reports an end that the main step could not report; for the post step. Never rejects. */
+/** Reports an outcome that the main step could not report; for the post step. Never rejects. */
 export async function reportEnd(token: string, id: number, end: GitHubEnd): Promise<void> {
   await openRepository(token)
     .then((repository) => setStatus(repository, id, statusOf(end)))
@@ -112,7 +112,9 @@ const statusOf = ({ state, description, url }: GitHubEnd): DeploymentStatus => (
   ...(url ? { environmentUrl: url } : {}),
 })
 
-/** Returns a function that runs a task and turns its failure into a warning, the same one only once. It resolves to false then. */
+/**
+ * Returns a function that runs a task and turns its failure into a warning, each only once. It then resolves to false.
+ */
 function createAttempt(
   warn: (message: string) => void,
 ): (action: string, task: () => Promise<void>) => Promise<boolean> {

@@ -38,13 +38,14 @@ function parseLines(text: string): VariablesRead {
   return { problems: problems.map(({ line, message }) => `line ${line}: ${message}`) }
 }
 
-// Common values that are not secret. If they were masked, they would be blanked out of all later log lines.
+// Common values that are not secret. Masks would blank them out of all later log lines.
 const notSecret: readonly string[] = ['production', 'development', 'building', 'canceled', 'superseded']
 
 /**
- * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to 7
- * characters are left out, because masking, say, the brace that opens a JSON value would make the log unreadable. Parts
- * of a `visible` text are left out, because GitHub does not pass outputs with masked parts on to other jobs.
+ * Returns the texts that the runner should mask: the lines of all values, because it masks line by line. Lines of up to
+ * 7 characters are not masked, because masking, for example, the opening brace of a JSON value would make the log
+ * unreadable. Parts of a `visible` text are not masked, because GitHub does not pass outputs with masked parts on to
+ * other jobs.
  */
 export function secretsIn(variables: Variables, visible: readonly string[]): readonly string[] {
   const lines = Object.values(variables).flatMap((value) => value.split(/[\r\n]+/).map((line) => line.trim()))

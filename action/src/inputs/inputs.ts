@@ -50,7 +50,7 @@ export type InputReader = (name: InputName) => string
 export interface Access {
   /** The server's address without `/v1`. */
   readonly apiUrl: string
-  /** Empty when a token of the job is to be exchanged for one. */
+  /** Empty when the step exchanges a token of the job for a key. */
   readonly apiKey: string
   readonly projectId: string
 }
@@ -140,7 +140,7 @@ export function readInputs(input: InputReader, event: WorkflowEvent): Checked<In
   }
   check('merge-group', readBoolean(given('merge-group')))
   check('allow-unsafe-fork-code', readFork(given('allow-unsafe-fork-code'), event))
-  // Complete, because every value that is missing has added a problem.
+  // Complete, because every missing value has added a problem.
   return problems.length > 0 ? { problems: inOrder(problems) } : { inputs: inputs as Inputs }
 }
 

@@ -94,7 +94,7 @@ function notCreated({ error, maySend }: Extract<Outcome, { kind: 'timeout' | 'ca
   ].join(' ')
 }
 
-/** Describes the state at the server of a deployment that is no longer waited for. */
+/** Describes the server's state of a deployment for which the step no longer waits. */
 function remoteEnd({ deployment, error }: Extract<Outcome, { kind: 'timeout' | 'cancelled' }>): string {
   if (deployment?.status === 'canceled') return `The deployment ${deployment.id} was cancelled at the server.`
   if (deployment?.status !== 'building') return `The deployment ${deployment?.id} was ${deployment?.status} by then.`
@@ -119,7 +119,7 @@ function failedReport(
   return { ok: false, status, code, messages, ...withOutput(tail?.length ? tail : output) }
 }
 
-/** Returns the code of a failure for conditions in workflows. It contains nothing that a shell could take for a command. */
+/** Returns the code of a failure for conditions in workflows. A shell cannot take it for a command. */
 function failureCode(outcome: Outcome): string {
   if (outcome.kind === 'refused' || outcome.kind === 'lost') return codeOf(outcome.error)
   if (outcome.kind !== 'failed') return outcome.kind

@@ -7,7 +7,7 @@ export interface Step {
   readonly took: string
 }
 
-/** The titles of the server's steps. Others, which a newer server may have, are left out. */
+/** The titles of the server's steps. Unknown steps of a newer server are skipped. */
 const titles: Readonly<Record<string, string>> = {
   queued: 'Queued',
   fetch: 'Fetch',
@@ -20,8 +20,8 @@ const titles: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the steps of a deployment that are known. The server's times are compared with each other alone, since its clock
- * may differ from this machine's.
+ * Returns the known steps of a deployment. The server's times are compared only with each other, because its clock may
+ * differ from this machine's clock.
  *
  * @param acceptedMs until the server accepted the deployment; `undefined` when it did not
  * @param totalMs of the whole step
@@ -39,7 +39,7 @@ export function stepsOf(
   return durations.flatMap(([title, ms]) => (ms === undefined ? [] : [{ title, took: format(ms) }]))
 }
 
-/** The steps as the server recorded them; two sums for servers that record none. The answer is not checked before. */
+/** The steps that the server recorded; two sums for servers without steps. The answer is not validated yet. */
 function serverSteps(deployment: Deployment | undefined): (readonly [string, number | undefined])[] {
   const recorded: readonly unknown[] = Array.isArray(deployment?.steps) ? deployment.steps : []
   if (recorded.length > 0) {
@@ -57,7 +57,7 @@ function serverSteps(deployment: Deployment | undefined): (readonly [string, num
   ]
 }
 
-/** More than a deployment has; a summary is limited in its size. */
+/** More than a deployment has, because the size of a summary is limited. */
 const mostSteps = 20
 
 /** Returns the milliseconds between two times in RFC 3339; `undefined` unless both are known and in order. */

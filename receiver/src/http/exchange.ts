@@ -14,9 +14,9 @@ export interface WebhookAnswer {
 }
 
 /**
- * Answers one request; never rejects. Adapters for frameworks call it with the raw bytes as `body`, or with a promise of
- * them that may reject with a ReceiverError. `defaultReport` is called with the failures of this side when there is no `onError`,
- * and with the failure of `onError` itself.
+ * Answers one request; never rejects. Adapters for frameworks call it with the raw bytes as `body`, or with a promise
+ * of them that may reject with a ReceiverError. Without `onError`, `defaultReport` is called with the receiver's
+ * failures; also with a failure of `onError`.
  */
 export type Respond = (
   headers: WebhookHeaders,
@@ -32,7 +32,7 @@ export const successAnswer = (outcome: AnswerOutcome): WebhookAnswer => ({
   body: { outcome },
 })
 
-/** Returns the answer to a request that failed with `error`. It contains the code and the message only. */
+/** Returns the answer to a request that failed with `error`. It contains only the code and the message. */
 export const errorAnswer = ({ status, code, message }: ReceiverError): WebhookAnswer => ({
   status,
   headers: headersOf(status),
@@ -41,7 +41,7 @@ export const errorAnswer = ({ status, code, message }: ReceiverError): WebhookAn
 
 function headersOf(status: number): Readonly<Record<string, string>> {
   if (status === 405) return { Allow: 'POST' }
-  // Short, because the handler that is running has a deadline of seconds.
+  // Short, because the running handler has a deadline of seconds.
   if (status === 503) return { 'Retry-After': '5' }
   return noHeaders
 }

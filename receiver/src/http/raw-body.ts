@@ -13,9 +13,9 @@ export function requireSize(bytes: number): void {
 }
 
 /**
- * Returns the bytes of a request's body as they were sent: from the request itself or, when a body parser has consumed it,
- * from what that parser stored. A rejected request is drained, so that a client that is still sending gets the answer
- * and the connection stays usable.
+ * Returns the bytes of a request's body as they were sent: from the request itself or, when a body parser has consumed
+ * it, from the parser's copy. A rejected request is drained, so that a client that is still sending gets the answer and
+ * the connection stays usable.
  * @param request the framework's request, where a parser may have stored bytes, decoded text or nothing
  * @throws ReceiverError `body_too_large`, `request_aborted`, `body_consumed`
  */
@@ -68,8 +68,8 @@ function readStored(req: IncomingMessage, request: object): Uint8Array {
   const text = stored.find((value) => typeof value === 'string')
   if (text === undefined) throw consumed(parserOf(request))
   const encoded = Buffer.from(text)
-  // Decoding loses information: invalid bytes become U+FFFD, and a byte order mark is removed. Then these are not the bytes
-  // that were sent.
+  // Decoding loses information: invalid bytes become U+FFFD, and a byte order mark is removed. Then these are not the
+  // sent bytes.
   const length = req.headers['content-length']
   const sameLength = length === undefined || Number(length) === encoded.length
   if (sameLength && !text.toWellFormed().includes('\uFFFD')) return encoded

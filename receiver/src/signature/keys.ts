@@ -9,7 +9,7 @@ export type Secrets = readonly string[] | (() => readonly string[] | Promise<rea
 export type Keys = () => readonly SigningKey[] | Promise<readonly SigningKey[]>
 
 /**
- * Validates a list of secrets immediately, and those that a function returns on each request.
+ * Validates a list of secrets immediately, and a function's secrets on each request.
  * @throws ReceiverError `invalid_secret`
  */
 export function createKeys(secrets: Secrets): Keys {

@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { ReceiverError } from '../errors.ts'
 import { SigningKey } from './signing-key.ts'
 
-// The rules are those of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).
+// The rules come from Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks).
 const SECRET_PREFIX = 'whsec_'
 const VERSION_PREFIX = 'v1,'
 const TIMESTAMP = /^\d{1,12}$/
@@ -54,7 +54,7 @@ export function parseSecret(secret: string): SigningKey {
   const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   const bytes = Buffer.from(text, 'base64')
   try {
-    // Node skips characters that are not base64, so the text is valid only when encoding gives it back unchanged.
+    // Node skips characters that are not base64, so the text is valid only if encoding returns the same text.
     if (bytes.toString('base64') !== text) {
       throw new ReceiverError(
         'invalid_secret',
@@ -141,7 +141,7 @@ const expected = Buffer.alloc(VERSION_PREFIX.length + 44, VERSION_PREFIX)
 const given = Buffer.alloc(expected.length)
 
 // Compares the encoded texts instead of the decoded bytes: several base64 texts decode to the same bytes, and only the
-// canonical one is accepted. Entries of other versions are never equal.
+// canonical text is accepted. Entries of other versions are never equal.
 const isExpected = (entry: string): boolean =>
   entry.length === given.length && given.write(entry) === given.length && timingSafeEqual(given, expected)
 

@@ -4,8 +4,8 @@ import crypto, { createHash, type Hash } from 'node:crypto'
 const BLOCK = 64
 
 /**
- * A key of HMAC-SHA256 (RFC 2104). The state that depends only on the key is computed once; what remains are two plain
- * hashes, which are faster than one `createHmac`, whose time mostly is not spent on hashing. The secret is in private
+ * A key of HMAC-SHA256 (RFC 2104). The state that depends only on the key is computed once. Two plain hashes remain,
+ * which are faster than `createHmac`, which spends most of its time outside of hashing. The secret is in private
  * fields, which do not appear in logs.
  */
 export class SigningKey {

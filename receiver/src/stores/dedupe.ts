@@ -1,13 +1,13 @@
 import { ReceiverError } from '../errors.ts'
 
 /**
- * Remembers handled webhooks, so that one that is delivered again is not handled again. A key is claimed before it is
- * handled, then committed on success or released on failure. The claim of a process that died expires with its lease.
+ * Remembers handled webhooks, so that a repeated delivery is not handled again. A key is claimed before it is handled,
+ * then committed on success or released on failure. The claim of a process that died expires with its lease.
  */
 export interface DedupeStore {
   /**
-   * Claims the key unless it is committed or held by a claim with an unexpired lease. Of concurrent claims on any number
-   * of machines, exactly one succeeds.
+   * Claims the key unless it is committed or held by a claim with an unexpired lease. Exactly one of several concurrent
+   * claims succeeds, also across machines.
    * @param lease milliseconds
    */
   claim(key: string, lease: number): Promise<Claim>

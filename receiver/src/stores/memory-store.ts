@@ -9,7 +9,7 @@ export interface MemoryStoreOptions {
 }
 
 /**
- * A store in the memory of this process. It is not shared with other processes and ends with this one.
+ * A store in the memory of this process. Other processes do not share it, and it ends with this process.
  * @throws ReceiverError `invalid_option`
  */
 export function memoryStore({ capacity = 100_000, clock = Date.now }: MemoryStoreOptions = {}): DedupeStore {

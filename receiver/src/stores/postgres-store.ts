@@ -10,8 +10,8 @@ export interface PostgresQueries {
 export interface PostgresStoreOptions {
   readonly database: PostgresQueries
   /**
-   * The table. Default: `fairlead_webhooks`. An event has the same webhook id at all endpoints, so receivers that
-   * do different things need a table each.
+   * The table. Default: `fairlead_webhooks`. An event has the same webhook id at all endpoints, so receivers with
+   * different tasks need separate tables.
    */
   readonly table?: string
 }
@@ -45,7 +45,7 @@ export function postgresStore({ database, table = 'fairlead_webhooks' }: Postgre
   return {
     schema,
     async createTable() {
-      // PostgreSQL refuses the second of two that create a table at once, also with `if not exists`.
+      // PostgreSQL refuses one of two concurrent `create table` statements, also with `if not exists`.
       await database.query(
         `do $$ begin perform pg_advisory_xact_lock(hashtextextended('${table}', 0)); ${schema}; end $$`,
         [],

@@ -24,14 +24,14 @@ const askToSignIn = () => {
   if (pathname !== '/sign-in') void router.navigate({ to: '/sign-in', search: { next: href } })
 }
 const queryClient: QueryClient = createQueryClient(() => {
-  // A page that is open stays, with all that was typed, and the user signs in above it.
+  // An open page keeps everything that was typed; the user signs in above it.
   if (queryClient.getQueryData(sessionQuery.queryKey) === undefined) askToSignIn()
   else noteSessionEnd()
 })
-// Requests of a page whose session has ended would only be refused, and count as failed attempts.
+// Without a session, requests would be refused and count as failed attempts.
 onSessionChange(() => focusManager.setFocused(hasSessionEnded() ? false : undefined))
 
-/** Goes on with the page after a sign-in elsewhere. Another user's data must not be mixed with what is shown here. */
+/** Continues the page after a sign-in in another tab. Reloads for another user, so that data of two users never mix. */
 async function goOn(): Promise<void> {
   const before = queryClient.getQueryData(sessionQuery.queryKey)
   const now = await dashboardApi.session.get().catch(() => undefined)

@@ -261,9 +261,9 @@ export function createAppRouter() {
     routeTree,
     defaultPreload: 'intent',
     scrollRestoration: true,
-    // The page of one project or app neither shows nor saves a text that was typed on the page of another.
+    // A text that was typed for one project or app must not appear on the page of another one, or be saved there.
     defaultRemountDeps: ({ params }) => params,
-    // Pages within another one; a page that was loaded is shown at once.
+    // Nested pages; a page that was loaded before is shown at once.
     defaultPendingComponent: () => createElement(Loading, { label: 'the page' }),
     defaultPendingMinMs: 0,
   })

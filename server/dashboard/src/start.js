@@ -1,12 +1,12 @@
-// Runs before the page is drawn for the first time, and before anything else is loaded.
+// Runs before the page is first drawn, and before anything else loads.
 
-// A chosen theme does not flash in the other one's colours. The key is that of src/shell/theme.ts.
+// The chosen theme must not flash in the other theme's colours. src/shell/theme.ts has the same key.
 const chosen = localStorage.getItem('fairlead-theme')
 if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen
 
-// A part of the page that did not arrive is loaded again: the network has changed, or the server is away. Without a script there is
-// nothing on the page yet, and all of it is loaded again. A page without its style may be in use already, and stays; its style is
-// asked for again soon, because the network changes for a moment only.
+// A part of the page did not arrive: the network has changed, or the server is away. Without its script the page is
+// empty, so it is loaded again. A page without its style may be in use already, so only the style is loaded again,
+// soon, because a network change takes only a moment.
 addEventListener(
   'error',
   ({ target }) => {
@@ -21,8 +21,8 @@ addEventListener(
   true,
 )
 
-// The heading names the page that is being loaded, from its address, until the application is there. Pages without the frame of
-// signed-in users begin empty.
+// Until the application has loaded, the heading names the page, from its address. Pages without the frame of signed-in
+// users begin empty.
 const heading = new MutationObserver(() => {
   const element = document.querySelector('#root h1')
   if (element === null) return

@@ -99,9 +99,9 @@ export const auditEntry = z.object({
     .record(z.string(), z.unknown())
     .nullable()
     .describe(
-      'For the exchange of a token: its `claims`, the rule (`trust_id`), or the `reason` of the refusal. For a run or ' +
-        'a schedule: its `app_id` and `command`. For git credentials that are stored: their `kind` and `git_url`; for ' +
-        'those of a registry, its `registry` and `username`.',
+      'For the exchange of a token: its `claims`, the rule (`trust_id`), or the `reason` of the refusal. For a run ' +
+        'or a schedule: its `app_id` and `command`. For stored git credentials: their `kind` and `git_url`; for ' +
+        'credentials of a registry: its `registry` and `username`.',
     ),
 })
 
@@ -129,9 +129,7 @@ const planView = z.object({
   memory_mb: z.int().describe('The memory of each instance of an app, in 10⁶ bytes.'),
   cpus: z.number(),
   instances: z.int().describe('The most instances of an app.'),
-  app_gb: z
-    .number()
-    .describe('The most that an app may have on the disk, in 10⁹ bytes: its release, its own folders and its volumes.'),
+  app_gb: z.number().describe('The disk space of an app, in 10⁹ bytes: its release, its folders and its volumes.'),
   domains: z.int().describe('The most domains of an app.'),
   apps: z.int().describe('The most apps of a project.'),
   databases: z.int().describe('The most databases of a project.'),
@@ -153,8 +151,8 @@ export const accountOperations = {
   'account.usage': {
     summary: 'Read the usage of the account',
     description:
-      'Everything that is limited for the account as a whole, over all of its projects, with the limits. A key that is bound to ' +
-      'projects cannot read it.',
+      'The usage of the whole account, over all of its projects, with the limits. A key that is bound to projects ' +
+      'cannot read it.',
     response: z.object({ usage: z.array(usage) }),
   },
   'account.plans': {
@@ -170,8 +168,8 @@ export const accountOperations = {
   'account.search': {
     summary: 'Find projects, apps, databases and storage',
     description:
-      'Those of the account whose names, or the names of their projects, contain each word of a text, newest first: at most ' +
-      '50 of each kind. Without a text, the newest.',
+      "The items of the account whose names, or whose projects' names, contain each word of a text, newest first: " +
+      'at most 50 of each kind. Without a text, the newest.',
     query: z.object({
       text: z
         .string()
@@ -182,7 +180,7 @@ export const accountOperations = {
     }),
     response: z.object({
       found: z.array(found),
-      complete: z.boolean().describe('True when nothing is left out: there are not more of any kind.'),
+      complete: z.boolean().describe('True when the answer has all matches of every kind.'),
     }),
   },
   'account.get': {
@@ -203,13 +201,13 @@ export const accountOperations = {
   },
   'apiKeys.delete': {
     summary: 'Revoke an API key',
-    description: 'The key stops working at once, and logs that are followed with it break off. It stays in the list.',
+    description: 'The key stops working at once, and followed logs break off. It stays in the list.',
   },
   'apiKeys.rotate': {
     summary: 'Rotate an API key',
     description:
-      'Creates a new key with the same name, rights and lifetime. The old one remains valid for `overlap_hours`. A key ' +
-      'that is revoked or expired cannot be rotated (400), nor can that of a workflow run.',
+      'Creates a new key with the same name, rights and lifetime. The old one remains valid for `overlap_hours`. A ' +
+      'key that is revoked or expired cannot be rotated (400), and neither can the key of a workflow run.',
     body: z.object({
       overlap_hours: z
         .int({ error: 'must be a whole number' })
@@ -223,8 +221,8 @@ export const accountOperations = {
   'auditLog.list': {
     summary: 'List the audit log',
     description:
-      'All changes and attempts to sign in, newest first. Entries are written in the transaction of the change, contain ' +
-      'nothing of a body, and are kept for a year unless the configuration says otherwise.',
+      'All changes and attempts to sign in, newest first. Entries are written in the transaction of the change, do ' +
+      'not contain request bodies, and are kept for a year unless the configuration says otherwise.',
     response: z.object({ entries: z.array(auditEntry) }),
   },
 } as const satisfies Declarations<'account' | 'apiKeys' | 'auditLog'>

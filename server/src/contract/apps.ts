@@ -30,7 +30,7 @@ export const release = z.object({
     .nullable()
     .describe('The commit that was fetched; `null` before.'),
   trigger: releaseTrigger.describe('The cause of the release as it is now.'),
-  kept: z.boolean().describe('True while its files are kept: it can be started again without a build.'),
+  kept: z.boolean().describe('True while its files are kept, so that it can start again without a build.'),
   failure: deploymentFailure.nullable(),
   created_at: timestamp,
   started_at: timestamp.nullable().describe('The time when work on it began; `null` while it waits.'),
@@ -44,7 +44,7 @@ const app = z.object({
   url: z.string().describe('The same for all its releases.'),
   domains: z.array(z.string()).describe('The verified domains that lead to it, the primary one first.'),
   serving: release.nullable().describe('The release that answers at the address; `null` when none does.'),
-  latest: release.describe('The release that was created, rolled back to or restarted last, whatever became of it.'),
+  latest: release.describe('The release that was created, rolled back to or restarted last, in any state.'),
   created_at: timestamp,
 })
 
@@ -62,8 +62,8 @@ export const appOperations = {
   'apps.update': {
     summary: 'Rename an app',
     description:
-      'Its address and its releases stay. Deployments of the new name are releases of it from now on; one of the old name ' +
-      'makes another app.',
+      'Its address and its releases stay. Deployments of the new name are releases of it from now on; a deployment ' +
+      'of the old name makes another app.',
     body: z.object({ name: name.describe('Another app of the project must not have it.') }),
     response: app,
   },
@@ -76,9 +76,9 @@ export const appOperations = {
   'apps.apply': {
     summary: 'Apply the variables of an app',
     description:
-      'Deploys the commit or the image that serves again, with the variables that the app has now, and answers with the new deployment. ' +
-      'The `env_vars` of the deployment that serves stay. When none serves, the commit of the latest one is deployed. While ' +
-      'a deployment of the app is building, it is refused (400).',
+      'Deploys the serving commit or image again, with the current variables of the app, and answers with the new ' +
+      'deployment. The `env_vars` of the serving deployment stay. When no deployment serves, the commit of the ' +
+      'latest is deployed. Refused (400) while a deployment of the app is building.',
     body: z.object({
       git_token: gitToken.optional().describe('As in `deployments.create`, when the repository is private.'),
     }),
@@ -102,7 +102,8 @@ export const releaseOperations = {
         .max(100, 'must be at most 100 characters')
         .optional()
         .describe(
-          'Only those whose id or commit begins with it, or whose branch or commit message or its author has it in it.',
+          'Only deployments whose id or commit begins with the text, or whose branch, commit message or author ' +
+            'contains it.',
         ),
     }),
     response: z.object({ releases: z.array(release) }),

@@ -21,31 +21,33 @@ const certificate = z.object({
   names: z.array(z.string()).describe('In lower case, with A-labels (`xn--…`); `*.example.com` for a wildcard.'),
   source: z
     .enum(certificateSources)
-    .describe('`automatic`: obtained and renewed by the server. `uploaded`: brought by its owner.'),
+    .describe('`automatic`: obtained and renewed by the server. `uploaded`: uploaded by its owner.'),
   status: z
     .enum(certificateStatuses)
     .describe(
-      '`pending`: not there yet. `valid`. `failing`: valid, but its renewal fails. `expired`. `revoked`: not shown any ' +
-        'more, and at the authority it is revoked as well.',
+      '`pending`: not there yet. `valid`. `failing`: valid, but its renewal fails. `expired`. `revoked`: no longer ' +
+        'served, and revoked at the authority.',
     ),
   project_id: z
     .string()
     .nullable()
-    .describe("`null` for the server's own, and for uploaded ones of the whole account."),
+    .describe("`null` for the server's certificates, and for uploaded certificates of the whole account."),
   app_id: z.string().nullable(),
-  domain_id: z.string().nullable().describe('The domain of the app that it is for; `null` for all others.'),
-  issuer: z.string().nullable().describe('The name of its issuer; `null` before it is there.'),
+  domain_id: z.string().nullable().describe('The domain of the app; `null` for all other certificates.'),
+  issuer: z.string().nullable().describe('The name of its issuer; `null` before it is issued.'),
   serial: z.string().nullable().describe('Its serial number, in hexadecimal digits.'),
   not_before: timestamp.nullable(),
   expires_at: timestamp.nullable(),
   attempted_at: timestamp.nullable().describe('The time of the last attempt to obtain it, or to renew it.'),
   under_way: z.boolean().describe('True while an attempt to obtain, renew or revoke it is under way.'),
-  next_attempt_at: timestamp.nullable().describe('The time of the next attempt; `null` for uploaded ones.'),
+  next_attempt_at: timestamp.nullable().describe('The time of the next attempt; `null` for uploaded certificates.'),
   attempts: z.int().describe('The attempts that failed since it was obtained or renewed last.'),
   failure: certificateFailure.nullable().describe('Why the last attempt failed; `null` when it did not.'),
   revocation_requested_at: timestamp
     .nullable()
-    .describe('The time at which its revocation was asked for. It is revoked when another one is in its place.'),
+    .describe(
+      'The time at which its revocation was requested. It is revoked when another certificate has replaced it.',
+    ),
   created_at: timestamp,
 })
 
@@ -53,7 +55,7 @@ const certificateProblem = z.object({
   id: z.string().describe('`cert_…`.'),
   names: z.array(z.string()),
   app_id: z.string().nullable(),
-  expires_at: timestamp.nullable().describe('`null` for one that was never there.'),
+  expires_at: timestamp.nullable().describe('`null` for a certificate that was never issued.'),
   failure: certificateFailure.nullable(),
 })
 
@@ -63,31 +65,32 @@ export const certificateOperations = {
   'certificates.list': {
     summary: 'List certificates',
     description:
-      'The certificates of the apps of the account, and those that it has uploaded, newest first. The account of the ' +
-      "operator also sees the server's own: that of the dashboard, and the wildcard of the apps.",
+      "The certificates of the account's apps, and its uploaded certificates, newest first. The operator's account " +
+      "also sees the server's certificates: the dashboard's certificate, and the wildcard of the apps.",
     response: z.object({ certificates: z.array(certificate) }),
   },
   'certificates.problems': {
     summary: 'List certificates in danger',
     description:
-      'The certificates of the project that are in danger, as `certificate.failed` has told, the first to expire first; at ' +
-      'most 20. The list of certificates has all.',
+      'The certificates of the project that need attention, as `certificate.failed` has reported, the first to ' +
+      'expire first; at most 20. The list of certificates has all.',
     response: z.object({ problems: z.array(certificateProblem) }),
   },
   'certificates.get': {
     summary: 'Read a certificate',
-    description: 'One certificate, with its last attempt and the next one. Its private key is never returned.',
+    description: 'One certificate, with its last and its next attempt. Its private key is never returned.',
     response: certificate,
   },
   'certificates.create': {
     summary: 'Upload a certificate',
     description:
-      'Shown for all domains of the account that it covers, in place of one that the server obtains, as long as it is ' +
-      'valid. It is not renewed by the server: upload the next one before it expires, and delete this one.',
+      'The server uses it for all domains of the account that it covers, in place of an automatic certificate, as ' +
+      'long as it is valid. The server does not renew it: upload the next certificate before it expires, and delete' +
+      ' this one.',
     body: z
       .object({
         certificate: pem(100_000).describe(
-          'In PEM: the certificate itself, and behind it those of its issuers in their order.',
+          "In PEM: the certificate itself, followed by its issuers' certificates in their order.",
         ),
         private_key: pem(20_000).describe('In PEM, not encrypted: RSA with 2048 to 4096 bits, or ECDSA.'),
         project_id: z
@@ -108,20 +111,20 @@ export const certificateOperations = {
   'certificates.renew': {
     summary: 'Renew a certificate now',
     description:
-      'The next attempt begins at once, unless one is under way, which the answer tells by `under_way`, or the authority has ' +
-      'asked to wait. Not for uploaded ones.',
+      'The next attempt begins at once, unless one is under way (see `under_way` in the answer), or the authority ' +
+      'has asked to wait. Not for uploaded certificates.',
     response: certificate,
   },
   'certificates.revoke': {
     summary: 'Revoke a certificate',
     description:
-      'For a private key that others may have. Where its names are still served, another certificate with a new key is ' +
-      'obtained and put in its place first; then it is revoked at the authority. An uploaded one is revoked by its issuer: ' +
-      'delete it here.',
+      'For a private key that others may have. If its names are still served, the server first replaces it by a ' +
+      'certificate with a new key, and then revokes it at the authority. An uploaded certificate is revoked by its ' +
+      'issuer: delete it here.',
     response: certificate,
   },
   'certificates.delete': {
     summary: 'Delete an uploaded certificate',
-    description: 'It is not shown any more at once. The server obtains another one where its names are still served.',
+    description: 'The server stops using it at once, and obtains another certificate if its names are still served.',
   },
 } as const satisfies Declarations<'certificates'>

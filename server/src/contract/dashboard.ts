@@ -62,7 +62,9 @@ const begun = signedIn.extend({
     ),
   device: z
     .string()
-    .describe('Says at the next sign-in that a user has signed in with this browser before; it gives no access.'),
+    .describe(
+      'Identifies the browser at the next sign-in as one in which the user has signed in before; it gives no access.',
+    ),
 })
 
 const device = z.string(required('a string')).max(100, 'is not the name of a browser').optional()

@@ -37,7 +37,7 @@ const databaseDetail = database.extend({
   project_id: z.string(),
   access: z
     .enum(['local', 'network'])
-    .describe("`local` when it can be reached only from the server's machine, where the apps run."),
+    .describe("`local` when only the server's machine, where the apps run, can reach it."),
   size_bytes: z.int().nonnegative().nullable().describe('`null` while the engine cannot be reached.'),
   max_size_bytes: z.int().nonnegative(),
   connections: z.int().nonnegative().nullable().describe('`null` while the engine cannot be reached.'),
@@ -68,9 +68,9 @@ export const databaseOperations = {
   'databases.create': {
     summary: 'Create a database',
     description:
-      'Creates a PostgreSQL database with its own role. The `connection_string` works when `status` is `available`. A ' +
-      "database in the server's own engine can be reached only from the server's machine, one in an external engine also " +
-      'over the network.',
+      'Creates a PostgreSQL database with a separate role. The `connection_string` works when `status` is ' +
+      "`available`. A database in the server's own engine can be reached only from the server's machine, a database" +
+      ' in an external engine also over the network.',
     body: z.object({
       name: name,
       type: z.enum(['postgresql'], { error: 'must be postgresql' }).optional(),
@@ -84,7 +84,7 @@ export const databaseOperations = {
       snapshot_id: z
         .string({ error: 'must be a string' })
         .optional()
-        .describe('A snapshot of the same project and version, whose content the new database starts with.'),
+        .describe('A snapshot of the same project and version; the new database starts with its content.'),
       link: linkOfDatabase.optional().describe('Links it to an app at once, as `links.create` does.'),
     }),
     response: databaseCreated,
@@ -107,10 +107,10 @@ export const databaseOperations = {
   'databases.rotatePassword': {
     summary: 'Rotate the password of a database',
     description:
-      'Answers with a new connection string, which works at once and has another user name. The instances of linked ' +
-      'apps are replaced, each when its successor is healthy. The old password works until they have all been replaced ' +
-      'and have had time to finish their requests, for 15 minutes at most; without linked apps that run it stops ' +
-      'working at once, as does the oldest of three. Connections that use a password end with it.',
+      'Answers with a new connection string, which works at once and has another user name. The instances of linked' +
+      ' apps are replaced, each when its successor is healthy. The old password works until all instances are ' +
+      'replaced and have had time to finish their requests, for 15 minutes at most; without running linked apps it ' +
+      'stops working at once, as does the oldest of three passwords. Connections end with their password.',
     response: databaseCreated,
   },
 } as const satisfies Declarations<'databases'>
@@ -124,8 +124,8 @@ export const snapshotOperations = {
   'snapshots.create': {
     summary: 'Take a snapshot',
     description:
-      'Copies the database inside its engine. Its connections are ended, and new ones refused, while the copy is made. ' +
-      'The oldest snapshots are removed when there are more than are kept.',
+      'Copies the database inside its engine. During the copy, its connections are ended, and new ones refused. The' +
+      ' oldest snapshots beyond the limit are removed.',
     response: snapshot,
   },
   'snapshots.get': {
@@ -140,7 +140,7 @@ export const snapshotOperations = {
   'snapshots.restore': {
     summary: 'Restore a snapshot',
     description:
-      'Replaces the content of the database by that of the snapshot; everything written since is lost. The connection ' +
+      'Replaces the content of the database by the content of the snapshot; all later data is lost. The connection ' +
       'string stays the same. To restore into a new database, create one with `snapshot_id`.',
     response: databaseDetail,
   },

@@ -18,18 +18,18 @@ const imageToDeploy = z
     return z.NEVER
   })
   .describe(
-    'A container image, in place of `git_url` and all that belongs to it: `registry/name:tag` or ' +
-      '`registry/name@sha256:…`. Names without a registry are of Docker Hub. The tag is resolved once, and the digest ' +
-      'kept. The project may have credentials for the registry (`registries.set`). Needs a server that runs containers.',
+    'A container image, in place of `git_url` and its fields: `registry/name:tag` or `registry/name@sha256:…`. ' +
+      'Names without a registry belong to Docker Hub. The tag is resolved once, and the digest is kept. The project ' +
+      'may have credentials for the registry (`registries.set`). Needs a server that runs containers.',
   )
 
 export const deployedImage = z
   .object({
-    reference: z.string().describe('As it was asked for, with registry and tag.'),
-    digest: z.string().nullable().describe('`sha256:…`, by which it was deployed; `null` before it is known.'),
+    reference: z.string().describe('As requested, with registry and tag.'),
+    digest: z.string().nullable().describe('The deployed digest, `sha256:…`; `null` before it is known.'),
   })
   .nullable()
-  .describe('The image that it was created with; `null` for a repository or an uploaded source.')
+  .describe('The image of its creation; `null` for a repository or an uploaded source.')
 
 export const deploymentStatuses = ['building', 'running', 'failed', 'canceled', 'superseded', 'stopped'] as const
 export type DeploymentStatus = (typeof deploymentStatuses)[number]
@@ -74,7 +74,7 @@ export const deploymentFailure = z.object({
         kind: z.string().describe('How the app there was recognised, such as `node` or `python`.'),
       }),
     )
-    .describe('Folders that hold an app, when nothing at the top can be started; else empty.'),
+    .describe('Folders with an app, if the top of the repository cannot be started; else empty.'),
 })
 export type Suggestion = z.infer<typeof deploymentFailure>['suggestions'][number]
 
@@ -93,8 +93,8 @@ export const releaseTrigger = deploymentTrigger.extend({
   kind: z
     .enum([...triggerKinds, 'rollback', 'restart', 'variables'])
     .describe(
-      '`rollback` or `restart` when it was started again since, `variables` when it was made by `apps.apply`; else the kind ' +
-        'of its creator.',
+      '`rollback` or `restart` after it was started again, `variables` when `apps.apply` made it; else the kind of ' +
+        'its creator.',
     ),
   by: z.enum(triggerKinds).describe('The kind of the caller; the other fields are about it, too.'),
 })
@@ -104,12 +104,14 @@ const deploymentDetail = deployment.extend({
   project_id: z.string(),
   app_id: z.string().describe('`app_…`.'),
   git_url: z.string().nullable().describe('`null` for an uploaded source or an image.'),
-  source_id: z.string().nullable().describe('The uploaded source; `null` for others.'),
+  source_id: z.string().nullable().describe('The uploaded source; `null` for other deployments.'),
   image: deployedImage,
   from_deployment_id: z
     .string()
     .nullable()
-    .describe('The deployment whose release this one was made of without another build; `null` for others.'),
+    .describe(
+      'The deployment whose release this deployment reuses without another build; `null` for other deployments.',
+    ),
   branch: z.string().nullable(),
   commit: z.string().nullable().describe('The full hash of the commit that was fetched.'),
   commit_message: z
@@ -117,11 +119,11 @@ const deploymentDetail = deployment.extend({
     .nullable()
     .describe('The beginning of its message, at most 1,000 characters, without the values of variables.'),
   commit_author: z.string().nullable().describe('The name of its author.'),
-  trigger: deploymentTrigger.describe('Who created it.'),
-  root: z.string().nullable().describe('The folder of the app that it was created with; `null` without.'),
+  trigger: deploymentTrigger.describe('The creator.'),
+  root: z.string().nullable().describe('The folder of the app at its creation; `null` without.'),
   env_var_names: z.array(z.string()).describe('The names of its variables, sorted. Values are never returned.'),
   latest_id: z.string().describe('The deployment of the same app that was created, rolled back to or restarted last.'),
-  kept: z.boolean().describe('True while its files are kept: it can be started again without a build.'),
+  kept: z.boolean().describe('True while its files are kept, so that it can start again without a build.'),
   failure: deploymentFailure.nullable(),
   started_at: timestamp.nullable().describe('The time when work on it began; `null` while it waits.'),
   finished_at: timestamp.nullable().describe('The time when work on it ended; `null` before.'),
@@ -129,13 +131,14 @@ const deploymentDetail = deployment.extend({
     .int()
     .nullable()
     .describe(
-      'The number of builds that end before its own begins, earlier ones of its app included; `null` when it waits for none.',
+      'The number of builds that end before its build begins, including earlier builds of its app; `null` when it ' +
+        'does not wait.',
     ),
   steps: z
     .array(deploymentStep)
     .describe(
-      'The steps that have begun since its creation or its latest rollback or restart, with their times. The last step of ' +
-        'a deployment that failed is the one in which it did.',
+      'The steps since its creation or its latest rollback or restart, with their times. The last step of a failed ' +
+        'deployment is the step that failed.',
     ),
 })
 
@@ -206,13 +209,14 @@ export const deploymentOperations = {
   'deployments.create': {
     summary: 'Deploy an app',
     description:
-      'Fetches, builds and starts a repository, builds and starts an uploaded source, pulls and starts a container image, or ' +
-      'starts the release of another deployment as it was built. A project may have as many apps as its plan allows; one more ' +
-      'is refused (400).',
+      'Fetches, builds and starts a repository, builds and starts an uploaded source, pulls and starts a container ' +
+      'image, or starts the release of another deployment without a build. A project may have as many apps as its ' +
+      'plan allows; one more is refused (400).',
     body: z
       .object({
         name: name.describe(
-          'Names the app: a second deployment of the same name is a new release of that app and takes over its address.',
+          'The name of the app: another deployment of the same name is a new release of that app and takes over its' +
+            ' address.',
         ),
         git_url: z
           .string({ error: 'must be a string' })
@@ -232,9 +236,9 @@ export const deploymentOperations = {
           .max(100, 'must be the id of a deployment')
           .optional()
           .describe(
-            'A deployment whose release is kept, in place of `git_url`, `branch`, `commit`, `git_token` and `root`: its files ' +
-              'are released in this app without another build. It may be of any app of the account that the key may use. The ' +
-              'variables are those of this app.',
+            'A deployment whose release is kept, in place of `git_url`, `branch`, `commit`, `git_token` and `root`:' +
+              ' its files are released in this app without another build. It may belong to any app of the account ' +
+              'that the key may use. The release has the variables of this app.',
           ),
         image: imageToDeploy.optional(),
         volumes: imageVolumes.optional(),
@@ -261,8 +265,9 @@ export const deploymentOperations = {
         env_vars: variables
           .optional()
           .describe(
-            'Variables of this release, and of everything that is made of it by a restart, a rollback or `apps.apply`. They take ' +
-              `precedence over those of the app, which it has, too. Stored encrypted, and never returned. The platform sets ${reserved}; they cannot be given.`,
+            'Variables of this release, and of everything that is made from it by a restart, a rollback or ' +
+              '`apps.apply`. It also has the variables of the app; these variables take precedence. Stored encrypted,' +
+              ` and never returned. The platform sets ${reserved}; you cannot set them.`,
           ),
         databases: z
           .record(freeVariableName, z.string({ error: 'must be the id of a database' }), {
@@ -270,22 +275,22 @@ export const deploymentOperations = {
           })
           .optional()
           .describe(
-            'Databases of the project that are linked to the app from now on, as `links.create` does: the id of each by the ' +
-              'variable that has its connection string, such as `{ "DATABASE_URL": "db_…" }`.',
+            'Links databases of the project to the app, as `links.create` does: the id of each database by the ' +
+              'variable for its connection string, such as `{ "DATABASE_URL": "db_…" }`.',
           ),
         keep_env_vars: variableNames
           .optional()
           .describe(
-            'Names of variables whose values are copied from the `env_vars` of the deployment `latest_id` of this app. A value ' +
-              'in `env_vars` takes precedence, and a variable of the app follows the app. A name that it does not have is an ' +
-              'error, and so is another `git_url`, or an uploaded source in place of a `git_url`.',
+            'Names of variables whose values are copied from the `env_vars` of the deployment `latest_id` of this ' +
+              'app. A value in `env_vars` takes precedence, and a variable of the app follows the app. An unknown ' +
+              'name is an error, and so is another `git_url`, or an uploaded source in place of a `git_url`.',
           ),
         env_vars_for: z
           .enum(['release', 'app'], { error: 'must be release or app' })
           .default('release')
           .describe(
-            'With `app`, `env_vars` become variables of the app, as those of its deployment before do: further releases ' +
-              'have them, too. Not with `keep_env_vars`. Defaults to `release`.',
+            'With `app`, `env_vars` become variables of the app, and so do the `env_vars` of its previous ' +
+              'deployment: later releases have them, too. Not with `keep_env_vars`. Defaults to `release`.',
           ),
       })
       .check(oneSource)
@@ -311,8 +316,8 @@ export const deploymentOperations = {
   'deployments.delete': {
     summary: 'Delete a deployment',
     description:
-      'Removes a deployment with its files and logs. Removing the last one of an app frees the address of the app. A ' +
-      'deployment that is `building` must be canceled first, one that is `running` must be stopped first.',
+      'Removes a deployment with its files and logs. Removing the last one of an app frees the address of the app. ' +
+      'Cancel a deployment that is `building` first, and stop a deployment that is `running` first.',
   },
   'deployments.cancel': {
     summary: 'Cancel a deployment',
@@ -339,17 +344,18 @@ export const deploymentOperations = {
   'deployments.restart': {
     summary: 'Restart a deployment',
     description:
-      'Replaces the processes of a kept release that runs, is stopped or crashed, without a build. It is `building` until ' +
-      'it answers, then `running`; meanwhile its address answers 503. Refused (400) while another release of the app is ' +
-      'building or running.',
+      'Replaces the processes of a kept release that runs, is stopped or crashed, without a build. It is `building`' +
+      ' until it answers, then `running`; until then its address answers 503. Refused (400) while another release ' +
+      'of the app is building or running.',
     response: deploymentDetail,
   },
   'deployments.logs': {
     summary: 'Read the log of a deployment',
     description:
-      'The last `tail` lines as text, those of the build first, then those of all instances in the order of their times. With ' +
-      '`Accept: text/event-stream` new lines follow as server-sent events, starting after `Last-Event-ID`, each with the instance ' +
-      'that wrote it as its `process`; the event `end` says that no more lines will come. Values of variables are masked.',
+      'The last `tail` lines as text: first the lines of the build, then the lines of all instances in the order of' +
+      ' their times. With `Accept: text/event-stream` new lines follow as server-sent events, starting after ' +
+      '`Last-Event-ID`, each with the instance that wrote it as its `process`; the event `end` says that no more ' +
+      'lines will come. Values of variables are masked.',
     query: logsQuery,
   },
 } as const satisfies Declarations<'deployments'>

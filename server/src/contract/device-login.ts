@@ -42,8 +42,8 @@ export const deviceDeclarations = {
     body: given,
     response: z.object({
       user_code: z.string(),
-      name: z.string().describe('What the machine calls itself.'),
-      address: z.string().describe('The address that the login was begun from.'),
+      name: z.string().describe("The machine's name for itself."),
+      address: z.string().describe('The address from which the login began.'),
       preset: z.literal('full').describe('What the key may do.'),
       created_at: timestamp,
       expires_at: timestamp,

@@ -34,22 +34,23 @@ const domain = z.object({
   id: z.string().describe('`dom_…`.'),
   app_id: z.string(),
   name: z.string().describe('In lower case, with A-labels (`xn--…`); `*.example.com` for a wildcard.'),
-  unicode_name: z.string().describe('The same name as people read it.'),
+  unicode_name: z.string().describe('The same name in its readable form.'),
   status: z
     .enum(domainStatuses)
     .describe(
-      '`pending`: not verified, and not served. `active`: served. `failing`: still served, but its DNS is not right any more.',
+      '`pending`: not verified, and not served. `active`: served. `failing`: still served, but its DNS is no longer' +
+        ' right.',
     ),
-  primary: z.boolean().describe('True for the one to which the others of the app redirect.'),
+  primary: z.boolean().describe("True for the domain to which the app's other domains redirect."),
   redirect: z.boolean().describe('True when visitors are sent to the primary domain (308).'),
   records: z.array(record).describe('The DNS records to set.'),
   problems: z.array(problem).describe('The findings of the last check.'),
   checked_at: timestamp.nullable().describe('The time of the last check; `null` before the first.'),
-  next_check_at: timestamp.nullable().describe('The time of the next check; `null` when it waits to be asked for.'),
+  next_check_at: timestamp.nullable().describe('The time of the next check; `null` when it waits for a request.'),
   certificate: z
     .object({ id: z.string().describe('`cert_…`.'), status: z.string(), expires_at: timestamp.nullable() })
     .nullable()
-    .describe('The certificate that is shown for it; `null` when there is none, or another proxy has it.'),
+    .describe('The certificate in use; `null` without a certificate, or when another proxy has it.'),
   url: z.string().describe('The address of the app at this domain.'),
   created_at: timestamp,
 })
@@ -66,9 +67,9 @@ export const domainOperations = {
   'domains.create': {
     summary: 'Add a domain to an app',
     description:
-      'Answers with the DNS records to set. The domain is checked at once and again by itself, and served as soon as its ' +
-      'DNS is right. A name that another account has, or had last, needs the TXT record, too. Needs a server with ' +
-      '`FAIRLEAD_DOMAIN` or `FAIRLEAD_APPS_DOMAIN`.',
+      'Answers with the DNS records to set. The server checks the domain at once and again later, and serves it as ' +
+      'soon as its DNS is right. A name that another account has, or had last, also needs the TXT record. Needs a ' +
+      'server with `FAIRLEAD_DOMAIN` or `FAIRLEAD_APPS_DOMAIN`.',
     body: z
       .object({
         name: z
@@ -90,12 +91,12 @@ export const domainOperations = {
   },
   'domains.update': {
     summary: 'Change a domain',
-    description: 'Fields that are left out stay. The first domain that is verified is primary by itself.',
+    description: 'Omitted fields stay. The first verified domain becomes primary automatically.',
     body: z.object({
       primary: z
         .literal(true, 'must be true: make another domain primary instead')
         .optional()
-        .describe('Makes it the primary domain of the app. It must be verified, and no wildcard.'),
+        .describe('Makes it the primary domain of the app. It must be verified, and not a wildcard.'),
       redirect: z
         .boolean('must be true or false')
         .optional()
@@ -105,13 +106,13 @@ export const domainOperations = {
   },
   'domains.delete': {
     summary: 'Remove a domain',
-    description: 'It is not served any more, and its name is free at once.',
+    description: 'It is no longer served, and its name is free at once.',
   },
   'domains.check': {
     summary: 'Check a domain now',
     description:
-      'Looks at DNS and answers with what it found, which may take some seconds. A domain whose DNS is right is served from ' +
-      'then on. At most 6 checks of a name in a minute.',
+      'Checks DNS and answers with the findings, which may take some seconds. A domain whose DNS is right is served' +
+      ' from then on. At most 6 checks of a name in a minute.',
     response: domain,
   },
 } as const satisfies Declarations<'domains'>

@@ -9,14 +9,17 @@ const gitAccess = z.object({
   git_credentials: z
     .object({
       kind: z.enum(gitCredentialKinds),
-      git_url: z
-        .string()
-        .describe('The repository that they are for. Besides it, its submodules on the same host get them.'),
+      git_url: z.string().describe('The repository of the credentials. Its submodules on the same host also get them.'),
       public_key: z
         .string()
         .nullable()
-        .describe('The public part of a deploy key, as the host of the repository takes it; `null` for a token.'),
-      fingerprint: z.string().nullable().describe('Of the public part, such as `SHA256:…`; `null` for a token.'),
+        .describe(
+          "The public part of a deploy key, in the form that the repository's host expects; `null` for a token.",
+        ),
+      fingerprint: z
+        .string()
+        .nullable()
+        .describe('The fingerprint of the public part, such as `SHA256:…`; `null` for a token.'),
       created_at: timestamp,
     })
     .nullable()
@@ -25,11 +28,11 @@ const gitAccess = z.object({
     .array(
       z.object({
         host: z.string().describe('With the port, such as `example.com:22`.'),
-        fingerprint: z.string().describe('Of its key, such as `SHA256:…`.'),
+        fingerprint: z.string().describe('The fingerprint of its key, such as `SHA256:…`.'),
         met_at: timestamp,
       }),
     )
-    .describe('The ssh hosts that deployments of the app have met. Another key of one of them is refused.'),
+    .describe("The ssh hosts of the app's deployments. Another key of a listed host is refused."),
 })
 
 const newCredentials = z
@@ -45,8 +48,8 @@ const newCredentials = z
       .max(2000, 'must be at most 2000 characters')
       .optional()
       .describe(
-        'The repository that they are for. Defaults to that of the app; for a deploy key, to its address for ssh ' +
-          '(`git@host:path`).',
+        "The repository of the credentials. Defaults to the app's repository; for a deploy key, to its address for " +
+          'ssh (`git@host:path`).',
       ),
   })
   .superRefine(({ kind, token }, context) => {
@@ -62,26 +65,26 @@ export const gitCredentialOperations = {
   'gitCredentials.get': {
     summary: 'Read the git credentials of an app',
     description:
-      'Tells which credentials an app has for its repository, without the secret, and the ssh hosts that it knows.',
+      'The credentials of an app for its repository, without the secret, and the ssh hosts that the app knows.',
     response: gitAccess,
   },
   'gitCredentials.set': {
     summary: 'Store git credentials of an app',
     description:
-      'Stores credentials for a private repository and replaces earlier ones. Every further deployment of this ' +
-      '`git_url` uses them, unless it has a `git_token`. A token is sent to the host of `git_url` alone, for the repository ' +
-      'and its submodules there; the private part of a deploy key stays in the server.',
+      'Stores credentials for a private repository and replaces earlier ones. Every later deployment of this ' +
+      '`git_url` uses them, unless it has a `git_token`. A token is sent only to the host of `git_url`, for the ' +
+      'repository and its submodules there; the private part of a deploy key stays in the server.',
     body: newCredentials.meta({ examples: [{ kind: 'deploy_key', git_url: 'git@example.com:team/shop.git' }] }),
     response: gitAccess,
   },
   'gitCredentials.delete': {
     summary: 'Delete the git credentials of an app',
-    description: 'Further deployments do without. Releases stay as they are.',
+    description: 'Later deployments have no credentials. Releases stay as they are.',
   },
   'gitCredentials.forgetHosts': {
     summary: 'Forget the ssh hosts of an app',
     description:
-      'The next deployment accepts the key that a host shows, and keeps it. Do this when the owner of a host has changed ' +
-      'its key; check the new one on the list afterwards.',
+      'The next deployment accepts the key that a host shows, and keeps it. Do this when the owner of a host has ' +
+      'changed its key; afterwards, check the new key in the list.',
   },
 } as const satisfies Declarations<'gitCredentials'>

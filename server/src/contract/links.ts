@@ -5,7 +5,7 @@ import { freeVariableName } from './variables.ts'
 
 const variable = freeVariableName
   .default('DATABASE_URL')
-  .describe('The variable that has the connection string. Defaults to `DATABASE_URL`.')
+  .describe('The variable for the connection string. Defaults to `DATABASE_URL`.')
 
 /** The link in a request to create a database. */
 export const linkOfDatabase = z.object({
@@ -32,10 +32,10 @@ export const linkOperations = {
   'links.create': {
     summary: 'Link a database to an app',
     description:
-      'Further releases of the app have the connection string of the database in a variable, and so has the app after ' +
-      '`apps.apply`. When the password is rotated, releases get the new one, and the instances that serve are replaced. A key ' +
-      'needs the permission `databases:write`, too. A variable of the app of the same name is refused (400), and so is a link to ' +
-      'another database; a link that is there already is answered as it is.',
+      'Later releases of the app have the connection string of the database in a variable, and so has the app after' +
+      ' `apps.apply`. A rotation of the password changes the connection string in releases, and replaces the ' +
+      'serving instances. A key also needs the permission `databases:write`. Refused (400) when the app has a ' +
+      'variable of this name, or a link of this name to another database; an existing link is returned as it is.',
     body: z.object({
       ...linkOfDatabase.shape,
       database: z.string({ error: 'must be the id of a database' }).describe('The id of a database of the project.'),
@@ -44,6 +44,6 @@ export const linkOperations = {
   },
   'links.delete': {
     summary: 'Unlink a database from an app',
-    description: 'Further releases do not have the variable any more. What runs keeps it until `apps.apply`.',
+    description: 'Later releases do not have the variable. The running release keeps it until `apps.apply`.',
   },
 } as const satisfies Declarations<'links'>

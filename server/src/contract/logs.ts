@@ -28,7 +28,7 @@ export const logsQuery = z.object({
       'must be a process type or an instance, such as worker or worker.2',
     )
     .optional()
-    .describe('Only lines that the instances of a process type wrote, or one of them: `worker`, `worker.2`.'),
+    .describe('Only lines of a process type or of one instance: `worker`, `worker.2`.'),
   timestamps: z
     .enum(['true', 'false'], { error: 'must be true or false' })
     .transform((value) => value === 'true')
@@ -73,18 +73,19 @@ export const logOperations = {
   'logs.read': {
     summary: 'Read the log of an app',
     description:
-      'One log of the release that runs and of the ten that were created, rolled back to or started last, in this order; as text a ' +
-      'line with the id of the deployment is before the lines of each. With `Accept: text/event-stream` the lines of all releases ' +
-      'that run follow as they are written, and those of new releases, starting after `Last-Event-ID`: each has the ' +
-      '`deployment_id` that it belongs to. Values of variables are masked.',
+      'One log of the running release and of the ten that were created, rolled back to or started last, in this ' +
+      'order; as text, a line with the id of the deployment precedes the lines of each release. With `Accept: ' +
+      'text/event-stream`, new lines of all running and new releases follow, starting after `Last-Event-ID`: each ' +
+      'has the `deployment_id` of its release. Values of variables are masked.',
     query: logsQuery,
   },
   'logs.follow': {
     summary: 'Follow several logs',
     description:
-      'The logs of several deployments or apps as one stream of server-sent events, because browsers allow a site six connections. ' +
-      'The data of each event names a log by its `index` in `follow`, and has either `events`, a text with the events of that log ' +
-      'as `deployments.logs` or `logs.read` streams them, or an `error`, after which nothing more of the log comes.',
+      'The logs of several deployments or apps as one stream of server-sent events, because browsers allow a site ' +
+      'six connections. The data of each event names a log by its `index` in `follow`, and has either `events`, a ' +
+      'text with the events of that log as `deployments.logs` or `logs.read` streams them, or an `error`, which ' +
+      'ends that log.',
     query: z.object({ follow }),
   },
 } as const satisfies Declarations<'logs'>

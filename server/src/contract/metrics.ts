@@ -7,11 +7,11 @@ const count = z.int().nonnegative()
 const milliseconds = z.number().nonnegative().nullable()
 
 const answers = {
-  requests: count.describe('Those that arrived, also those that the gateway answered while nothing ran.'),
+  requests: count.describe('All requests, including requests that the gateway answered while no release ran.'),
   status_2xx: count.describe('Answers of 200 to 299. An answer is counted when it is complete or its client has gone.'),
   status_3xx: count,
   status_4xx: count,
-  status_5xx: count.describe("Those of the gateway in the app's place are among them."),
+  status_5xx: count.describe("Includes answers of the gateway in the app's place."),
   p50_ms: milliseconds.describe(
     "Half of the app's answers began within this time after the request, to within a fifth; `null` without answers. For a " +
       'static site: were complete.',
@@ -20,7 +20,7 @@ const answers = {
   p99_ms: milliseconds,
 }
 
-const restarts = count.describe('How often an instance was started again because it had ended or was not healthy.')
+const restarts = count.describe('Restarts of instances that ended or were not healthy.')
 
 const point = z.object({
   at: timestamp.describe('The beginning of the step.'),
@@ -31,9 +31,11 @@ const point = z.object({
     .nullable()
     .describe('All instances together, on average; 1 is one core. `null` unmeasured.'),
   cpu_limit: z.number().nullable().describe('Of all instances together.'),
-  memory_bytes: count.nullable().describe('All instances together, the most that was measured; `null` unmeasured.'),
+  memory_bytes: count.nullable().describe('All instances together, the highest measurement; `null` unmeasured.'),
   memory_limit_bytes: count.nullable().describe('Of all instances together.'),
-  instances: count.nullable().describe('The most that ran, of all process types; `null` unmeasured.'),
+  instances: count
+    .nullable()
+    .describe('The highest number of running instances of all process types; `null` unmeasured.'),
   restarts,
 })
 
@@ -43,9 +45,9 @@ export const metricsOperations = {
   'metrics.get': {
     summary: 'Read the metrics of an app',
     description:
-      'Requests, response times, CPU time, memory, instances and restarts of the app over the last hour by the minute, the ' +
-      'last day by ten minutes, or the last seven days by the hour. Oldest first; the last step is not over. Requests are ' +
-      'there after some 10 seconds, measurements after 30.',
+      'Requests, response times, CPU time, memory, instances and restarts of the app over the last hour by the ' +
+      'minute, the last day by ten minutes, or the last seven days by the hour. Oldest first; the last step is ' +
+      'incomplete. Requests appear after some 10 seconds, measurements after 30.',
     query: z.object({
       range: z.enum(ranges, { error: `must be one of: ${ranges.join(', ')}` }).default('1h'),
     }),

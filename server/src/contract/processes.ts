@@ -7,13 +7,11 @@ const mostInstances = 1_000
 
 const instance = z.object({
   name: z.string().describe('The type and a number, such as `web.1`.'),
-  state: z
-    .enum(['starting', 'running', 'ended'])
-    .describe('`ended` until it is started again, after a pause that grows with each time.'),
-  restarts: z.int().nonnegative().describe('How often it was started again. Not counted for the first of `web`.'),
+  state: z.enum(['starting', 'running', 'ended']).describe('`ended` until its restart, after pauses that grow.'),
+  restarts: z.int().nonnegative().describe('The number of its restarts. Not counted for the first instance of `web`.'),
   started_at: timestamp
     .nullable()
-    .describe('`null` for the first of `web`, which began with its release or after that.'),
+    .describe('`null` for the first instance of `web`, which began with its release or later.'),
   usage: z
     .object({
       memory_bytes: z.int().nonnegative(),
@@ -25,21 +23,18 @@ const instance = z.object({
 })
 
 const processes = z.object({
-  release_id: z
-    .string()
-    .nullable()
-    .describe('The deployment that runs, whose process types these are; `null` when none does.'),
+  release_id: z.string().nullable().describe('The running deployment with these process types; `null` when none runs.'),
   max_instances: z.int().describe("The most instances that the project's plan allows the app, over all types."),
   processes: z.array(
     z.object({
-      type: z.string().describe('`web` has the address of the app; others take no requests.'),
+      type: z.string().describe('`web` has the address of the app; other types get no requests.'),
       command: z.string(),
       instances: z.int().nonnegative().describe('How many of them should run.'),
       asked: z
         .int()
         .nullable()
-        .describe('The number that was set here; `null` when it is that of the repository, or the default.'),
-      memory_mb: z.number().describe('The most memory of each, in 10⁶ bytes.'),
+        .describe("The number that `processes.scale` has set; `null` for the repository's number or the default."),
+      memory_mb: z.number().describe('The memory limit of each instance, in 10⁶ bytes.'),
       cpus: z.number().describe('The most CPU time of each.'),
       running: z.array(instance).describe('The instances there are.'),
     }),
@@ -57,8 +52,9 @@ export const processOperations = {
   'processes.update': {
     summary: 'Scale an app',
     description:
-      'Sets how many instances of process types run. They are started and ended while the app goes on: new ones of `web` get ' +
-      'requests once they are healthy, and those that leave finish theirs. The numbers stay for later releases, too.',
+      'Sets how many instances of process types run. They start and end while the app goes on: new instances of ' +
+      '`web` get requests when they are healthy, and old instances finish their requests. The numbers also apply to' +
+      ' later releases.',
     body: z.object({
       processes: z
         .record(
@@ -69,12 +65,12 @@ export const processOperations = {
               .min(0, 'must not be negative')
               .max(mostInstances, `must be at most ${mostInstances}`)
               .nullable()
-              .describe('`null` for the number that the repository says. At least 1 for `web`.'),
+              .describe("`null` for the repository's number. At least 1 for `web`."),
           }),
         )
         .describe(
-          'By process type, each with its `instances`: a number, or `null` for the one that the repository says. Types that are ' +
-            'left out keep theirs.',
+          "By process type, each with its `instances`: a number, or `null` for the repository's number. Omitted " +
+            'types keep their numbers.',
         ),
     }),
     response: processes,

@@ -62,16 +62,16 @@ export const projectOperations = {
   },
   'projects.update': {
     summary: 'Change a project',
-    description: 'Fields that are left out keep their values. The region cannot be changed.',
+    description: 'Omitted fields keep their values. The region cannot be changed.',
     body: z.object({ name: name.optional(), plan: slug.optional() }),
     response: project,
   },
   'projects.delete': {
     summary: 'Delete a project',
     description:
-      'Stops its apps and removes them with their deployments, and its webhook endpoints. Until that is done, the list ' +
-      'shows the project as `deleting`; nothing else finds it. A project that has databases or files is not deleted (400): ' +
-      'delete them first.',
+      'Stops its apps and removes them with their deployments, and its webhook endpoints. Until then, the list ' +
+      'shows the project as `deleting`; other operations do not find it. A project with databases or files is not ' +
+      'deleted (400): delete them first.',
   },
   'projects.usage': {
     summary: 'Count the resources of projects',

@@ -7,7 +7,7 @@ const registryCredentials = z.object({
   id: z.string().describe('`reg_…`.'),
   registry: z.string().describe('The host with its port, such as `registry.example.com`.'),
   username: z.string(),
-  created_at: timestamp.describe('The time when they were stored last.'),
+  created_at: timestamp.describe('The time when the credentials were last stored.'),
 })
 
 /** A text for a request header, in which control characters could end the header. */
@@ -41,15 +41,15 @@ const newCredentials = z.object({
 export const registryOperations = {
   'registries.list': {
     summary: 'List credentials for registries',
-    description: 'The registries that the project has credentials for, without the passwords. Newest first.',
+    description: 'The registries for which the project has credentials, without the passwords. Newest first.',
     response: z.object({ registries: z.array(registryCredentials) }),
   },
   'registries.set': {
     summary: 'Store credentials for a registry',
     description:
-      'Stores the name and password with which images are pulled from one registry, and replaces those that the project has ' +
-      'for it. They are sent to this registry and to the address at which it gives tokens, for deployments of an `image` and for ' +
-      'images that Dockerfiles name. Every app of the project may pull with them.',
+      "Stores the name and password for pulls from one registry, and replaces the project's earlier credentials for" +
+      ' it. They are sent to this registry and to its token address, for deployments of an `image` and for images ' +
+      'that Dockerfiles name. Every app of the project may pull with them.',
     body: newCredentials.meta({
       examples: [{ registry: 'registry.example.com', username: 'deploy', password: 'a token that may pull' }],
     }),
@@ -57,6 +57,6 @@ export const registryOperations = {
   },
   'registries.delete': {
     summary: 'Delete credentials for a registry',
-    description: 'Further deployments do without. Releases stay as they are, and can be rolled back to.',
+    description: 'Later deployments have no credentials. Releases stay as they are, and can be rolled back to.',
   },
 } as const satisfies Declarations<'registries'>

@@ -15,11 +15,11 @@ export const sourceOperations = {
     summary: 'Upload a source',
     description:
       'Accepts one git bundle (`git bundle create app.bundle main`), as it is, with `Content-Type: ' +
-      'application/x-git-bundle`, for deployments with `source_id`. It has exactly one head, a branch or `HEAD`, whose ' +
-      'files are all in the bundle; its history may be missing. It may be as large as the largest file of the plan. ' +
-      'The sources of the newest deployment of each app, and of those that are building or running, are kept; others ' +
-      'are removed after some days without use (7, unless the operator has set another number), or earlier when the ' +
-      'account has too many.',
+      'application/x-git-bundle`, for deployments with `source_id`. It has exactly one head, a branch or `HEAD`, ' +
+      'whose files are all in the bundle; its history may be missing. It may be as large as the largest file of the' +
+      ' plan. The sources of the newest deployment of each app, and of building and running deployments, are kept; ' +
+      'other sources are removed after some days without use (7, unless the operator has set another number), or ' +
+      'earlier when the account has too many.',
     response: source,
   },
 } as const satisfies Declarations<'sources'>

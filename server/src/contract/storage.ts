@@ -19,8 +19,8 @@ export const file = uploadedFile.extend({
   content_type: z
     .string()
     .describe(
-      'The media type that the upload declared; if that is not valid, the one that the first bytes reveal, or else ' +
-        '`application/octet-stream`.',
+      'The media type that the upload declared; if that is not valid, the type that the first bytes suggest, or ' +
+        'else `application/octet-stream`.',
     ),
   sha256: z.string().describe('The SHA-256 of the content, in lower-case hexadecimal.'),
 })

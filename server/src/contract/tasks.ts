@@ -29,15 +29,15 @@ const side = (most: number) =>
 const run = z.object({
   id: z.string().describe('`run_…`.'),
   app_id: z.string(),
-  deployment_id: z.string().nullable().describe('The release that it ran in; `null` before it began.'),
-  schedule_id: z.string().nullable().describe('The schedule that began it; `null` for a one-off command.'),
-  due_at: timestamp.nullable().describe('The time of the schedule that it is for; `null` for a one-off command.'),
+  deployment_id: z.string().nullable().describe('The release in which it ran; `null` before it began.'),
+  schedule_id: z.string().nullable().describe('The schedule that started it; `null` for a one-off command.'),
+  due_at: timestamp.nullable().describe('Its time in the schedule; `null` for a one-off command.'),
   command: z.array(z.string()).describe('The program and its arguments.'),
   terminal: z.boolean().describe('True when it has a terminal.'),
   status: z.enum(runStatuses),
   exit_code: z.int().nullable().describe('The exit status of the command; `null` when a signal ended it.'),
   signal: z.string().nullable().describe('The signal that ended the command, such as `SIGTERM`.'),
-  problem: z.string().nullable().describe('The reason why it did not run, or not to an end of its own.'),
+  problem: z.string().nullable().describe('The reason why it did not run, or was ended.'),
   created_at: timestamp,
   started_at: timestamp.nullable(),
   finished_at: timestamp.nullable(),
@@ -46,7 +46,7 @@ const run = z.object({
 export const runOperations = {
   'runs.list': {
     summary: 'List the runs of an app',
-    description: 'One-off commands and those of schedules, newest first. The newest are kept.',
+    description: 'One-off and scheduled commands, newest first. The newest are kept.',
     query: z.object({
       schedule_id: z.string().max(100, 'must be an id').optional().describe('Only those of this schedule.'),
     }),
@@ -63,7 +63,7 @@ export const runOperations = {
       terminal: z
         .object({ columns: side(1_000), rows: side(1_000) })
         .nullish()
-        .describe('The size of the terminal that it gets; without, it gets pipes.'),
+        .describe('The size of its terminal; without this, the command gets pipes.'),
     }),
     response: run.extend({
       connect: z
@@ -77,29 +77,30 @@ export const runOperations = {
   },
   'runs.get': {
     summary: 'Read a run',
-    description: 'One run; with the last of what the command printed.',
+    description: "One run, with the end of the command's output.",
     response: run.extend({
       output: z
         .string()
         .nullable()
         .describe(
-          'The last 64 kB of its output and its errors, with the values of variables masked; `null` before it ended, and for one in ' +
-            'a terminal. That of a one-off command takes the permission `runs:write`, as the command does.',
+          'The last 64 kB of its output and its errors, with the values of variables masked; `null` before it ' +
+            'ended, and for a command in a terminal. For a one-off command it needs the permission `runs:write`, as ' +
+            'the command does.',
         ),
     }),
   },
   'runs.cancel': {
     summary: 'Cancel a run',
     description:
-      'Ends the command of a run, one-off or of a schedule, by SIGTERM, and by SIGKILL some seconds later. The answer comes ' +
-      'before the end: read the run again. One that has ended stays as it is.',
+      'Ends a one-off or scheduled command by SIGTERM, and by SIGKILL some seconds later. The answer comes before ' +
+      'the end: read the run again. A run that has ended stays as it is.',
     response: run,
   },
 } as const satisfies Declarations<'runs'>
 
 export const overlaps = ['forbid', 'allow', 'replace'] as const
 
-const scheduleName = slug.describe('Lower-case letters, digits and hyphens. No two schedules of an app have the same.')
+const scheduleName = slug.describe('Lower-case letters, digits and hyphens. Unique among the schedules of an app.')
 const times = z
   .string(required('a string'))
   .max(100, 'must be at most 100 characters')
@@ -111,7 +112,8 @@ const timezone = z
 const overlap = z
   .enum(overlaps, { error: `must be one of: ${overlaps.join(', ')}` })
   .describe(
-    '`forbid` skips a time while the command still runs, `allow` begins another one, `replace` ends the earlier one.',
+    '`forbid` skips a time while the command still runs, `allow` starts another command, `replace` ends the earlier' +
+      ' command.',
   )
 const command = commandWords.describe('The program and its arguments. No shell reads them.')
 
@@ -138,8 +140,8 @@ export const scheduleOperations = {
   'schedules.create': {
     summary: 'Create a schedule',
     description:
-      'Runs a command of the app at the times of a schedule, in the release that serves it then. Each time begins one run, also ' +
-      'when servers end meanwhile; several times that were missed begin one, late.',
+      'Runs a command of the app at the times of a schedule, in the release that serves it then. Each time starts ' +
+      'one run, also when servers end; several missed times start one late run.',
     body: z.object({
       name: scheduleName,
       schedule: times,
@@ -152,7 +154,7 @@ export const scheduleOperations = {
   'schedules.get': { summary: 'Read a schedule', description: 'One schedule with its next time.', response: schedule },
   'schedules.update': {
     summary: 'Change a schedule',
-    description: 'Fields that are left out stay. A run that is under way goes on.',
+    description: 'Omitted fields stay. A run that is under way goes on.',
     body: z.object({
       name: scheduleName.optional(),
       schedule: times.optional(),

@@ -55,15 +55,15 @@ const conditions = z.object({
   event: pattern
     .optional()
     .describe(
-      'The event that started the run, such as `push`. Without it, or with a `*`, every event but pull requests; those ' +
-        'must be named: `pull_request`, or `merge_request_event` of GitLab.',
+      'The event that started the run, such as `push`. Without it, or with a `*`, every event except pull requests;' +
+        ' name them: `pull_request`, or `merge_request_event` of GitLab.',
     ),
   workflow: pattern.optional().describe("The file of the workflow, such as `deploy.yml`; of GitLab, the file's path."),
   claims: z
     .record(withoutWildcard, pattern, { error: 'must be an object of strings' })
     .refine((claims) => Object.keys(claims).length <= mostClaims, `must be at most ${mostClaims} claims`)
     .default({})
-    .describe('Further claims by their names, for what the other fields do not cover. Only texts match.'),
+    .describe('Further claims by their names, which the other fields do not cover. Only texts match.'),
 })
 
 const newTrust = z
@@ -149,7 +149,7 @@ export const trustOperations = {
   },
   'trust.delete': {
     summary: 'Remove trust',
-    description: 'No token is exchanged by this rule any more, and the keys that it allowed stop working at once.',
+    description: 'The rule allows no further tokens, and the keys that it allowed stop working at once.',
   },
 } as const satisfies Declarations<'trust'>
 

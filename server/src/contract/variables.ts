@@ -87,14 +87,12 @@ const state = z.object({
         value: z
           .string()
           .nullable()
-          .describe('`null` for a secret one, and for a key without the permission `deployments:write`.'),
+          .describe('`null` for a secret variable, and for a key without the permission `deployments:write`.'),
         updated_at: timestamp,
       }),
     )
     .describe('Sorted by name.'),
-  deployment_id: z
-    .string()
-    .describe('The deployment that the next fields are about: the one that `apps.apply` deploys.'),
+  deployment_id: z.string().describe('The deployment that `apps.apply` deploys; the next fields describe it.'),
   env_vars: names.describe('The names of the `env_vars` of that deployment, which take precedence, sorted.'),
   pending: z
     .object({ added: names, changed: names, removed: names })
@@ -120,50 +118,52 @@ export const variableOperations = {
   'variables.list': {
     summary: 'List the variables of an app',
     description:
-      'The variables of the app, those that a deployment was given by itself, and what has changed since it was deployed. A release ' +
-      'keeps the variables that it was made with; `apps.apply` makes one with those of now.',
+      'The variables of the app, the `env_vars` of its deployment, and the changes since that deployment. A release' +
+      ' keeps the variables of its creation; `apps.apply` makes a release with the current variables.',
     response: state,
   },
   'variables.update': {
     summary: 'Change the variables of an app',
     description:
-      'Sets the variables of `set` and `dotenv`, and removes those of `unset`. Nothing is deployed: further releases have ' +
-      'them, and so has the app after `apps.apply`.',
+      'Sets the variables in `set` and `dotenv`, and removes the variables in `unset`. This does not deploy: later ' +
+      'releases have the variables, and so has the app after `apps.apply`.',
     body: z.object({
       set: variables.optional().describe('Variables by name, stored encrypted.'),
       dotenv: dotenv
         .optional()
-        .describe('The text of a dotenv file. A variable that is in `set`, too, has its value from there.'),
+        .describe('The text of a dotenv file. A variable that is also in `set` gets its value from there.'),
       kind: kind
         .optional()
-        .describe('The kind of those that are set. Without it, each keeps its kind, and new ones are `secret`.'),
+        .describe(
+          'The kind of the variables that are set. Without it, each variable keeps its kind, and new variables are ' +
+            '`secret`.',
+        ),
       unset: variableNames
         .optional()
-        .describe(
-          'Names of variables to remove. One that the app does not have is an error, and so is one that is set, too.',
-        ),
+        .describe('Names of variables to remove. An unknown name is an error, and so is a name that is also set.'),
     }),
     response: state,
   },
   'variables.copy': {
     summary: 'Copy variables of another app',
     description:
-      'Copies variables of an app of the same account, with their kinds. Those of the same names are replaced.',
+      'Copies variables of an app of the same account, with their kinds. Variables with the same names are replaced.',
     body: z.object({
       from: z.string({ error: 'must be the id of an app' }).describe('The id of the app to copy from.'),
       from_project: z
         .string({ error: 'must be the id of a project' })
         .optional()
-        .describe('The id of its project, if it is another one. A key must be allowed to use it.'),
-      names: variableNames.optional().describe('The names of those to copy; all unless given.'),
+        .describe('The id of its project, if that is another project. The key must have access to it.'),
+      names: variableNames.optional().describe('The names of the variables to copy; all unless given.'),
     }),
     response: state,
   },
   'variables.adopt': {
     summary: 'Make the variables of a deployment those of its app',
     description:
-      'The `env_vars` of the deployment `deployment_id` that `variables.list` names become secret variables of the app, in ' +
-      'place of those of the same names. What runs, and what `apps.apply` would change, stays as it is.',
+      'The `env_vars` of the deployment `deployment_id` that `variables.list` names become secret variables of the ' +
+      'app, in place of variables with the same names. This affects neither the running release nor the changes of ' +
+      'a later `apps.apply`.',
     response: state,
   },
 } as const satisfies Declarations<'variables'>

@@ -13,24 +13,22 @@ export const imageVolumes = z
     context.addIssue({ code: 'custom', message: problem.message, path: problem.name === null ? [] : [problem.name] })
   })
   .describe(
-    'With `image` alone: folders of the app that are kept over releases, the absolute path of each in the container by its name, such ' +
-      'as `{ "uploads": "/var/lib/uploads" }`; at most 8. They are those of further images of the app, too, until a deployment gives ' +
-      'others. The files of one that is not named any more stay (`volumes.list`).',
+    'Only with `image`: folders of the app that outlive releases, the absolute path of each in the container by its' +
+      ' name, such as `{ "uploads": "/var/lib/uploads" }`; at most 8. Later images of the app keep them until a ' +
+      'deployment names other volumes. The files of a volume that is no longer named stay (`volumes.list`).',
   )
 
 const volumes = z.object({
   max_bytes: z
     .int()
-    .describe(
-      'The most that the app may have on the disk, by the plan of its project: its release, its own folders and its volumes.',
-    ),
+    .describe("The disk space that the project's plan allows the app, for its release, its folders and its volumes."),
   volumes: z.array(
     z.object({
       name: z.string(),
       path: z
         .string()
         .nullable()
-        .describe('Its path in the release that runs, or was made last; `null` when that does not name it.'),
+        .describe('Its path in the running or newest release; `null` when that does not name it.'),
       bytes: z.int().nonnegative().nullable().describe('Its size on the disk; `null` when it cannot be read.'),
     }),
   ),
@@ -40,15 +38,15 @@ export const volumeOperations = {
   'volumes.list': {
     summary: 'List the volumes of an app',
     description:
-      'The folders that the app keeps over its releases, as `volumes` in `fairlead.json` or of an image names them, and those that ' +
-      'no release names any more, each with its size.',
+      'The folders of the app that outlive its releases, each with its size: those that `volumes` in ' +
+      '`fairlead.json` or of an image names, and those that no release names any more.',
     response: volumes,
   },
   'volumes.update': {
     summary: 'Delete volumes of an app',
     description:
-      'Deletes volumes with their files, for good. Refused (400) for one that the release that runs, or was made last, names, and ' +
-      'while the app is being deployed. Returns those that are left.',
+      'Deletes volumes with their files, for good. Refused (400) for a volume of the running or newest release, and' +
+      ' while the app is being deployed. Returns the remaining volumes.',
     body: z.object({
       delete: z
         .array(z.string({ error: 'must be the name of a volume' }), { error: 'must be a list of names' })

@@ -12,7 +12,7 @@ const delivery = z.object({
   event: z.string(),
   status: z.enum(deliveryStatuses),
   attempts: z.int().nonnegative().describe('The number of attempts so far.'),
-  next_attempt_at: timestamp.nullable().describe('`null` when no further attempt is due.'),
+  next_attempt_at: timestamp.nullable().describe('`null` without a further attempt.'),
   last_status: z.int().nullable().describe("The HTTP status of the last attempt's answer; `null` without an answer."),
   last_error: z.string().nullable().describe('The reason why the last attempt got no complete answer.'),
   created_at: timestamp,
@@ -158,8 +158,8 @@ export const webhookOperations = {
   'webhooks.update': {
     summary: 'Change a webhook endpoint',
     description:
-      'Fields that are left out keep their values. Deliveries that are pending when an endpoint is disabled are sent ' +
-      'once it is enabled again; events that happen meanwhile are not sent to it. Enabling resets the count of failures.',
+      'Omitted fields keep their values. Deliveries that are pending when an endpoint is disabled are sent when it ' +
+      'is enabled again; events during that time are not sent to it. Enabling resets the count of failures.',
     body: z.object({
       url: url.optional(),
       events: patterns.optional(),
@@ -171,7 +171,7 @@ export const webhookOperations = {
   },
   'webhooks.delete': {
     summary: 'Delete a webhook endpoint',
-    description: 'Sends nothing more to it; pending deliveries are dropped.',
+    description: 'It gets no more events; pending deliveries are dropped.',
   },
   'webhooks.rotateSecret': {
     summary: 'Rotate the secret of a webhook endpoint',
@@ -190,7 +190,7 @@ export const webhookOperations = {
   },
   'webhooks.test': {
     summary: 'Send a test event',
-    description: 'Sends a `ping`, whatever `events` says, with the usual retries. The endpoint must be enabled.',
+    description: 'Sends a `ping`, for any `events`, with the usual retries. The endpoint must be enabled.',
     response: delivery,
   },
   'webhooks.recover': {

@@ -7,7 +7,7 @@ import { secretHeader, sessionSecret } from './session.ts'
 
 const baseUrl = new URL('/dashboard/api', location.href).href
 
-/** Adds the second secret of the session. It is read for each request: another tab may have signed in. */
+/** Adds the second secret of the session. It is read for each request, because another tab may have signed in. */
 const fetchAsUser: typeof fetch = async (target, init) => {
   const headers = new Headers(init?.headers)
   const secret = sessionSecret()
@@ -21,12 +21,15 @@ const fetchAsUser: typeof fetch = async (target, init) => {
 }
 
 /**
- * The API as mounted for signed-in users; the browser's cookie and the page's secret authenticate. The query client adds its
- * own retries.
+ * The API for signed-in users; the browser's cookie and the page's secret authenticate. The query client makes the
+ * retries.
  */
 export const api = createClient({ baseUrl, retries: 1, fetch: fetchAsUser })
 
-/** Repeats a request once that got no answer although the server is there: browsers end requests when a network comes or goes. */
+/**
+ * Repeats a request once when it got no answer but the server is reachable: browsers end requests when a network
+ * changes.
+ */
 const fetchAgain: typeof fetch = (target, init) =>
   fetchAsUser(target, init).catch(async (error: unknown) => {
     if (init?.signal?.aborted === true || !(await answers())) throw error
@@ -40,8 +43,8 @@ export const dashboardApi = createDashboardClient({ baseUrl, fetch: fetchAgain }
 export const isClientError = (error: unknown): boolean => error instanceof ApiError && error.status < 500
 
 /**
- * Creates the cache of server responses. Requests are repeated unless the server answered 4xx; those that it refused by the
- * account's limit are repeated when that ends, and those that got no answer when the server can be reached again.
+ * Creates the cache of server responses. Requests are repeated unless the server answered 4xx; after a refusal by the
+ * account's limit, when the limit ends; without an answer, when the server can be reached again.
  */
 export function createQueryClient(onSignedOut: () => void): QueryClient {
   const queryClient = new QueryClient({
@@ -57,7 +60,7 @@ export function createQueryClient(onSignedOut: () => void): QueryClient {
   const checkSession = (error: unknown) => {
     if (error instanceof ApiError && error.code === 'unauthorized') onSignedOut()
   }
-  // Only new errors: a query keeps its last one while it is read again after a sign-in.
+  // Only new errors: a query keeps its last error while it is read again after a sign-in.
   queryClient.getQueryCache().subscribe((event) => {
     if (event.type === 'updated' && event.action.type === 'error') checkSession(event.action.error)
   })

@@ -1,11 +1,11 @@
-/** The hosts of repositories that compare two commits, with the part of the path between the repository and the commits. */
+/** Hosts that can compare two commits, with the part of the path between the repository and the commits. */
 const comparisons: ReadonlyMap<string, string> = new Map([
   ['github.com', '/compare/'],
   ['gitlab.com', '/-/compare/'],
   ['codeberg.org', '/compare/'],
 ])
 
-/** The beginnings of the names of hosts that run the software of one of those. */
+/** The first labels of hosts that run the same software. */
 const namedAfter: readonly (readonly [string, string])[] = [
   ['gitlab.', '/-/compare/'],
   ['forgejo.', '/compare/'],
@@ -13,8 +13,8 @@ const namedAfter: readonly (readonly [string, string])[] = [
 ]
 
 /**
- * Returns the address at which the host of a repository shows the changes from one commit to another; null for other hosts,
- * and addresses that are not https.
+ * Returns the address of a repository's page with the changes between two commits; null for other hosts and without
+ * https.
  */
 export function compareLink(gitUrl: string | null, from: string, to: string): string | null {
   if (gitUrl === null || !URL.canParse(gitUrl)) return null

@@ -1,6 +1,6 @@
 import type { Deployment, Step } from './deployments.ts'
 
-/** A step of a deployment as it is shown. */
+/** A step of a deployment for display. */
 export interface ShownStep {
   readonly name: Step['name']
   readonly state: 'done' | 'active' | 'failed' | 'ended' | 'pending'
@@ -16,8 +16,8 @@ const ofImageCopy: readonly Step['name'][] = ['copy', 'start', 'check', 'switch'
 const ofStartAgain: readonly Step['name'][] = ['start', 'check', 'switch']
 
 /**
- * Returns the steps that have begun and, while a deployment is building, those that follow. A kept release is not built, a copied
- * one not fetched, and an image neither planned nor built.
+ * Returns the steps that have begun and, while a deployment is building, the next steps. A kept release has no build, a
+ * copied release no fetch, and an image no plan and no build.
  */
 export function shownSteps(
   deployment: Pick<Deployment, 'status' | 'steps' | 'failure' | 'kept' | 'from_deployment_id' | 'image'>,
@@ -46,7 +46,7 @@ function stepsOf({
   return from === null ? afterQueue : ofCopy
 }
 
-/** A release that crashed after its switch has failed in none of its steps. */
+/** A release that crashed after its switch has no failed step. */
 function lastState({ status, failure, steps }: Pick<Deployment, 'status' | 'steps' | 'failure'>): ShownStep['state'] {
   if (status === 'building') return 'active'
   if (status === 'failed' && failure?.stage !== 'run') return 'failed'

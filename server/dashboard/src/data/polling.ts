@@ -5,7 +5,7 @@ export const activePollMs = 2_000
 export const idlePollMs = 10_000
 const pageSize = 50
 
-/** The query of the page after a cursor, or of the first page when that is empty. */
+/** The query of the page after a cursor, or of the first page when the cursor is empty. */
 export const pageAfter = (cursor: string) => ({ limit: pageSize, ...(cursor !== '' && { cursor }) })
 
 /** The cursor of the next page is the last id of this one. A page that is not full is the last. */

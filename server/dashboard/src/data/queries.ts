@@ -31,14 +31,16 @@ export const accountUsageQuery = queryOptions({
   refetchInterval: idlePollMs,
 })
 
-/** The plans and regions that the account may choose: the operator's configuration, which a restart alone changes. */
+/**
+ * The plans and regions that the account may choose: the operator's configuration, which changes only with a restart.
+ */
 export const plansQuery = queryOptions({
   queryKey: ['account', 'plans'],
   queryFn: ({ signal }) => api.account.plans({ signal }),
   staleTime: 300_000,
 })
 
-/** Projects and what is in them, by the words of a text. */
+/** Projects and their contents, by the words of a text. */
 export const searchQuery = (text: string) =>
   queryOptions({
     queryKey: ['account', 'search', text],
@@ -117,7 +119,7 @@ export const linksQuery = (projectId: string) =>
     queryFn: ({ signal }) => api.links.list({ params: { project_id: projectId }, signal }),
   })
 
-/** Polled often while instances are missing or too many. */
+/** Polled often while the number of instances changes. */
 export const processesQuery = (projectId: string, appId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'apps', appId, 'processes'],
@@ -135,7 +137,7 @@ export const processesQuery = (projectId: string, appId: string) =>
 
 export type MetricsRange = ResponseBody<'metrics.get'>['range']
 
-/** Keeps the former range in view while another one is read. */
+/** Shows the previous range until the new range has loaded. */
 export const metricsQuery = (projectId: string, appId: string, range: MetricsRange) =>
   queryOptions({
     queryKey: ['projects', projectId, 'apps', appId, 'metrics', range],
@@ -145,7 +147,7 @@ export const metricsQuery = (projectId: string, appId: string, range: MetricsRan
     refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
   })
 
-/** The runs of an app, or those of one of its schedules. */
+/** The runs of an app, or of one of its schedules. */
 export const runsQuery = (projectId: string, appId: string, scheduleId?: string) =>
   infiniteQueryOptions({
     queryKey: ['projects', projectId, 'apps', appId, 'runs', scheduleId],
@@ -303,7 +305,7 @@ export const deliveriesQuery = (webhookId: string, filter: 'pending' | 'succeede
       }),
     initialPageParam: '',
     getNextPageParam: ({ deliveries }) => cursorAfter(deliveries),
-    // The pages are read one after the other: many of them are read less often.
+    // The pages are read one after the other, so many pages are read less often.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 2 ? idlePollMs : activePollMs),
   })
 

@@ -1,6 +1,6 @@
 import { ApiError } from '@fairlead/server/client'
 
-/** The error of an answer that came because the account has used its requests of the hour. */
+/** The error when the account has used its requests of the hour. */
 export const isRateLimited = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.code === 'rate_limit_exceeded'
 
@@ -14,9 +14,9 @@ export function rateLimitWaitMs(error: unknown): number | undefined {
 let end: Date | undefined
 const listeners = new Set<() => void>()
 
-/** Notes an answer: one that was refused by the limit of the dashboard says when the next is answered. */
+/** Records an answer: a refusal by the limit of the dashboard says when the limit ends. */
 export function noteLimit(response: Response): void {
-  // Other limits, such as that of sign-ins, have no such header, and are shown where they occur.
+  // Other limits, such as the limit of sign-ins, do not send this header, and are shown where they occur.
   const remaining = response.headers.get('x-ratelimit-remaining')
   if (remaining === null) return
   const refused = response.status === 429
@@ -25,7 +25,7 @@ export function noteLimit(response: Response): void {
   for (const listener of listeners) listener()
 }
 
-/** Returns when the limit ends that the last answer was refused by; `undefined` while requests are answered. */
+/** Returns when the current limit ends; `undefined` while requests are answered. */
 export const limitEnd = (): Date | undefined => end
 
 export function onLimitChange(listener: () => void): () => void {

@@ -1,7 +1,7 @@
 import { sleep } from './sleep.ts'
 
 /*
- * The server may be away for a while. One notice says so for the whole page, which goes on by itself.
+ * The server may be away for a while. One notice says so for the whole page, which continues automatically.
  */
 
 const probeEveryMs = 1_000
@@ -15,7 +15,7 @@ export function onReachabilityChange(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** Notes that a request got no answer, and asks until the server gives one. */
+/** Records that a request got no answer, and asks until the server answers. */
 export function noteUnreachable(): void {
   if (!reachable) return
   change(false)
@@ -31,7 +31,7 @@ export async function untilAnswered(): Promise<void> {
 
 /** Resolves to true when the server answers. */
 export async function answers(): Promise<boolean> {
-  // A server that is starting or stopping, or a proxy in front of it, answers with another status.
+  // A starting or stopping server, or a proxy in front of it, answers with another status.
   return fetch('/readyz', { cache: 'no-store' }).then(
     ({ ok }) => ok,
     () => false,

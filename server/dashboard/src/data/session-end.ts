@@ -1,5 +1,5 @@
 /*
- * The session may end while a page is open. The page stays, so that nothing that was typed is lost.
+ * The session may end while a page is open. The page stays, so that typed text is not lost.
  */
 
 let ended = false

@@ -5,13 +5,13 @@
 
 /** The second secret of the session; the server accepts the cookie only together with it. */
 const secretKey = 'fairlead-session'
-/** Tells the server at the next sign-in that somebody has signed in here before. */
+/** Tells the server at the next sign-in that a user has signed in here before. */
 const deviceKey = 'fairlead-device'
 
 /** The header that carries the second secret. */
 export const secretHeader = 'X-Fairlead-Session'
 
-/** Returns the second secret of the session, empty when nobody is signed in. */
+/** Returns the second secret of the session; empty without a session. */
 export function sessionSecret(): string {
   return localStorage.getItem(secretKey) ?? ''
 }

@@ -12,14 +12,14 @@ export function withPasted(rows: readonly VariableRow[], pasted: Readonly<Record
   return [...merged.values()]
 }
 
-/** Returns the variables of the rows as a request has them, without rows that have no name. */
+/** Returns the variables in the form of a request, without rows that have no name. */
 export function variablesOf(rows: readonly VariableRow[]): Record<string, string> {
   return Object.fromEntries(
     rows.map(({ name, value }) => [name.trim(), value] as const).filter(([name]) => name !== ''),
   )
 }
 
-/** Returns the rows that differ from all of those with which a form began. */
+/** Returns the rows that differ from all rows with which a form began. */
 export function changedRows(rows: readonly VariableRow[], initial: readonly VariableRow[]): VariableRow[] {
   return rows.filter(({ name, value }) => !initial.some((row) => row.name === name.trim() && row.value === value))
 }

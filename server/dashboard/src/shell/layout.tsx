@@ -97,13 +97,13 @@ export function Layout() {
   )
 }
 
-/** Moves the focus to the heading of a page that was opened by a link that is gone with the page before. */
+/** Moves the focus to the heading of a new page, because the link that opened it is gone. */
 function useFocusAfterNavigation(): void {
   const router = useRouter()
   useEffect(
     () =>
       router.subscribe('onRendered', ({ fromLocation, pathChanged }) => {
-        // The first page begins at its top, where the link to the content is.
+        // The first page keeps the focus at its top, where the link to the content is.
         if (fromLocation === undefined || !pathChanged) return
         if (document.activeElement === document.body) focusHeading()
       }),

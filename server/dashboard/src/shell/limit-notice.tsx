@@ -2,7 +2,7 @@ import { Hourglass } from 'lucide-react'
 import { useSyncExternalStore } from 'react'
 import { limitEnd, onLimitChange } from '../data/rate-limit.ts'
 
-/** A bar that is shown while the account has no requests of the dashboard left. The page goes on by itself. */
+/** A bar that is shown while the account has no requests of the dashboard left. The page continues automatically. */
 export function LimitNotice() {
   const end = useSyncExternalStore(onLimitChange, limitEnd)
   if (end === undefined) return null

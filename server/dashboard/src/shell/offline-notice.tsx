@@ -2,7 +2,7 @@ import { WifiOff } from 'lucide-react'
 import { useSyncExternalStore } from 'react'
 import { isReachable, onReachabilityChange } from '../data/reachability.ts'
 
-/** A bar that is shown while the browser is offline or the server is away. The page goes on by itself. */
+/** A bar that is shown while the browser is offline or the server is away. The page continues automatically. */
 export function OfflineNotice() {
   const online = useSyncExternalStore(subscribe, () => navigator.onLine)
   const reachable = useSyncExternalStore(onReachabilityChange, isReachable)

@@ -1,11 +1,12 @@
-/** Moves the focus to the heading of the page, for when the focused element is gone. */
+/** Moves the focus to the heading of the page when the focused element is gone. */
 export function focusHeading(): void {
   document.querySelector<HTMLElement>('main h1')?.focus()
 }
 
 /**
- * Moves the focus to an element, such as the one that had it before a dialog, and on to the heading of the page where the element is
- * gone, or goes while it has the focus: the row of something that was deleted stays until the list has come anew.
+ * Moves the focus to an element, for example to the focused element before a dialog. When that element is gone, or
+ * disappears while it has the focus, the heading of the page gets the focus: the row of a deleted item stays until the
+ * list has loaded again.
  */
 export function focusOrHeading(element: HTMLElement | null): void {
   if (element === null || element === document.body || !element.isConnected) {

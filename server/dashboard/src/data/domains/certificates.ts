@@ -13,7 +13,7 @@ export const certificatesQuery = infiniteQueryOptions({
   refetchInterval: idlePollMs,
 })
 
-/** The certificates of a project that are in danger. */
+/** The certificates of a project that need attention. */
 export const certificateProblemsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['projects', projectId, 'certificate-problems'],
@@ -21,9 +21,9 @@ export const certificateProblemsQuery = (projectId: string) =>
     refetchInterval: ({ state }) => pollUnlessRejected(state, idlePollMs),
   })
 
-/** The parts of a PEM text, such as a file that has a certificate and its key. */
+/** The parts of a PEM text, such as a file with a certificate and its key. */
 export interface PemParts {
-  /** With those of its issuers; empty when there is none. */
+  /** The certificate with its issuers' certificates; empty without a certificate. */
   readonly certificates: string
   readonly privateKey: string
 }

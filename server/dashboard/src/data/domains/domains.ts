@@ -5,12 +5,12 @@ import { cursorAfter, idlePollMs, pageAfter, pollUnlessRejected } from '../polli
 
 export type Domain = ResponseBody<'domains.get'>
 
-/** While the server looks at DNS or obtains a certificate, which both take their time. */
+/** While the server checks DNS or obtains a certificate, which both take time. */
 const waitingPollMs = 5_000
 
 const isWaiting = ({ status, certificate }: Domain) => status === 'pending' || certificate?.status === 'pending'
 
-/** Returns the app's domains. The key of one domain begins with that of the list. */
+/** Returns the app's domains. The key of a domain begins with the key of the list. */
 export const domainsQuery = (projectId: string, appId: string) =>
   infiniteQueryOptions({
     queryKey: ['projects', projectId, 'apps', appId, 'domains'],

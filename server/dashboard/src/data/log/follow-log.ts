@@ -9,7 +9,10 @@ const reconnectAfterMs = 2_000
 const maxTurnMs = 8
 
 export interface FollowOptions {
-  /** Requests the log as server-sent events, from the line after `lastEventId` on; from its start when that is empty. */
+  /**
+   * Requests the log as server-sent events, from the line after `lastEventId`; from its start when `lastEventId` is
+   * empty.
+   */
   readonly connect: (lastEventId: string) => Promise<Pick<Response, 'body'>>
   readonly signal: AbortSignal
   readonly onLine: (line: LogLine) => void

@@ -1,6 +1,6 @@
 export type LogLevel = 'error' | 'warning' | 'info'
 
-/** Beyond this a line is text about something, and no longer its level. */
+/** A level is within this many characters; a later word is ordinary text. */
 const looksAt = 200
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are written with control characters.
@@ -16,8 +16,8 @@ const first =
 const thrown = /^(?:Uncaught\s+)?(?:[A-Z]\w*(?:Error|Exception)\b|panic:|Traceback \()/
 
 /**
- * Returns the level that a line states itself: in a field of JSON or `key=value`, by a word in capitals, or by its first word.
- * A line that states none is `info`.
+ * Returns the level that a line states: in a field of JSON or `key=value`, by a word in capitals, or by its first word.
+ * A line without a level is `info`.
  */
 export function levelOf(text: string): LogLevel {
   const line = plainText(text).slice(0, looksAt)
@@ -37,5 +37,5 @@ export function plainText(text: string): string {
   return text.includes('\u001b') ? text.replace(colour, '') : text
 }
 
-/** True for a line that goes on with the one before it, such as a call in a trace. */
+/** True for a line that continues the previous line, such as a call in a trace. */
 export const goesOn = (text: string): boolean => /^(?:\s+\S|Caused by:)/.test(plainText(text))

@@ -2,32 +2,34 @@ import { type LogLevel, levelOf } from './log-level.ts'
 
 export type LogStream = 'build' | 'runtime'
 
-/** The instance that an app has when it has no other. */
+/** The only instance of an app by default. */
 export const firstProcess = 'web.1'
 
-/** True when lines are told apart by the instances that printed them. */
+/** True when lines show the instances that printed them. */
 export const isNamed = (processes: readonly string[]): boolean => processes.some((name) => name !== firstProcess)
 
 /** One line of a log. */
 export interface LogLine {
-  /** The time it was written; `null` when unknown. */
+  /** The time at which it was written; `null` when unknown. */
   readonly at: string | null
   readonly stream: LogStream
   /** The instance that printed it, such as `worker.2`; `null` for a line of the build. */
   readonly process: string | null
   readonly text: string
   readonly level: LogLevel
-  /** Names the line in links: the same at each reading, also when lines before it are gone. `null` for a line without an id. */
+  /** Names the line in links. It never changes, also when earlier lines are gone. `null` for a line without an id. */
   readonly key: string | null
   /** The deployment that printed it, in the log of an app. */
   readonly deploymentId: string | null
-  /** True for the line that says where the lines of another release begin. */
+  /** True for the line that marks the beginning of another release. */
   readonly isMark?: boolean
 }
 
 type LineData = Pick<LogLine, 'at' | 'stream' | 'process' | 'text' | 'deploymentId'>
 
-/** Parses the data of an event, `{deployment_id, at, stream, process, text}`. Any other data becomes the text of the line. */
+/**
+ * Parses the data of an event, `{deployment_id, at, stream, process, text}`. Other data becomes the text of the line.
+ */
 export function parseLogLine(data: string, id?: string): LogLine {
   try {
     const given = Object(JSON.parse(data)) as Readonly<Record<string, unknown>>

@@ -37,7 +37,7 @@ export const isFiltering = ({ text, stream, process, level }: LogFilter): boolea
   text !== '' || stream !== undefined || process !== undefined || level !== undefined
 
 function fits(line: LogLine, { text, stream, process, level }: LogFilter): boolean {
-  // The marks of releases stay between the lines of one of them.
+  // The marks of releases stay when the lines of an instance are shown.
   if (line.isMark) return text === '' && level === undefined
   if (stream !== undefined && line.stream !== stream) return false
   if (process !== undefined && line.process !== process && !line.process?.startsWith(`${process}.`)) return false

@@ -3,8 +3,8 @@ import { secretHeader } from '../session.ts'
 import type { FromWorker, ToWorker } from './log-messages.ts'
 
 /*
- * A shared worker that follows the logs of all tabs of this browser over one connection. Browsers open six connections to a
- * site over HTTP/1.1, so that a connection for each log would leave none for anything else.
+ * A shared worker that follows the logs of all tabs of this browser over one connection. Browsers open six connections
+ * to a site over HTTP/1.1, so a connection for each log could leave none for other requests.
  */
 
 interface Followed {
@@ -42,7 +42,7 @@ scope.onconnect = ({ ports: [port] }) => {
     followed.add({ port, number, log, lastEventId })
     streamAgain()
   }
-  // A tab that crashed says nothing more.
+  // A crashed tab sends no more messages.
   port.addEventListener('close', () => forget((each) => each.port === port))
 }
 
@@ -52,14 +52,14 @@ function forget(leaves: (each: Followed) => boolean): void {
   if (gone.length > 0) streamAgain()
 }
 
-/** Replaces the stream by one of the logs that are followed now, each from where it is. */
+/** Replaces the stream by a stream of the logs that are followed now, each from its last event. */
 function streamAgain(): void {
   clearTimeout(gathering)
   gathering = setTimeout(() => {
     stream.abort()
     stream = new AbortController()
     const logs = [...followed]
-    // A tab that asked again by itself would take the place of another one, again and again.
+    // If the tab asked again automatically, it would displace another log, again and again.
     for (const each of logs.splice(0, logs.length - mostLogs)) end(each, { error: displaced })
     if (logs.length > 0) void run(logs, stream.signal)
   }, gatherMs)
@@ -109,7 +109,7 @@ async function passOn(
   }
 }
 
-/** Tells the tab that nothing more of a log comes. */
+/** Tells the tab that a log has ended. */
 function end(each: Followed, message: Omit<FromWorker, 'number'>): void {
   if (followed.delete(each)) post(each, message)
 }

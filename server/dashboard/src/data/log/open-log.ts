@@ -15,8 +15,8 @@ interface LogRequest {
 }
 
 /**
- * Opens the server-sent events of a log: over the one connection of all tabs where the browser has shared workers, else over
- * one of its own.
+ * Opens the server-sent events of a log: over the shared connection of all tabs if the browser has shared workers, else
+ * over a separate connection.
  */
 export async function openLog(request: LogRequest): Promise<{ body: Events | null }> {
   const worker = sharedWorker()
@@ -48,12 +48,12 @@ function sharedWorker(): MessagePort | undefined {
   const worker = new SharedWorker(new URL('./log-worker.ts', import.meta.url), { type: 'module', name: 'logs' })
   port = worker.port
   port.onmessage = ({ data }: MessageEvent<FromWorker>) => receive(data)
-  // A worker that cannot be loaded, such as one of a version before, takes messages and never answers.
+  // A worker that cannot be loaded, for example of an earlier version, accepts messages but never answers.
   worker.onerror = () => {
     canShare = false
     endAll()
   }
-  // A page that the browser keeps for "back" asks again when it is shown.
+  // A page in the browser's back cache asks again when it is shown.
   addEventListener('pagehide', endAll)
   return port
 }

@@ -20,7 +20,7 @@ export interface Log {
 const maxLines = 100_000
 const updateEveryMs = 100
 
-/** Names a log: that of a deployment or of an app. */
+/** Names the log of a deployment or of an app. */
 export interface LogSource {
   readonly projectId: string
   /** `dep_…` or `app_…` */
@@ -30,7 +30,7 @@ export interface LogSource {
 /** Follows a log, across lost connections. The page is updated at most ten times a second. */
 export function useLog({ projectId, id }: LogSource): Log {
   const [log, setLog] = useState<Log>({ lines: [], first: 0, processes: [], ended: false, error: null })
-  // A log that was refused because the session had ended begins again with the next session.
+  // A log that was refused after the end of the session begins again with the next session.
   const session = useSyncExternalStore(onSessionChange, sessionsBegun)
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above.
   useEffect(() => {
@@ -57,7 +57,7 @@ export function useLog({ projectId, id }: LogSource): Log {
   return log
 }
 
-/** The line that says that the next ones are of another release. */
+/** The line that marks the beginning of another release. */
 const markBefore = (line: LogLine): LogLine => ({ ...line, text: '', level: 'info', key: null, isMark: true })
 
 const sorted = (names: string[]): string[] => names.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
@@ -71,7 +71,7 @@ function createLineBuffer() {
   return {
     add(line: LogLine): void {
       const before = lines.at(-1)
-      // The calls of a trace have the level of the error that they belong to.
+      // The calls of a trace have the level of their error.
       const isSameLog = before?.stream === line.stream && before.process === line.process
       const goesOnFrom = isSameLog && line.level === 'info' && goesOn(line.text) ? before : line
       if (line.process !== null && !processes.includes(line.process)) processes = sorted([...processes, line.process])

@@ -1,6 +1,6 @@
 /**
- * Splits a command into its words as a shell does, with quotes and backslashes, and without everything else of a shell: there
- * is none. Returns null when a quote is not closed.
+ * Splits a command into words as a shell does, but supports only quotes and backslashes, because no shell runs the
+ * command. Returns null when a quote is not closed.
  */
 export function wordsOf(text: string): string[] | null {
   const words: string[] = []
@@ -25,7 +25,10 @@ export function wordsOf(text: string): string[] | null {
   return word === undefined ? words : [...words, word]
 }
 
-/** True for a backslash that makes the next character one of the word: anywhere outside of quotes, and in double quotes before these two. */
+/**
+ * True for a backslash that escapes the next character: anywhere outside of quotes, and in double quotes before these
+ * two.
+ */
 function isEscape(text: string, at: number, quote: string): boolean {
   if (text.charAt(at) !== '\\' || at + 1 >= text.length || quote === "'") return false
   return quote === '' || /["\\]/.test(text.charAt(at + 1))
@@ -38,7 +41,7 @@ export function textOfWords(words: readonly string[]): string {
 
 function quoted(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word
-  // In double quotes, a shell reads more than these words do.
+  // In double quotes, a shell interprets more than `wordsOf` does.
   if (word.includes("'") && !/["\\$`!]/.test(word)) return `"${word}"`
   return `'${word.replaceAll("'", `'"'"'`)}'`
 }

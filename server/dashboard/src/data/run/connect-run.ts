@@ -1,6 +1,6 @@
 import { channels, type RunEnd, type RunRequest, readMessage, runProtocol } from '@fairlead/server/dashboard-client'
 
-/** The connection to a command of an app. The command ends with it, and so with the tab. */
+/** The connection to a command of an app. The command ends with the connection, and so with the tab. */
 export interface RunConnection {
   /** Writes to the standard input. */
   write(text: string): void
@@ -10,20 +10,23 @@ export interface RunConnection {
 }
 
 interface RunTarget {
-  /** The path of the WebSocket, and the ticket that it is opened with, once. */
+  /** The path of the WebSocket, and the ticket that opens it once. */
   readonly path: string
   readonly ticket: string
   /** False for a command that gets no input. */
   readonly interactive: boolean
-  /** Takes what the command prints, and calls `taken` once it is shown. */
+  /** Takes the command's output, and calls `taken` when it is shown. */
   readonly onOutput: (bytes: Uint8Array, taken: () => void) => void
   readonly onEnd: (end: RunEnd) => void
 }
 
-/** A browser reads a WebSocket as fast as it can. Beyond the most that waits to be shown, the server is asked for a pause. */
+/**
+ * A browser reads a WebSocket as fast as it can. When more output than this waits, the client asks the server for a
+ * pause.
+ */
 const mostWaiting = 512 * 1024
 const fewWaiting = 64 * 1024
-/** Less than the server takes as one message. */
+/** Below the server's limit of a message. */
 const mostWritten = 64 * 1024
 
 const lost: RunEnd = {

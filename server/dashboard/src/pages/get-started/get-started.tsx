@@ -10,7 +10,7 @@ import { ProjectStep } from './project-step.tsx'
 import { WebhookStep } from './webhook-step.tsx'
 import { WorkflowStep } from './workflow-step.tsx'
 
-/** The steps from an empty server to an app that a push deploys. A step turns green once it is done, without a reload. */
+/** The steps from an empty server to an app that a push deploys. A finished step turns green without a reload. */
 export function GetStarted() {
   const projects = useQuery(projectsQuery)
   return (

@@ -24,7 +24,7 @@ export function WorkflowStep({ done, projectId }: { readonly done: boolean; read
   )
 }
 
-/** True when the host name is that of the browser's own machine. */
+/** True when the host name means the browser's own machine. */
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
 }

@@ -8,9 +8,9 @@ import { SelectField, TextField } from '../../ui/forms/field.tsx'
 type Plan = ResponseBody<'account.plans'>['plans'][number]
 
 interface PlanFieldProps {
-  /** The plan that is chosen at first, or that is saved. */
+  /** The initial or saved plan. */
   readonly plan: string
-  /** The text with the limits that count here. */
+  /** The text with the relevant limits. */
   readonly limits: (plan: Plan) => string
 }
 
@@ -58,7 +58,7 @@ export const projectLimits = ({
 /** The limits of a plan for a database. */
 export const databaseLimits = ({ database_gb }: Plan): string => `Up to ${number.format(database_gb)} GB.`
 
-/** A choice of the configured regions; a text where any region may be named. */
+/** A choice of the configured regions; a text field if any region is allowed. */
 export function RegionField() {
   const { data } = useQuery(plansQuery)
   if (data === undefined || data.regions.length === 0) {

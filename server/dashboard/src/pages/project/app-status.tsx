@@ -4,7 +4,7 @@ import type { App } from '../../data/deployments.ts'
 import { Status } from '../../ui/display/status.tsx'
 import { Time } from '../../ui/display/time.tsx'
 
-/** The state of the release that visitors get and, where it is another one, the outcome of the latest. */
+/** The state of the release that visitors get and, if the latest deployment is another one, its outcome. */
 export function AppStatus({ projectId, app: { serving, latest } }: { readonly projectId: string; readonly app: App }) {
   if (serving === null || serving.id === latest.id) {
     return (

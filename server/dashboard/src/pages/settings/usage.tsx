@@ -26,7 +26,7 @@ function textOf({ limit, used, most }: Usage): string {
   return `${number.format(used)} of ${number.format(most)}${unit}`
 }
 
-/** The usage of the account over all of its projects, against what its plan allows. */
+/** The usage of the account over all of its projects, against the limits of its plan. */
 export function UsagePanel() {
   const usage = useQuery(accountUsageQuery)
   return (

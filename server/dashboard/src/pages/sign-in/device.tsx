@@ -17,8 +17,8 @@ import { ErrorAlert } from '../../ui/page/states.tsx'
 import { SignInFrame } from './sign-in-frame.tsx'
 
 /**
- * The page on which a person approves or refuses a `fairlead login`. The code is in the fragment of the URL, which browsers do not send, or
- * is typed.
+ * The page on which a user approves or refuses a `fairlead login`. The code is typed, or in the fragment of the URL,
+ * which browsers do not send.
  */
 export function DeviceLogin() {
   const [code, setCode] = useState(() => location.hash.slice(1))
@@ -67,7 +67,7 @@ interface WaitingProps {
   readonly login: DashboardResponse<'device.check'>
   readonly signedIn: DashboardResponse<'session.get'> | undefined
   readonly decide: (approved: boolean) => void
-  /** The decision that is being sent. */
+  /** The decision under way. */
   readonly pending: boolean | undefined
   readonly error: unknown
 }

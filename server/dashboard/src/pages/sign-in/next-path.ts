@@ -1,6 +1,6 @@
 /**
- * Returns the page to show after signing in. Only a path on this origin is followed, or a crafted link could send users to
- * another site.
+ * Returns the page to show after signing in. Only a path on this origin is allowed, or a crafted link could send users
+ * to another site.
  */
 export function pathAfterSignIn(next: string | undefined): string {
   return next?.startsWith('/') && !next.startsWith('//') ? next : '/projects'

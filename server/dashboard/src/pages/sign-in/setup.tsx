@@ -19,7 +19,7 @@ export function Setup() {
     queryKey: ['setup', token],
     queryFn: ({ signal }) => dashboardApi.setup.check({ body: { token }, signal }),
     staleTime: Number.POSITIVE_INFINITY,
-    // Too many wrong links are an error to show, not one to wait for.
+    // The page shows the error of too many wrong links, and does not wait for the end of the limit.
     retry: (failures, error) => failures < 2 && !isClientError(error),
   })
   const complete = useMutation({

@@ -3,19 +3,19 @@ import { newDialog } from '../../ui/dialogs/use-linked-dialog.ts'
 
 export type Found = ResponseBody<'account.search'>['found'][number]
 
-/** A place to go to, or an action, which is a place with a dialog that opens there. */
+/** A page to open, or an action: a page with an open dialog. */
 export interface Entry {
-  /** The heading that it is below. */
+  /** Its heading in the list. */
   readonly group: string
   readonly label: string
-  /** The project that it is in, where that is not clear. */
+  /** Its project, if that is not clear. */
   readonly detail?: string
   readonly path: string
 }
 
 const groups = { project: 'Projects', app: 'Apps', database: 'Databases', storage: 'Storage' } as const
 
-/** Returns the entry of something that was found. */
+/** Returns the entry of a search result. */
 export function entryOf({ kind, id, name, project_id, project_name }: Found): Entry {
   const project = `/projects/${project_id}`
   const path = {
@@ -65,7 +65,7 @@ const ofApp: readonly (readonly [label: string, path: string])[] = [
   ['App settings', '/settings'],
 ]
 
-/** Returns the entries that are known without the server: of the page's app and project first. */
+/** Returns the entries that need no request, of the page's app and project first. */
 export function entriesOfPage({ projectId, appId }: { readonly projectId?: string; readonly appId?: string }): Entry[] {
   const project = `/projects/${projectId}`
   const below = (group: string, base: string, all: typeof ofProject) =>
@@ -77,7 +77,7 @@ export function entriesOfPage({ projectId, appId }: { readonly projectId?: strin
   ]
 }
 
-/** Returns the entries that have each word of a text, those that have all in their own name first in their group. */
+/** Returns the entries that contain each word of a text. In each group, entries whose name has all words come first. */
 export function matching(entries: readonly Entry[], text: string): Entry[] {
   const words = text
     .toLowerCase()

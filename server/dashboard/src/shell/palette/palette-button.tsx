@@ -16,7 +16,7 @@ export function usePalette() {
   useEffect(() => {
     const toggle = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || event.ctrlKey === event.metaKey || event.altKey || event.shiftKey) return
-      // In a terminal, Ctrl+K belongs to its program. Another dialog is left first.
+      // In a terminal, Ctrl+K belongs to its program. An open dialog must be closed first.
       if (event.ctrlKey && event.target instanceof Element && event.target.closest('.xterm') !== null) return
       if (opened === undefined && document.querySelector('[role=dialog]') !== null) return
       event.preventDefault()

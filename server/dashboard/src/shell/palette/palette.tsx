@@ -8,7 +8,7 @@ import { inputClass } from '../../ui/forms/field.tsx'
 import { type Entry, entriesOfPage, entryOf, matching } from './entries.ts'
 
 interface PaletteProps {
-  /** True for projects alone. */
+  /** True to find only projects. */
   readonly projectsOnly: boolean
   readonly onClose: () => void
 }
@@ -32,7 +32,7 @@ export function Palette({ projectsOnly, onClose }: PaletteProps) {
         <Dialog.Content
           aria-describedby={undefined}
           onCloseAutoFocus={(event) => {
-            // The page that was gone to takes the focus.
+            // The opened page takes the focus.
             if (hasGone.current) event.preventDefault()
           }}
           className="fixed inset-x-2 top-2 z-50 flex max-h-[calc(100dvh-1rem)] flex-col overflow-hidden rounded-xl border border-line bg-raised shadow-2xl sm:inset-x-auto sm:top-[12vh] sm:left-1/2 sm:max-h-[70vh] sm:w-[36rem] sm:-translate-x-1/2"
@@ -54,7 +54,9 @@ export function Palette({ projectsOnly, onClose }: PaletteProps) {
 
 const pauseMs = 150
 
-/** Returns the entries for a text. The server is asked once, and again for a text only when it has more than it has told. */
+/**
+ * Returns the entries for a text. Asks the server once, and again for a text only if its first answer was not complete.
+ */
 function useEntries(text: string, projectsOnly: boolean) {
   const { projectId, appId } = useParams({ strict: false })
   const asked = useSettled(text.trim(), pauseMs)
@@ -64,7 +66,7 @@ function useEntries(text: string, projectsOnly: boolean) {
   const { data } = isPartial && found.data !== undefined ? found : newest
   const items = (data?.found ?? []).filter(({ kind }) => {
     if (projectsOnly) return kind === 'project'
-    // Each project has a storage: without a text they would only be long.
+    // Each project has a storage, so without a text they would only lengthen the list.
     return kind !== 'storage' || text.trim() !== ''
   })
   const ofPage = projectsOnly ? [] : entriesOfPage({ ...(projectId && { projectId }), ...(appId && { appId }) })
@@ -95,7 +97,7 @@ interface ComboboxProps {
   readonly onChoose: (entry: Entry) => void
 }
 
-/** A field with the list of what matches it, one of which the arrow keys choose. */
+/** A field with its matches, of which the arrow keys choose one. */
 function Combobox({ label, text, onText, entries, isSearching, onChoose }: ComboboxProps) {
   const id = useId()
   const [chosen, setChosen] = useState(0)
@@ -168,7 +170,7 @@ function Combobox({ label, text, onText, entries, isSearching, onChoose }: Combo
 interface OptionProps {
   readonly id: string
   readonly entry: Entry
-  /** True for the first one of its group. */
+  /** True for the first entry of its group. */
   readonly isFirst: boolean
   readonly isActive: boolean
   readonly onChoose: () => void
@@ -182,7 +184,7 @@ function Option({ id, entry, isFirst, isActive, onChoose }: OptionProps) {
           {entry.group}
         </p>
       )}
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the field above has the keys. */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the field above handles the keys. */}
       <div
         id={id}
         role="option"

@@ -3,11 +3,13 @@ import { CopyButton } from './copy-button.tsx'
 interface CodeBlockProps {
   readonly code: string
   readonly label: string
-  /** Breaks long lines, so that all of a secret is seen. */
+  /** Breaks long lines, so that the whole secret is visible. */
   readonly wrap?: boolean
 }
 
-/** Code or a secret with a button that copies it: beside the text, or above it on a phone, so that it covers none of it. */
+/**
+ * Code or a secret with a copy button: beside the text, or above it on a phone, so that the button does not cover it.
+ */
 export function CodeBlock({ code, label, wrap = false }: CodeBlockProps) {
   return (
     <div className="flex min-w-0 flex-col-reverse rounded-md border border-line bg-canvas sm:flex-row sm:items-start">

@@ -5,7 +5,7 @@ import { Button } from './button.tsx'
 interface CopyButtonProps {
   readonly text: string
   readonly label?: string
-  /** The label of a button that shows its icon alone. */
+  /** The label of a button that shows only an icon. */
   readonly compact?: string
 }
 

@@ -6,7 +6,7 @@ interface CopyTextProps {
   readonly label: string
 }
 
-/** A value that is typed elsewhere, with a button that copies it. Long ones break anywhere. */
+/** A value to enter elsewhere, with a copy button. Long values break anywhere. */
 export function CopyText({ text, label }: CopyTextProps) {
   return (
     <span className="flex items-start gap-1">

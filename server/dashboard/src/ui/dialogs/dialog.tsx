@@ -6,7 +6,7 @@ import { focusOrHeading } from '../focus.ts'
 
 interface DialogProps {
   readonly open: boolean
-  /** Called on Escape, a click outside and the close button. Without it none of these closes the dialog. */
+  /** Called on Escape, a click outside and the close button. Without it the user cannot close the dialog. */
   readonly onClose?: () => void
   readonly title: string
   readonly description?: ReactNode
@@ -14,7 +14,7 @@ interface DialogProps {
 }
 
 /**
- * A modal dialog. On a phone it is a sheet at the bottom of the screen. Once something was typed, it asks before it closes.
+ * A modal dialog. On a phone it is a sheet at the bottom of the screen. It asks before it discards typed text.
  */
 export function Dialog({ open, onClose, title, description, children }: DialogProps) {
   const opener = useOpener(open)
@@ -85,7 +85,7 @@ interface DiscardProps {
   readonly onKeep: () => void
 }
 
-/** Asks what becomes of what was typed. */
+/** Asks whether to discard typed text. */
 function Discard({ onDiscard, onKeep }: DiscardProps) {
   return (
     <div
@@ -107,7 +107,7 @@ function Discard({ onDiscard, onKeep }: DiscardProps) {
 function useOpener(open: boolean): HTMLElement | null {
   const opener = useRef<HTMLElement | null>(null)
   const wasOpen = useRef(false)
-  // Read while rendering: the dialog has taken the focus when effects run.
+  // Read during rendering, because the dialog already has the focus when effects run.
   if (open && !wasOpen.current) {
     const focused = document.activeElement
     const menu = focused?.closest('[role=menu]')?.getAttribute('aria-labelledby')

@@ -1,7 +1,7 @@
 import { useLocation, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 
-/** The end of a link, after its `#`, that opens the dialog of the page that makes something. */
+/** The fragment of a link that opens the page's dialog for a new item. */
 export const newDialog = 'new'
 
 /** Returns the state of a page's dialog, which opens when a link to the page ends with `newDialog`. */

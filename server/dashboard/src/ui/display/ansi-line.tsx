@@ -31,7 +31,7 @@ export function AnsiLine({ text, mark = '' }: { readonly text: string; readonly 
 /** @param props.mark in lower case; empty for none */
 function Marked({ text, mark }: { readonly text: string; readonly mark: string }) {
   const lower = text.toLowerCase()
-  // A few letters have another length in lower case: their lines are found and not marked.
+  // A few letters have another length in lower case: their lines are found but not marked.
   if (mark === '' || lower.length !== text.length || !lower.includes(mark)) return text
   const parts = lower.split(mark)
   let at = 0

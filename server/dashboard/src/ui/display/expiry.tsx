@@ -3,10 +3,10 @@ import { useNow } from './time.tsx'
 const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 const dayMs = 86_400_000
 
-/** From so many days on, an end is near: a renewal should have come long before. */
+/** With fewer days left, the expiry is near: the renewal is late. */
 const fewDays = 10
 
-/** The end of a time of validity: its date, and the days that are left. */
+/** An expiry: its date, and the remaining days. */
 export function Expiry({ at }: { readonly at: string }) {
   const now = useNow(60_000)
   const end = new Date(at)

@@ -4,7 +4,7 @@ interface MeterProps {
   readonly max: number
   /** The value as text. */
   readonly text: string
-  /** True for the progress of work, which is good at 100 %. */
+  /** True for the progress of work, where 100 % is good. */
   readonly progress?: boolean
 }
 

@@ -2,12 +2,12 @@ import { ExternalLink } from 'lucide-react'
 import type { ReactNode } from 'react'
 
 interface RunLinkProps {
-  /** The address that the issuer of the run's token has told. */
+  /** The address in the run's token. */
   readonly url: string | null
   readonly children: ReactNode
 }
 
-/** A link to the run of a workflow; its text alone when there is no address of a web page. */
+/** A link to the run of a workflow; only its text without an address of a web page. */
 export function RunLink({ url, children }: RunLinkProps) {
   if (url === null || !url.startsWith('https://')) return children
   return (

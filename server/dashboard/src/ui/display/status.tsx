@@ -34,7 +34,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   skipped: 'quiet',
 }
 
-/** A state as a coloured word. The colour adds nothing that the word does not say. */
+/** A state as a coloured word. The colour adds no information. */
 export function Status({ value }: { readonly value: string }) {
   const tone = toneOf[value] ?? 'quiet'
   return (

@@ -22,7 +22,7 @@ const rowsAtOnce = 40
 
 /** A table of resources. On a phone it shows its most important columns only. */
 export function Table<Row>({ label, rows: all, keyOf, columns, empty }: TableProps<Row>) {
-  // The rest of hundreds of rows is made piece by piece, so that the page answers meanwhile.
+  // The other rows are made piece by piece, so that the page stays responsive.
   const rows = useDeferredValue(all, all.slice(0, rowsAtOnce))
   if (all.length === 0) return empty
   return (

@@ -1,12 +1,12 @@
 import type { ReactNode } from 'react'
 
-/** Values over time: an area that is filled, a line, or a dashed line for a limit. */
+/** Values over time: a filled area, a line, or a dashed line for a limit. */
 interface Series {
   readonly name: string
   readonly kind: 'area' | 'line' | 'limit'
   /** Sets `fill` for an area and `stroke` for lines. */
   readonly className: string
-  /** One for each time; null where nothing is known. */
+  /** One for each time; null where unknown. */
   readonly values: readonly (number | null)[]
 }
 
@@ -109,7 +109,7 @@ const strokeOf = (kind: Series['kind']) =>
         ...(kind === 'limit' && { strokeDasharray: '5 3' }),
       }
 
-/** Puts each area on top of those before it, the highest first, so that the lower ones are drawn over it. */
+/** Stacks each area on the previous areas, the highest first, so that the lower areas are drawn over it. */
 function stacked(series: readonly Series[]): Series[] {
   const areas: Series[] = []
   for (const area of series.filter(({ kind }) => kind === 'area')) {
@@ -119,7 +119,7 @@ function stacked(series: readonly Series[]): Series[] {
   return [...areas.reverse(), ...series.filter(({ kind }) => kind !== 'area')]
 }
 
-/** Draws each value over the whole of its time: an area from the ground, a line where neighbours are known. */
+/** Draws each value over its whole step: an area from the ground, a line where neighbours are known. */
 function pathOf(
   kind: Series['kind'],
   values: readonly (number | null)[],
@@ -144,7 +144,7 @@ const valuesAt = (series: readonly Series[], index: number, format: (value: numb
     })
     .join(', ')
 
-/** The days are named where there is more than one. */
+/** The labels name days if there are several. */
 const clockOf = (stepSeconds: number) =>
   new Intl.DateTimeFormat('en', {
     ...(stepSeconds >= 600 && { day: 'numeric', month: 'short' }),

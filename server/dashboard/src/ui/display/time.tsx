@@ -45,7 +45,7 @@ export function useNow(stepMs: number): Date {
   return now
 }
 
-/** A relative time, with the exact one on hover. */
+/** A relative time, with the exact time on hover. */
 export function Time({ at }: { readonly at: string }) {
   const now = useNow(30_000)
   const date = new Date(at)

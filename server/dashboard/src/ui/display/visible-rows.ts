@@ -4,8 +4,8 @@ import { type RefObject, useCallback, useLayoutEffect, useState } from 'react'
 const overscan = 20
 
 /**
- * Returns the range of rows to draw in a scrolling box whose rows all have the same height: those in view and a few
- * more. The caller calls `update` when the box has been scrolled or filled.
+ * Returns the range of rows to draw in a scrolling box whose rows all have the same height: the rows in view and a few
+ * more. The caller calls `update` after the box was scrolled or filled.
  */
 export function useVisibleRows(box: RefObject<HTMLElement | null>, rowHeight: number) {
   const [view, setView] = useState({ top: 0, rows: 0 })

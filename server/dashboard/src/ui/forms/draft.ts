@@ -1,19 +1,20 @@
 import { createContext, useContext } from 'react'
 
 /*
- * A draft is what a user types over values that the server has. The values may change while a form is open: fields that the
- * user left alone follow them, and only the others are sent. So nobody's change is undone by a user who did not see it.
+ * A draft is the text that a user types over the server's values. The values may change while a form is open: unchanged
+ * fields follow them, and only changed fields are sent. So a user cannot undo another user's change without having seen
+ * it.
  */
 
-/** The values that the server has now, by the names of their controls. */
+/** The server's current values, by the names of their controls. */
 export type Saved = Readonly<Record<string, string>>
 
-/** The typed texts by the names of the controls, each with the value that the server had when its user began. */
+/** The typed texts by the names of the controls, each with the server's value when the user began. */
 export type Draft = ReadonlyMap<string, { readonly over: string; readonly text: string }>
 
 /**
- * Returns the draft after a user has typed. A field with its saved value again counts as left alone, except one that is being
- * sent with another text: the server has that text soon.
+ * Returns the draft after a user has typed. A field with its saved value counts as unchanged, unless it is being sent
+ * with another text, which the server has soon.
  */
 export function typed(draft: Draft, saved: Saved, name: string, text: string, sending: Draft = new Map()): Draft {
   const next = new Map(draft)
@@ -23,7 +24,7 @@ export function typed(draft: Draft, saved: Saved, name: string, text: string, se
   return next
 }
 
-/** Returns the draft without what was sent, after the server has taken it. What was typed since stays, over what was sent. */
+/** Returns the draft without the texts that the server has saved. Text that was typed since stays. */
 export function withoutSent(draft: Draft, sent: Draft): Draft {
   const left = [...draft].filter(([name, { text }]) => text !== sent.get(name)?.text)
   return new Map(left.map(([name, { over, text }]) => [name, { over: sent.get(name)?.text ?? over, text }]))
@@ -32,13 +33,13 @@ export function withoutSent(draft: Draft, sent: Draft): Draft {
 /** The outcome of the last use of the submit button. */
 export type Outcome = 'saved' | 'unchanged' | undefined
 
-/** Returns what a form says of an outcome. Nothing is called saved while the form shows a text that is not. */
+/** Returns the form's message for an outcome. Never says "saved" while the form shows unsaved text. */
 export function outcomeText(outcome: Outcome, draft: Draft): string {
   if (outcome === 'unchanged') return 'Nothing was changed.'
   return outcome === 'saved' && draft.size === 0 ? 'Saved.' : ''
 }
 
-/** Removes the values from a form that are as saved. Returns true when others are left of those that have saved values. */
+/** Removes unchanged values from a form. Returns true when changed values remain. */
 export function keepChanges(values: FormData, saved: Saved, draft: Draft): boolean {
   const names = Object.keys(saved)
   const unchanged = names.filter((name) => shownText(draft, saved, name) === saved[name])
@@ -49,7 +50,9 @@ export function keepChanges(values: FormData, saved: Saved, draft: Draft): boole
 export const shownText = (draft: Draft, saved: Saved, name: string): string =>
   draft.get(name)?.text ?? savedValue(saved, name)
 
-/** Returns what another user or tab has saved since this field was changed; `undefined` for nothing. */
+/**
+ * Returns the value that another user or tab has saved since this field was changed; `undefined` without such a value.
+ */
 export function savedSince(draft: Draft, saved: Saved, name: string): string | undefined {
   const entry = draft.get(name)
   const value = savedValue(saved, name)
@@ -66,10 +69,10 @@ export interface DraftField {
   readonly note: string
 }
 
-/** Gives the control of a name its draft; `undefined` where it has no saved value. */
+/** Gives a control its draft, by name; `undefined` without a saved value. */
 export const DraftContext = createContext<(name: string) => DraftField | undefined>(() => undefined)
 
-/** Returns the draft of a control; `undefined` for one without a saved value. */
+/** Returns the draft of a control; `undefined` without a saved value. */
 export function useDraftField(name: string | undefined): DraftField | undefined {
   const fieldOf = useContext(DraftContext)
   return name === undefined ? undefined : fieldOf(name)

@@ -1,7 +1,7 @@
 import { ApiError } from '@fairlead/server/client'
 import { createContext, useContext } from 'react'
 
-/** The error with which the server rejected a form, for the fields in it. */
+/** The error with which the server rejected a form, for its fields. */
 export const FormErrorContext = createContext<unknown>(null)
 
 /** Returns a function that gives the error message of a field by its path; `undefined` when the field has none. */

@@ -5,7 +5,7 @@ import { useFieldErrors } from './field-errors.ts'
 export const inputClass =
   'h-8 w-full rounded-md border border-line-strong/60 bg-panel px-2.5 text-ink placeholder:text-muted/70 hover:border-line-strong aria-invalid:border-bad'
 
-/** Fields in the type of code. Phones zoom into fields with small text, so theirs is as large as elsewhere. */
+/** Fields with code type. Phones zoom into fields with small text, so the text has normal size there. */
 export const codeInputClass = `${inputClass} font-mono md:pointer-fine:text-[13px]`
 
 interface FieldProps {
@@ -13,7 +13,7 @@ interface FieldProps {
   readonly hint?: ReactNode
   /** The error message of this field. */
   readonly error?: string | undefined
-  /** A warning that may come while the field is open, empty before; `undefined` for a field that never has any. */
+  /** A warning that may appear later, empty until then; `undefined` for a field without warnings. */
   readonly note?: string | undefined
   readonly children: (ids: {
     id: string
@@ -41,7 +41,7 @@ export function Field({ label, hint, error, note, children }: FieldProps) {
         </p>
       ) : null}
       {note !== undefined && (
-        // It is there before its text, so that screen readers say the text when it comes. Empty, it takes no room.
+        // The element exists before its text, so that screen readers announce the text. Empty, it takes no room.
         <output id={`${id}-note`} className="text-[13px] text-muted empty:-mt-1">
           {note}
         </output>
@@ -59,7 +59,7 @@ export function FieldError({ id, children }: { readonly id?: string; readonly ch
   )
 }
 
-/** Gives a control what was typed over its saved value. */
+/** Gives a control its draft over its saved value. */
 const drafted = (draft: DraftField | undefined) =>
   draft && {
     defaultValue: undefined,
@@ -67,7 +67,7 @@ const drafted = (draft: DraftField | undefined) =>
     onChange: ({ target }: { readonly target: { readonly value: string } }) => draft.onChange(target.value),
   }
 
-/** A browser gives no text of a number field that is not a number, so that it would count as empty. */
+/** Browsers return no text for a number field that is not a number, so it would count as empty. */
 type TextFieldProps = Omit<FieldProps, 'children' | 'note'> &
   Omit<ComponentProps<'input'>, 'type'> & { readonly type?: 'text' | 'password' | 'email' | 'url' | undefined }
 
@@ -99,7 +99,7 @@ export function SelectField({ label, hint, children, ...select }: SelectFieldPro
 
 type TextAreaFieldProps = Omit<FieldProps, 'children' | 'error' | 'note'> & ComponentProps<'textarea'>
 
-/** A field for a text of several lines, in the type of code. */
+/** A field for several lines, in code type. */
 export function TextAreaField({ label, hint, className = '', ...area }: TextAreaFieldProps) {
   const serverError = useFieldErrors()(area.name)
   const draft = useDraftField(area.name)

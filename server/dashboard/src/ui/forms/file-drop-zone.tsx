@@ -1,7 +1,7 @@
 import { CloudUpload } from 'lucide-react'
 import { type DragEvent, useId, useState } from 'react'
 
-/** An area for files that are dropped onto it, or chosen by a click. */
+/** An area that takes dropped files, or files chosen by a click. */
 export function FileDropZone({ onFile }: { readonly onFile: (file: File) => void }) {
   const [dragging, setDragging] = useState(false)
   const input = useId()

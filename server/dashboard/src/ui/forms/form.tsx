@@ -27,8 +27,8 @@ interface FormProps {
     readonly reset?: () => void
   }
   /**
-   * The values that the server has now, of a form that changes them, by the names of its texts and choices. These controls show
-   * them, and the mutation gets only those that the user has changed.
+   * The server's current values, by the names of the form's texts and choices. These controls show them, and the
+   * mutation gets only changed values.
    */
   readonly saved?: Saved | undefined
   /** True when the user has changed something that has no named control. */
@@ -41,8 +41,8 @@ interface FormProps {
 }
 
 /**
- * A form that keeps its values when the server rejects them. The error is shown at the control whose name is the
- * field's, or above the buttons when there is no such control.
+ * A form that keeps its values when the server rejects them. The error is shown at the control with the field's name,
+ * or above the buttons without such a control.
  */
 export function Form({ mutation, saved, alsoChanged = false, submit, onCancel, danger = false, children }: FormProps) {
   const { mutate, isPending, error, reset } = mutation
@@ -56,7 +56,7 @@ export function Form({ mutation, saved, alsoChanged = false, submit, onCancel, d
   }, [error])
   const fieldOf = (name: string): DraftField | undefined => {
     if (saved === undefined || !Object.hasOwn(saved, name)) return undefined
-    // While a form is being saved, the new value on the server may be what was sent.
+    // While a form is being saved, the server's new value may be the sent text.
     const since = isPending ? undefined : savedSince(draft, saved, name)
     return {
       value: shownText(draft, saved, name),

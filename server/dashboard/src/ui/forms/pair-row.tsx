@@ -23,7 +23,7 @@ interface PairRowProps {
   readonly onRemove: () => void
 }
 
-/** A name and its value with a button that removes them, and what the server says of them. */
+/** A name and its value with a button that removes them, and the server's error. */
 export function PairRow({ label, valueLabel, placeholders, row, field, onChange, onRemove }: PairRowProps) {
   const { name, value } = row
   const error = useFieldErrors()(`${field}.${name.trim()}`)

@@ -11,7 +11,7 @@ export function secretOf(values: FormData, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Returns the trimmed texts of the controls that were sent: of those that have saved values, the changed ones. */
+/** Returns the trimmed texts of the sent controls: controls with saved values only if changed. */
 export function sentTexts<Name extends string>(
   values: FormData,
   names: readonly Name[],
@@ -21,8 +21,8 @@ export function sentTexts<Name extends string>(
 }
 
 /**
- * Returns the whole number of each control that was sent, `null` for an empty one. Throws an `ApiError` that has the problem of
- * each control with another text.
+ * Returns the whole number of each sent control, `null` for an empty control. Throws an `ApiError` with the problem of
+ * each control that has other text.
  */
 export function sentNumbers(values: FormData, names: readonly string[]): ReadonlyMap<string, number | null> {
   const sent = names.filter((name) => values.has(name)).map((name) => [name, secretOf(values, name)] as const)

@@ -6,7 +6,7 @@ interface LoadMoreProps {
   readonly onClick: () => void
 }
 
-/** The button below a list that shows further entries. */
+/** The button below a list that loads further entries. */
 export function LoadMore({ label, busy = false, onClick }: LoadMoreProps) {
   return (
     <div className="border-line border-t p-3 text-center">

@@ -10,7 +10,7 @@ interface Props<Page> {
   readonly children: (pages: readonly Page[]) => ReactNode
 }
 
-/** A list that is read in pages: those that are loaded, and a button for the next one. */
+/** A list in pages: the loaded pages, and a button for the next page. */
 export function PagedView<Page>({ query, label, children }: Props<Page>) {
   return (
     <>

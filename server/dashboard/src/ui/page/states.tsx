@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { Button } from '../controls/button.tsx'
 import { Skeleton } from './skeleton.tsx'
 
-/** Shown while data is loaded for the first time. */
+/** Shown while data loads for the first time. */
 export function Loading({ label }: { readonly label: string }) {
   return (
     <output className="block p-6" aria-live="polite">
@@ -33,10 +33,13 @@ interface ErrorAlertProps {
   readonly networkMessage?: string
 }
 
-/** True for an error without an answer of the server. */
+/** True for an error without an answer from the server. */
 export const isUnreachable = (error: unknown): boolean => error != null && !(error instanceof ApiError)
 
-/** The error of a query. When the server is away, the notice at the top of the page tells it, and the page goes on by itself. */
+/**
+ * The error of a query. When the server is away, the notice at the top of the page says so, and the page continues
+ * automatically.
+ */
 export function QueryError({ error, retry }: Pick<ErrorAlertProps, 'error' | 'retry'>) {
   if (error == null || isUnreachable(error)) return null
   return (

@@ -6,7 +6,7 @@ interface TabsProps {
   readonly tabs: readonly (Pick<LinkProps, 'to' | 'params' | 'activeOptions'> & { readonly label: string })[]
 }
 
-/** Links to the parts of a page, each of which has a URL of its own. */
+/** Links to the parts of a page, each with a separate URL. */
 export function Tabs({ label, tabs }: TabsProps) {
   const path = useLocation({ select: ({ pathname }) => pathname })
   const nav = useRef<HTMLElement>(null)

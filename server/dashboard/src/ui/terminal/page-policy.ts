@@ -1,11 +1,11 @@
 import { getNonce } from 'get-nonce'
 
 /*
- * The content security policy of the page allows style elements with its nonce alone, and no style attributes in markup. The
- * terminal library makes both, and has no setting for either.
+ * The content security policy of the page allows only style elements with its nonce, and no style attributes in markup.
+ * The terminal library makes both, and has no setting for either.
  */
 
-/** Calls a function. Style elements that are made meanwhile have the nonce of the page. */
+/** Calls a function. Style elements that the function makes get the nonce of the page. */
 export function withNonce(callback: () => void): void {
   document.createElement = ((name: string, options?: ElementCreationOptions) => {
     const element = Document.prototype.createElement.call(document, name, options)
@@ -19,7 +19,10 @@ export function withNonce(callback: () => void): void {
   }
 }
 
-/** Makes style attributes of `span` elements, which have the colours of a terminal, properties: the policy allows scripts to set those. */
+/**
+ * Turns style attributes of `span` elements, which have the colours of a terminal, into properties: the policy allows
+ * scripts to set these.
+ */
 export function allowColours(): void {
   HTMLSpanElement.prototype.setAttribute = function (name: string, value: string) {
     if (name === 'style') this.style.cssText = value

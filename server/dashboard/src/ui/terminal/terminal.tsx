@@ -4,9 +4,9 @@ import '@xterm/xterm/css/xterm.css'
 import { useEffect, useRef } from 'react'
 import { allowColours, withNonce } from './page-policy.ts'
 
-/** The screen and the keyboard of a terminal, for the program that it shows. */
+/** The screen and the keyboard of a terminal. */
 export interface Screen {
-  /** Shows what a program prints; `shown` is called when it is on the screen. */
+  /** Shows a program's output; `shown` is called when it is on the screen. */
   write(bytes: Uint8Array, shown: () => void): void
   /** Calls back with each key, and with each new size: the current one first. */
   onInput(callback: (text: string) => void): void
@@ -16,7 +16,7 @@ export interface Screen {
 
 interface TerminalProps {
   readonly label: string
-  /** False for output alone: lines end with a line feed, and no key does anything. */
+  /** False for output only: lines end with a line feed, and keys have no effect. */
   readonly interactive: boolean
   /** Called when the terminal is shown. */
   readonly onOpen: (screen: Screen) => void

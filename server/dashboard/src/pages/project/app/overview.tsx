@@ -11,7 +11,7 @@ import { AppStatus } from '../app-status.tsx'
 
 type App = ResponseBody<'apps.get'>
 
-/** An app at a glance: its address, what serves it, its processes and its last hour. */
+/** An app at a glance: its address, its serving release, its processes and its last hour. */
 export function AppOverview() {
   const { projectId, appId } = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
   const app = useQuery(appQuery(projectId, appId))
@@ -111,7 +111,7 @@ function servingFacts(projectId: string, { id, commit, branch, image, finished_a
   ] as const
 }
 
-/** Returns such as `2 of 3 running`. */
+/** Returns a text such as `2 of 3 running`. */
 function runningText({ instances, running }: ResponseBody<'processes.list'>['processes'][number]): string {
   const count = running.filter(({ state }) => state === 'running').length
   return instances === 0 && count === 0 ? 'none asked for' : `${count} of ${instances} running`

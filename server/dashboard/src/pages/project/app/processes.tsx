@@ -18,7 +18,7 @@ import { Empty } from '../../../ui/page/states.tsx'
 type Processes = ResponseBody<'processes.list'>
 type Process = Processes['processes'][number]
 
-/** The process types of an app with their instances, and how many there should be. */
+/** The process types of an app with their current and desired instances. */
 export function Processes() {
   const { projectId, appId } = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
   const processes = useQuery(processesQuery(projectId, appId))

@@ -43,7 +43,7 @@ const details: readonly Column<AppRelease>[] = [
   { title: 'Created', wideOnly: true, align: 'right', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
-/** The first line of the commit's message, or the image, leads to the deployment; its id does where there is none. */
+/** The first line of the commit's message, the image, or else the deployment's id links to the deployment. */
 function Commit({
   projectId,
   release: { id, commit, image },
@@ -71,7 +71,7 @@ function Commit({
   )
 }
 
-/** A rollback is offered where the server would accept it: for a kept release at rest. */
+/** A rollback is offered when the server would accept it: for a kept release that does not run. */
 function RollBack({ release, onRollBack }: Pick<ReleasesTableProps, 'onRollBack'> & { readonly release: AppRelease }) {
   if (!release.kept || release.status === 'running' || release.status === 'building') return null
   return (

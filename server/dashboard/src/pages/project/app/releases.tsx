@@ -9,7 +9,7 @@ import { PagedView } from '../../../ui/page/paged-view.tsx'
 import { RollbackDialog } from '../deployments/rollback-dialog.tsx'
 import { ReleasesTable } from './releases-table.tsx'
 
-/** The releases of an app, found by state, branch and text. */
+/** The releases of an app, with filters by state, branch and text. */
 export function Releases() {
   const { projectId, appId } = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
   const [filter, setFilter] = useState<ReleaseFilter>({})

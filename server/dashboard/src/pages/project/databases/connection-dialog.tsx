@@ -36,7 +36,7 @@ function Examples({ connectionString }: { readonly connectionString: string }) {
 
 const authorityFile = 'fairlead-databases-ca.pem'
 
-/** Databases elsewhere are on a PostgreSQL of the operator's, with a certificate that Fairlead does not know. */
+/** Other databases are on the operator's PostgreSQL, whose certificate Fairlead does not know. */
 const isOnServer = (connectionString: string): boolean => new URL(connectionString).hostname === '127.0.0.1'
 
 function WithTls({ connectionString }: { readonly connectionString: string }) {

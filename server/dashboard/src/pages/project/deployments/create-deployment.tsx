@@ -24,7 +24,7 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
     sourceOf(values, source?.source_id ?? null, volumes),
   )
   const deploy = (values: FormData) => {
-    // The editor tells it.
+    // The editor shows this error.
     if (values.has('image') && repeatedVolume(volumes) !== undefined) return
     create.mutate(values)
   }

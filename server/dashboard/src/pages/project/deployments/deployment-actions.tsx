@@ -10,7 +10,7 @@ import { RollbackDialog, type RollbackTarget } from './rollback-dialog.tsx'
 
 type Action = 'cancel' | 'stop' | 'restart' | 'rollback'
 
-/** A rollback asks first, in a dialog of its own. */
+/** A rollback asks first, in a separate dialog. */
 type Direct = Exclude<Action, 'rollback'>
 
 const labels: Readonly<Record<Action, string>> = {
@@ -20,7 +20,7 @@ const labels: Readonly<Record<Action, string>> = {
   rollback: 'Roll back to this',
 }
 
-/** The actions that the state allows. A release that is not kept can neither be started nor rolled back to. */
+/** The actions that the state allows. Only a kept release can be started or rolled back to. */
 function actionsOf({ id, status, kept, latest_id }: Deployment): readonly Action[] {
   if (status === 'building') return ['cancel']
   if (status === 'running') return ['restart', 'stop']

@@ -3,7 +3,7 @@ import type { Deployment } from '../../../data/deployments.ts'
 import { buttonClass } from '../../../ui/controls/button.tsx'
 import { Panel } from '../../../ui/page/page.tsx'
 
-/** The names of the variables that a release was made with. Those of further releases are the app's. */
+/** The names of the variables of a release. Later releases use the app's variables. */
 export function DeploymentVariables({ deployment }: { readonly deployment: Deployment }) {
   const { project_id, app_id, env_var_names } = deployment
   return (

@@ -160,7 +160,10 @@ interface SuggestionsProps {
   readonly suggestions: FailureProps['failure']['suggestions']
 }
 
-/** Offers the folders that hold apps. Each opens the form of a new deployment, since a private repository needs its token again. */
+/**
+ * Offers the folders that contain apps. Each opens the form of a new deployment, because a private repository needs its
+ * token again.
+ */
 function Suggestions({ deployment, suggestions }: SuggestionsProps) {
   const [root, setRoot] = useState<string>()
   return (

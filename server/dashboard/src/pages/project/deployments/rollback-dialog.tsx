@@ -17,7 +17,7 @@ interface RollbackDialogProps {
   readonly onClose: () => void
 }
 
-/** Asks before a rollback, with the release that serves and the one that will, side by side. */
+/** Asks before a rollback, with the current and the future release side by side. */
 export function RollbackDialog({ projectId, appId, target, onClose }: RollbackDialogProps) {
   const app = useQuery(appQuery(projectId, appId))
   const queryClient = useQueryClient()

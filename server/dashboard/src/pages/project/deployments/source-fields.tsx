@@ -13,18 +13,18 @@ export interface Source {
   readonly image: { readonly reference: string } | null
   readonly commit: string | null
   readonly branch: string | null
-  /** The folder of the app; `null` for the one that the repository names. */
+  /** The folder of the app; `null` for the folder that the repository names. */
   readonly root: string | null
 }
 
-/** Returns the source that the fields describe, as a request has it. */
+/** Returns the source of the fields in the form of a request. */
 export function sourceOf(values: FormData, source_id: string | null, volumes: readonly Pair[]) {
   if (values.has('image')) return { image: textOf(values, 'image'), ...volumesOf(volumes) }
   const root = textOf(values, 'root')
   return { ...(source_id === null ? repositoryOf(values) : { source_id }), ...(root !== '' && { root }) }
 }
 
-/** Lines with neither a name nor a path count as none. */
+/** Lines without a name and a path are ignored. */
 function volumesOf(rows: readonly Pair[]) {
   const given = rows
     .map(({ name, value }) => [name.trim(), value.trim()] as const)

@@ -13,7 +13,7 @@ interface VariablesEditorProps {
   readonly field: string
 }
 
-/** An app's variables: one row each, or all at once by a dotenv file that is pasted or uploaded. */
+/** An app's variables: one row each, or a pasted or uploaded dotenv file. */
 export function VariablesEditor({ variables, onChange, field }: VariablesEditorProps) {
   const [pasting, setPasting] = useState(false)
   return (

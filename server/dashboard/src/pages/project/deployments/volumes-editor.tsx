@@ -9,7 +9,10 @@ interface VolumesEditorProps {
   readonly onChange: (volumes: readonly Pair[]) => void
 }
 
-/** Returns the name that several lines have; `undefined` when each has its own. A request would keep the last of them alone. */
+/**
+ * Returns a name that several lines share; `undefined` without duplicates. A request would keep only the last of these
+ * lines.
+ */
 export function repeatedVolume(volumes: readonly Pair[]): string | undefined {
   const names = volumes.map(({ name }) => name.trim()).filter((name) => name !== '')
   return names.find((name, index) => names.indexOf(name) !== index)

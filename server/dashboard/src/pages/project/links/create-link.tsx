@@ -6,7 +6,7 @@ import { SelectField, TextField } from '../../../ui/forms/field.tsx'
 import { Form } from '../../../ui/forms/form.tsx'
 import { textOf } from '../../../ui/forms/values.ts'
 
-/** The side of links that a page is about. */
+/** The page's side of the links. */
 export interface Side {
   readonly kind: 'app' | 'database'
   readonly id: string

@@ -18,16 +18,16 @@ interface LogBoxProps {
   readonly fullHeight: boolean
   /** The key of the line that the page's address names. */
   readonly linked: string
-  /** The line to scroll to, once it is there: an object for each time. */
+  /** The line to scroll to when it has loaded: a new object for each request. */
   readonly jump: { readonly key: string } | null
   readonly onLink: (key: string) => void
   readonly describeRelease: RowLook['describeRelease']
 }
 
-/** More than these are not reached one by one by the keyboard. */
+/** With more lines than these, the keyboard does not reach each line. */
 const mostTabbable = 50
 
-/** The scrolling box with the lines of the log, or with those that the filter leaves. */
+/** The scrolling box with the lines of the log that match the filter. */
 export function LogBox({ log, filter, found, following, onFollow, wrap, fullHeight, ...link }: LogBoxProps) {
   const { lines, first } = log
   const filtering = isFiltering(filter)
@@ -87,7 +87,7 @@ interface JumpOptions {
 
 /** Scrolls to a line as soon as the log has it. */
 function useJump({ box, log, layout, jump, onFollow }: JumpOptions): void {
-  /** How far the log was searched for the line, and what was searched for. */
+  /** The searched line, and the position of the search. */
   const searched = useRef<{ jump: LogBoxProps['jump']; next: number }>({ jump: null, next: 0 })
   useEffect(() => {
     if (jump === null || box.current === null) return

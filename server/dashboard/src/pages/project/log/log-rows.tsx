@@ -13,7 +13,7 @@ const timeFormat = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycl
 
 const nameWidth = (characters: number): number => (characters === 0 ? 0 : Math.ceil(characters * 7.6) + 14)
 
-/** The pixels of a row that its text does not have. */
+/** The pixels of a row that are not for its text. */
 export const besideText = ({ timed, named }: Pick<RowLook, 'timed' | 'named'>): number =>
   marginWidth + numberWidth + (timed ? timeWidth : 0) + nameWidth(named)
 
@@ -37,10 +37,10 @@ export interface RowLook {
   readonly mark: string
   /** The key of the line that the page's address names. */
   readonly linked: string
-  /** True when the links of lines are reached by the keyboard: there are few of them. */
+  /** True when the keyboard reaches the links of lines, because they are few. */
   readonly tabbable: boolean
   readonly onLink: (key: string) => void
-  /** Describes the release that the next lines are of. */
+  /** Describes the release of the next lines. */
   readonly describeRelease: (deploymentId: string) => ReactNode
 }
 
@@ -62,7 +62,7 @@ const levels = {
 } as const
 
 interface RowProps extends Match {
-  /** The row that the line begins at. */
+  /** The first row of the line. */
   readonly top: number
   readonly columns: number | null
   readonly look: RowLook
@@ -100,7 +100,7 @@ function Row({ number, line, top, columns, look }: RowProps) {
   )
 }
 
-/** Says that the next lines are of another release. */
+/** Marks the beginning of another release. */
 function Mark({ line: { deploymentId }, top, look }: Pick<RowProps, 'line' | 'top' | 'look'>) {
   return (
     <div
@@ -113,8 +113,9 @@ function Mark({ line: { deploymentId }, top, look }: Pick<RowProps, 'line' | 'to
 }
 
 /**
- * The number of a line, which is its link once the pointer is there or where the keyboard reaches it. Links in all rows would
- * make scrolling slow: Chromium computes their styles apart, and takes longer for each one that it has seen.
+ * The number of a line, which becomes a link when the pointer is on it or where the keyboard reaches it. Links in all
+ * rows would make scrolling slow: Chromium computes their styles separately, and takes longer with each link that it
+ * has seen.
  */
 function LineLink({ number, line: { key }, look }: Pick<RowProps, 'number' | 'line' | 'look'>) {
   const [pointed, setPointed] = useState(false)

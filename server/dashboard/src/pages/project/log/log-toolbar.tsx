@@ -111,7 +111,7 @@ export function LogToolbar({ show, processes, onShow, found, toggles, onDownload
   )
 }
 
-/** The process types, and the instances of those that have several. */
+/** The process types, and their instances if a type has several. */
 function ProcessSelect({ show, processes, onShow }: Pick<LogToolbarProps, 'show' | 'processes' | 'onShow'>) {
   const types = Map.groupBy(processes, (name) => name.slice(0, name.lastIndexOf('.')))
   const known = [...types].flatMap(([type, names]) => (names.length > 1 ? [type, ...names] : [type]))

@@ -17,8 +17,8 @@ interface LogViewProps {
 }
 
 /**
- * A log. It scrolls with new lines until the user scrolls up. Its lines are found by stream, level and text; each has a link,
- * and can be wrapped.
+ * A log. It scrolls with new lines until the user scrolls up. It can be filtered by stream, level and text, and
+ * wrapped; each line has a link.
  */
 export function LogView({ source, describeRelease = (id) => id }: LogViewProps) {
   const log = useLog(source)

@@ -1,12 +1,12 @@
 import { plainText } from '../../../data/log/log-level.ts'
 
-/** The rows that the lines of a log take, of the same height each. A line takes several when it is wrapped. */
+/** The rows of a log, which have the same height. A wrapped line takes several rows. */
 export interface RowLayout {
   /** The number of rows of all lines. */
   readonly rows: number
-  /** The first row of a line; of the end, for the index after the last line. */
+  /** The first row of a line; for the index after the last line, the end. */
   row(index: number): number
-  /** The line that a row belongs to. */
+  /** The line of a row. */
   lineAt(row: number): number
 }
 
@@ -35,7 +35,7 @@ export function layoutOf(count: number, textOf: (index: number) => string, colum
 
 const tabCells = 8
 
-/** The cells of a fixed-width font that a text needs: at least as many as it takes, two for a wide character. */
+/** The cells of a fixed-width font that a text needs at most: two for a wide character. */
 export function cellsOf(given: string): number {
   const text = plainText(given)
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII without tabs.

@@ -1,6 +1,6 @@
 import { type RefObject, useLayoutEffect, useState } from 'react'
 
-/** Returns how many characters fit beside each other into a box whose font has a fixed width; `null` while it is off. */
+/** Returns how many characters fit into a line of a box with a fixed-width font; `null` while it is off. */
 export function useColumns(box: RefObject<HTMLElement | null>, beside: number, isOn: boolean): number | null {
   const [columns, setColumns] = useState<number | null>(null)
   useLayoutEffect(() => {

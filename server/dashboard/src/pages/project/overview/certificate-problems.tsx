@@ -12,7 +12,7 @@ type Problem = ResponseBody<'certificates.problems'>['problems'][number]
 /** The reasons are long, and the page has more to show. */
 const mostShown = 5
 
-/** The certificates of a project that are in danger, with the reason. Nothing while all is well. */
+/** The certificates of a project that need attention, with the reason. Empty without problems. */
 export function CertificateProblems({ projectId }: { readonly projectId: string }) {
   const problems = useQuery(certificateProblemsQuery(projectId)).data?.problems ?? []
   if (problems.length === 0) return null

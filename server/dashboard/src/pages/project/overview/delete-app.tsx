@@ -9,7 +9,7 @@ interface DeleteAppProps {
   readonly onClose: () => void
 }
 
-/** Asks before an app is deleted with all its deployments. */
+/** Asks before it deletes an app with all its deployments. */
 export function DeleteApp({ projectId, app: { id, name }, onClose }: DeleteAppProps) {
   const queryClient = useQueryClient()
   const remove = useMutation({

@@ -15,7 +15,7 @@ import { StoreRegistry } from './store-registry.tsx'
 
 type Registry = ResponseBody<'registries.list'>['registries'][number]
 
-/** The registries of container images that a project has credentials for. */
+/** The registries of container images for which a project has credentials. */
 export function Registries({ projectId }: { readonly projectId: string }) {
   const registries = useQuery(registriesQuery(projectId))
   const [storing, setStoring] = useState(false)

@@ -11,7 +11,7 @@ interface StoreRegistryProps {
   readonly onClose: () => void
 }
 
-/** Stores a name and a password for a registry, in place of those that are there. */
+/** Stores a name and a password for a registry, in place of earlier credentials. */
 export function StoreRegistry({ projectId, onClose }: StoreRegistryProps) {
   const queryClient = useQueryClient()
   const store = useMutation({

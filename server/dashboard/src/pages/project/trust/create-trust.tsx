@@ -95,7 +95,7 @@ export function CreateTrust({ projectId, onDone }: CreateTrustProps) {
   )
 }
 
-/** Says where the id is found. */
+/** Says where to find the id. */
 function IdHint({ repository }: { readonly repository: string }) {
   const name = /^[\w.-]+\/[\w.-]+$/.test(repository) ? repository : 'OWNER/NAME'
   return (

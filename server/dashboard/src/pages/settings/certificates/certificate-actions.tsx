@@ -8,7 +8,7 @@ export type Action = 'renew' | 'revoke' | 'remove'
 
 const labels: Readonly<Record<Action, string>> = { renew: 'Renew', revoke: 'Revoke', remove: 'Remove' }
 
-/** Uploaded certificates are renewed and revoked by whoever issued them, and one that is to be revoked is not renewed. */
+/** Issuers renew and revoke uploaded certificates. A certificate with a pending revocation is not renewed. */
 function actionsOf({ source, status, expires_at, revocation_requested_at }: Certificate): readonly Action[] {
   if (source === 'uploaded') return ['remove']
   if (status === 'revoked' || revocation_requested_at !== null) return []
@@ -52,7 +52,7 @@ interface ActionProps {
   readonly onClose: () => void
 }
 
-/** Asks before something is done with a certificate. */
+/** Asks before an action on a certificate. */
 export function CertificateAction({ action, certificate: { id, names }, onClose }: ActionProps) {
   const queryClient = useQueryClient()
   const mutation = useMutation<unknown>({

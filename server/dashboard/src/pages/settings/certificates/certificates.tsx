@@ -16,7 +16,7 @@ import { Empty } from '../../../ui/page/states.tsx'
 import { type Action, CertificateAction, CertificateMenu } from './certificate-actions.tsx'
 import { UploadCertificate } from './upload-certificate.tsx'
 
-/** The certificates of the account's apps, and those that it has uploaded. */
+/** The certificates of the account's apps, and its uploaded certificates. */
 export function Certificates() {
   const query = useInfiniteQuery(certificatesQuery)
   const [isUploading, setUploading] = useLinkedDialog()

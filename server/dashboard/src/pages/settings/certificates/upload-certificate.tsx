@@ -8,10 +8,10 @@ import { FileDropZone } from '../../../ui/forms/file-drop-zone.tsx'
 import { Form } from '../../../ui/forms/form.tsx'
 import { textOf } from '../../../ui/forms/values.ts'
 
-/** No certificate with its chain and its key comes near it. */
+/** Much larger than any certificate with its chain and its key. */
 const mostBytes = 1_000_000
 
-/** Uploads a certificate and its key, which are pasted, or files that are dropped. */
+/** Uploads a certificate and its key, as pasted texts or dropped files. */
 export function UploadCertificate({ onDone }: { readonly onDone: () => void }) {
   const upload = useUpload(onDone)
   const projects = useQuery(projectsQuery)
@@ -29,7 +29,7 @@ export function UploadCertificate({ onDone }: { readonly onDone: () => void }) {
     <Form mutation={upload} submit="Upload certificate" onCancel={onDone}>
       <FileDropZone onFile={(file) => void read(file)} />
       {problem !== undefined && (
-        // Not an error of a field: those keep the form from showing any other error of the server.
+        // Not an error of a field: errors of fields hide all other errors of the server.
         <p role="alert" className="wrap-anywhere text-[13px] text-bad">
           {problem}
         </p>
@@ -62,7 +62,7 @@ export function UploadCertificate({ onDone }: { readonly onDone: () => void }) {
   )
 }
 
-/** Puts a text into a control as typing does, so that the dialog asks before it is lost. */
+/** Puts a text into a control like typing, so that the dialog asks before the text is lost. */
 function fill(area: HTMLTextAreaElement | null, text: string): void {
   if (area === null) return
   area.value = text
@@ -82,7 +82,7 @@ function useUpload(onDone: () => void) {
         },
       })
     },
-    // The values of a mutation have the key: they are forgotten with the dialog.
+    // The values of a mutation contain the private key, so they are forgotten with the dialog.
     gcTime: 0,
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: ['certificates'] })

@@ -7,7 +7,7 @@ import { Form } from '../../../../ui/forms/form.tsx'
 import { textOf } from '../../../../ui/forms/values.ts'
 import { type AppOfPage, paramsOf } from '../app-of-page.ts'
 
-/** Adds a domain, and leads to its page, which has the records to set. */
+/** Adds a domain, and opens its page, which has the records to set. */
 export function AddDomain({ app, onClose }: { readonly app: AppOfPage; readonly onClose: () => void }) {
   const add = useAdd(app)
   return (

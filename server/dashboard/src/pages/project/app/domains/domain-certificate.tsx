@@ -3,7 +3,7 @@ import type { Domain } from '../../../../data/domains/domains.ts'
 import { Expiry } from '../../../../ui/display/expiry.tsx'
 import { Status } from '../../../../ui/display/status.tsx'
 
-/** The certificate that is shown for a domain: until when and, where it is not as it should be, its state. */
+/** The certificate of a domain: its expiry and, in case of a problem, its state. */
 export function DomainCertificate({ certificate }: Pick<Domain, 'certificate'>) {
   if (certificate === null) return <span className="text-muted">none</span>
   const { status, expires_at } = certificate

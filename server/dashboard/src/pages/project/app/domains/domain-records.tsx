@@ -11,7 +11,7 @@ const purposes = {
   certificate: 'lets the server obtain the certificate',
 } as const
 
-/** The DNS records to set for a domain, to be copied into the form of whoever serves its DNS. */
+/** The DNS records to set for a domain, to be copied into the DNS provider's form. */
 export function DomainRecords({ domain: { records } }: { readonly domain: Domain }) {
   return (
     <>

@@ -44,7 +44,7 @@ export function Domain() {
   )
 }
 
-/** The state of a domain with the findings of its last check, and a button for another one. */
+/** The state of a domain with the findings of its last check, and a button for another check. */
 function DomainPanel({ app, domain }: { readonly app: AppOfPage; readonly domain: DomainData }) {
   const queryClient = useQueryClient()
   const check = useMutation({

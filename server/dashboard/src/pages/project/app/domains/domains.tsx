@@ -16,7 +16,7 @@ import { AddDomain } from './add-domain.tsx'
 import { DomainCertificate } from './domain-certificate.tsx'
 import { DomainMenu } from './domain-menu.tsx'
 
-/** The addresses of an app: its own one, and its domains. */
+/** The address and the domains of an app. */
 export function Domains() {
   const app = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
   const domains = useInfiniteQuery(domainsQuery(app.projectId, app.appId))
@@ -62,7 +62,7 @@ export function Domains() {
   )
 }
 
-/** The address that the app has without a domain of its own. It stays beside them. */
+/** The address of the app without domains. It stays in addition to domains. */
 function OwnAddress({ projectId, appId }: AppOfPage) {
   const app = useQuery(appQuery(projectId, appId))
   return (

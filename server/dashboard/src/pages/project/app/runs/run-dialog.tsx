@@ -22,7 +22,7 @@ interface RunDialogProps {
   readonly onClose: () => void
 }
 
-/** One run with its end, and the output that is stored of it. */
+/** One run with its result and its stored output. */
 export function RunDialog({ app, id, onClose }: RunDialogProps) {
   const run = useQuery(runQuery(app.projectId, app.appId, id))
   return (
@@ -71,7 +71,7 @@ function Output({ run: { output, terminal, finished_at } }: { readonly run: Outp
   return <CodeBlock wrap label="The end of its output" code={output} />
 }
 
-/** Ends a command that has not ended, also one of a schedule; asks before. */
+/** Ends a running command, also of a schedule, after a question. */
 function EndRun({ app, run }: { readonly app: AppOfPage; readonly run: Pick<ResponseBody<'runs.get'>, 'id'> }) {
   const [asking, setAsking] = useState(false)
   const queryClient = useQueryClient()

@@ -11,7 +11,7 @@ import { Panel } from '../../../../ui/page/page.tsx'
 import { Loading } from '../../../../ui/page/states.tsx'
 import type { Screen } from '../../../../ui/terminal/terminal.tsx'
 
-/** A run with the ticket that connects this page to it. */
+/** A run with the ticket for the page's connection. */
 export type ConnectableRun = Pick<ResponseBody<'runs.create'>, 'id' | 'command' | 'terminal' | 'connect'>
 
 const Terminal = lazy(async () => {
@@ -24,7 +24,7 @@ interface RunSessionProps {
   readonly onEnd: () => void
 }
 
-/** A command that runs as long as it is shown, with its output and its end. */
+/** A command that runs as long as it is shown, with its output and its result. */
 export function RunSession({ run, onEnd }: RunSessionProps) {
   const [end, setEnd] = useState<RunEnd>()
   const connection = useRef<RunConnection>(undefined)

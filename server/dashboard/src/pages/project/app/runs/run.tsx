@@ -91,7 +91,7 @@ function StartRun({ app, onStart }: StartRunProps) {
   )
 }
 
-/** Leaving the page ends its command. The page asks before it is left. */
+/** Leaving the page ends its command, so the page asks first. */
 function AskBeforeLeaving({ isUnderWay }: { readonly isUnderWay: boolean }) {
   const blocker = useBlocker({
     shouldBlockFn: () => isUnderWay,

@@ -11,12 +11,12 @@ import { CommandField } from '../runs/command-field.tsx'
 
 interface EditScheduleProps {
   readonly app: AppOfPage
-  /** The schedule to change; without it, one is made. */
+  /** The schedule to change; without it, the form makes a new schedule. */
   readonly schedule?: Schedule
   readonly onClose: () => void
 }
 
-/** The choices for a time that comes while the command of an earlier one still runs. */
+/** The choices for a time that comes while the command of an earlier time still runs. */
 export const overlaps = { forbid: 'Skip the time', allow: 'Run both', replace: 'End the earlier one' } as const
 type Overlap = keyof typeof overlaps
 const isOverlap = (value: string): value is Overlap => value in overlaps

@@ -15,7 +15,7 @@ import { CommandText } from '../runs/command-text.tsx'
 import { EditSchedule } from './edit-schedule.tsx'
 import { ScheduleMenu } from './schedule-menu.tsx'
 
-/** The schedules of an app: those made here, and those of `fairlead.json`. */
+/** The schedules of an app, from the dashboard and from `fairlead.json`. */
 export function Schedules() {
   const app = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
   const schedules = useQuery(schedulesQuery(app.projectId, app.appId))

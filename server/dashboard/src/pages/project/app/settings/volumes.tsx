@@ -15,7 +15,7 @@ import { type AppOfPage, paramsOf } from '../app-of-page.ts'
 
 type Volume = ResponseBody<'volumes.list'>['volumes'][number]
 
-/** The folders that an app keeps over its releases. One that no release names can be deleted. */
+/** The folders that outlive an app's releases. A volume that no release names can be deleted. */
 export function Volumes(app: AppOfPage) {
   const query = useQuery(volumesQuery(app.projectId, app.appId))
   const [asked, setAsked] = useState<string>()

@@ -19,7 +19,7 @@ interface ChangeVariablesProps {
   readonly onClose: () => void
 }
 
-/** Adds variables to an app, and changes those that it has. */
+/** Adds and changes variables of an app. */
 export function ChangeVariables({ app, state, initial, onClose }: ChangeVariablesProps) {
   const [rows, setRows] = useState(initial)
   const present = state.variables.find(({ name }) => name === initial[0]?.name)

@@ -10,7 +10,7 @@ interface GivenVariablesProps {
   readonly names: readonly string[]
 }
 
-/** The variables that the current deployment was given by itself: they take precedence until the app has them. */
+/** The `env_vars` of the current deployment: they take precedence until they become variables of the app. */
 export function GivenVariables({ app, names }: GivenVariablesProps) {
   const adopt = useChange(app, () => api.variables.adopt({ params: paramsOf(app) }))
   if (names.length === 0) return null

@@ -17,8 +17,8 @@ interface VariablesForm {
 }
 
 /**
- * Returns the request that saves a form of variables. All that it sets get the kind that the form shows, also variables that the
- * app has with another kind. Throws an `ApiError` when the opened variable cannot be saved as the form shows it.
+ * Returns the request that saves a form of variables. All variables in it get the kind in the form, also variables that
+ * have another kind in the app. Throws an `ApiError` when the opened variable cannot be saved as the form shows it.
  */
 export function variableChange({ rows, initial, opened, present, kind }: VariablesForm) {
   const changed = changedRows(rows, initial)
@@ -26,7 +26,7 @@ export function variableChange({ rows, initial, opened, present, kind }: Variabl
   return { set: variablesOf([...changed, ...again]), kind: kind ?? opened?.kind ?? 'secret' }
 }
 
-/** A kind is set together with a value: for a variable of which only the kind was changed, that is the present one. */
+/** A kind is set together with a value: when only the kind has changed, with the current value. */
 function untouchedRow(
   rows: readonly VariableRow[],
   changed: readonly VariableRow[],

@@ -51,7 +51,7 @@ export function VariablesTable({ app, variables, onChange }: VariablesTableProps
   )
 }
 
-/** The value of a plain variable; nobody sees that of a secret one. */
+/** The value of a plain variable; secret values are never shown. */
 function Value({ value }: { readonly value: string | null }) {
   if (value === null) return <span className="text-muted">secret</span>
   return <code className="line-clamp-2 break-all">{value}</code>

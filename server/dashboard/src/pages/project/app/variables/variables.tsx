@@ -14,7 +14,7 @@ import { GivenVariables } from './given-variables.tsx'
 import { PendingVariables } from './pending-variables.tsx'
 import { VariablesTable } from './variables-table.tsx'
 
-/** The variables of an app: those of further releases, and what has changed since the current one. */
+/** The variables of an app for later releases, and the changes since the current release. */
 export function Variables() {
   const app = useParams({ from: '/layout/projects/$projectId/apps/$appId' })
   const query = useQuery(variablesQuery(app.projectId, app.appId))
