@@ -46,14 +46,7 @@ function siblingProbes(folder: string, room: Room, rooms: readonly Room[]): Prob
   })
 }
 
-const programFiles = [
-  'server.ts',
-  'administration.ts',
-  'doctor.ts',
-  'cli.ts',
-  'commands/file.ts',
-  'leftovers.ts',
-]
+const programFiles = ['server.ts', 'administration.ts', 'doctor.ts', 'cli.ts', 'commands/file.ts', 'leftovers.ts']
 const otherPackages = ['receiver/src/file.ts', 'action/src/file.ts', 'test/file.ts', 'demo/file.ts']
 
 /** The rules that all rooms of the server share, at any depth. */
