@@ -106,6 +106,10 @@ function forbiddenByProgram(path: string, target: string | undefined): string | 
   return undefined
 }
 
+/** The rooms of the server are siblings, also a feature in its folder; other rooms have the siblings of their folder. */
+const floorOf = (path: string): string =>
+  serverRooms.some((room) => room.path === path) ? server : posix.dirname(path)
+
 function forbiddenByRoom(
   path: string,
   target: string | undefined,
@@ -124,11 +128,11 @@ function forbiddenByRoom(
       return 'a room knows nothing of the programs that are made of it, so let the program pass in what it needs'
     }
     const sibling = rooms.find(
-      (each) => each !== room && posix.dirname(each.path) === posix.dirname(room.path) && within(each, target),
+      (each) => each !== room && floorOf(each.path) === floorOf(room.path) && within(each, target),
     )
     if (sibling === undefined) continue
     if (!room.imports.includes(sibling.path)) {
-      const allowed = room.imports.filter((each) => posix.dirname(each) === posix.dirname(room.path))
+      const allowed = room.imports.filter((each) => floorOf(each) === floorOf(room.path))
       const some = allowed.length === 0 ? 'none of its siblings' : `only ${allowed.join(', ')}`
       return `${room.path} may import ${some}, so let the composer pass in what it needs of ${sibling.path}`
     }

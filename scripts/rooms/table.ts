@@ -35,16 +35,16 @@ export const serverRooms: readonly Room[] = [
   },
   { path: 'edge', imports: ground },
   { path: 'http', imports: ground },
-  feature('accounts'),
-  feature('projects'),
-  feature('apps'),
-  feature('databases'),
-  feature('domains'),
-  feature('certificates'),
-  feature('storage'),
-  feature('webhooks'),
-  feature('deployments'),
-  feature('runs'),
+  feature('features/accounts'),
+  feature('features/projects'),
+  feature('features/apps'),
+  feature('features/databases'),
+  feature('features/domains'),
+  feature('features/certificates'),
+  feature('features/storage'),
+  feature('features/webhooks'),
+  feature('features/deployments'),
+  feature('features/runs'),
 ]
 
 /** Folders within rooms that have several folders; a folder may import its siblings of this list. */
@@ -85,10 +85,10 @@ export const innerRooms: readonly Room[] = [
   { path: 'gateway/proxy', imports: ['gateway/protocol', 'gateway/http1'] },
   { path: 'gateway/routing', imports: ['gateway/protocol', 'gateway/http1', 'gateway/proxy'] },
   { path: 'gateway/program', imports: ['gateway/protocol', 'gateway/routing'] },
-  { path: 'certificates/acme', imports: [] },
-  { path: 'accounts/trust', imports: [] },
-  { path: 'apps/metrics', imports: [] },
-  { path: 'domains/checks', imports: [] },
+  { path: 'features/certificates/acme', imports: [] },
+  { path: 'features/accounts/trust', imports: [] },
+  { path: 'features/apps/metrics', imports: [] },
+  { path: 'features/domains/checks', imports: [] },
 ]
 
 /** The folders of the dashboard, below `server/dashboard/src`. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { generateKey, isWellFormedKey } from '../../server/src/accounts/keys.ts'
-import { presetOf } from '../../server/src/accounts/scopes.ts'
+import { generateKey, isWellFormedKey } from '../../server/src/features/accounts/keys.ts'
+import { presetOf } from '../../server/src/features/accounts/scopes.ts'
 import { type TestServer, testServer } from '../harness/server.ts'
 
 let server: TestServer

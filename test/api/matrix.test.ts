@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { generateKey } from '../../server/src/accounts/keys.ts'
+import { generateKey } from '../../server/src/features/accounts/keys.ts'
 import { type Operation, operations } from '../../server/src/contract/operations.ts'
 import { type Scope, scopes } from '../../server/src/contract/routes.ts'
 import { newId } from '../../server/src/platform/ids.ts'

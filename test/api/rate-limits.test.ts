@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { generateKey } from '../../server/src/accounts/keys.ts'
+import { generateKey } from '../../server/src/features/accounts/keys.ts'
 import { testDatabase } from '../harness/database.ts'
 import { fairlead, serverProcess } from '../harness/process.ts'
 import { ownServer, type TestServer } from '../harness/server.ts'

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { createServer, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { issueCertificate, makeAuthority, makeKey } from '../../server/src/databases/postgres/certificates.ts'
+import { issueCertificate, makeAuthority, makeKey } from '../../server/src/features/databases/postgres/certificates.ts'
 import type { Pebble } from './pebble.ts'
 import { temporaryDirectory } from './temporary.ts'
 

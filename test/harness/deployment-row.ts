@@ -1,4 +1,4 @@
-import type { DeploymentRow } from '../../server/src/deployments/tables.ts'
+import type { DeploymentRow } from '../../server/src/features/deployments/tables.ts'
 import type { Release } from '../../server/src/runtimes/runtime.ts'
 
 /** Returns a deployment's row with these columns and usual values for all others. */

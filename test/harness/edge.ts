@@ -7,7 +7,7 @@ import {
   issueCertificate,
   makeAuthority,
   makeKey,
-} from '../../server/src/databases/postgres/certificates.ts'
+} from '../../server/src/features/databases/postgres/certificates.ts'
 import { CaddyMissingError, findCaddy } from '../../server/src/edge/caddy.ts'
 
 /*

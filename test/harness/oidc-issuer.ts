@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { CompactSign, type CryptoKey, exportJWK, generateKeyPair, type JWK, type KeyObject } from 'jose'
-import { issueCertificate, makeAuthority, makeKey } from '../../server/src/databases/postgres/certificates.ts'
+import { issueCertificate, makeAuthority, makeKey } from '../../server/src/features/databases/postgres/certificates.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 export type Claims = Readonly<Record<string, unknown>>

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { issueCertificate, makeAuthority, makeKey } from '../../server/src/databases/postgres/certificates.ts'
+import { issueCertificate, makeAuthority, makeKey } from '../../server/src/features/databases/postgres/certificates.ts'
 import { freePort } from './ports.ts'
 import { temporaryDirectory } from './temporary.ts'
 

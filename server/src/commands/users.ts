@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { setupUrl } from '../accounts/setup-url.ts'
+import { setupUrl } from '../features/accounts/setup-url.ts'
 import { publicOrigin } from '../platform/config.ts'
 import { runningAt } from './local-server.ts'
 import { CommandError, change, dataDirOption, printTable, type StateFlags, withState } from './shared.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { allScopes } from '../../../server/src/accounts/scopes.ts'
+import { allScopes } from '../../../server/src/features/accounts/scopes.ts'
 import { type SignedInBrowser, type TestServer, testServer } from '../../harness/server.ts'
 
 let server: TestServer

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
+import { createAccountStore } from '../../../server/src/features/accounts/accounts.ts'
 import {
   bucketAt,
   bucketsUntil,
@@ -10,9 +10,9 @@ import {
   rings,
   slotOf,
   tablesOf,
-} from '../../../server/src/apps/metrics/buckets.ts'
-import { createMetrics, type InstanceUsage, usedSince } from '../../../server/src/apps/metrics/collect.ts'
-import { latestUsage, metricsOf } from '../../../server/src/apps/metrics/read.ts'
+} from '../../../server/src/features/apps/metrics/buckets.ts'
+import { createMetrics, type InstanceUsage, usedSince } from '../../../server/src/features/apps/metrics/collect.ts'
+import { latestUsage, metricsOf } from '../../../server/src/features/apps/metrics/read.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'

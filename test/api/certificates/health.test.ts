@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createAccountStore } from '../../../server/src/accounts/accounts.ts'
-import { createCertificateHealth } from '../../../server/src/certificates/status.ts'
+import { createAccountStore } from '../../../server/src/features/accounts/accounts.ts'
+import { createCertificateHealth } from '../../../server/src/features/certificates/status.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { insertUpload } from '../../../server/src/certificates/certificates.ts'
-import { checkUpload } from '../../../server/src/certificates/check-upload.ts'
-import { isProblem } from '../../../server/src/certificates/pem.ts'
-import { certificatesOfDomains } from '../../../server/src/certificates/status.ts'
+import { insertUpload } from '../../../server/src/features/certificates/certificates.ts'
+import { checkUpload } from '../../../server/src/features/certificates/check-upload.ts'
+import { isProblem } from '../../../server/src/features/certificates/pem.ts'
+import { certificatesOfDomains } from '../../../server/src/features/certificates/status.ts'
 import { createWorld } from '../../harness/certificates/world.ts'
 import { uploadOf } from '../../harness/certificates.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { createInstanceRows } from '../../../server/src/deployments/instance-rows.ts'
-import { createJobTransitions } from '../../../server/src/deployments/rows.ts'
+import { createInstanceRows } from '../../../server/src/features/deployments/instance-rows.ts'
+import { createJobTransitions } from '../../../server/src/features/deployments/rows.ts'
 import type { DatabaseHandle } from '../../../server/src/platform/database.ts'
 import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 

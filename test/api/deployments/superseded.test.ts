@@ -4,8 +4,8 @@ import {
   createJobTransitions,
   giveUpSuperseded,
   supersedeWaiting,
-} from '../../../server/src/deployments/rows.ts'
-import { type DeploymentRow, tablesOf } from '../../../server/src/deployments/tables.ts'
+} from '../../../server/src/features/deployments/rows.ts'
+import { type DeploymentRow, tablesOf } from '../../../server/src/features/deployments/tables.ts'
 import type { DatabaseHandle, Transaction } from '../../../server/src/platform/database.ts'
 import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createProjectReads } from '../../../server/src/deployments/reads.ts'
+import { createProjectReads } from '../../../server/src/features/deployments/reads.ts'
 import type { DatabaseHandle } from '../../../server/src/platform/database.ts'
 import { type DatabaseWithProject, databaseWithProject, type TestDatabase } from '../../harness/database.ts'
 

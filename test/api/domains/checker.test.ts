@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { type Findings, startChecker } from '../../../server/src/domains/checker.ts'
-import { servedDomains } from '../../../server/src/domains/rows.ts'
-import type { DomainRow } from '../../../server/src/domains/tables.ts'
+import { type Findings, startChecker } from '../../../server/src/features/domains/checker.ts'
+import { servedDomains } from '../../../server/src/features/domains/rows.ts'
+import type { DomainRow } from '../../../server/src/features/domains/tables.ts'
 import { type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
 /** Records every lookup. `finds` has the results by name; by default a name does not lead here. */

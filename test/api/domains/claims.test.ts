@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { holdOwnNames } from '../../../server/src/domains/ownership.ts'
-import { servedDomains } from '../../../server/src/domains/rows.ts'
-import type { DomainRow } from '../../../server/src/domains/tables.ts'
+import { holdOwnNames } from '../../../server/src/features/domains/ownership.ts'
+import { servedDomains } from '../../../server/src/features/domains/rows.ts'
+import type { DomainRow } from '../../../server/src/features/domains/tables.ts'
 import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
 /** The tokens in TXT records. Every name leads here. */

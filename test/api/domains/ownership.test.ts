@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { servedDomains } from '../../../server/src/domains/rows.ts'
+import { servedDomains } from '../../../server/src/features/domains/rows.ts'
 import { type Domain, type DomainsOnDatabase, domainsOnDatabase, type Owner } from './feature.ts'
 
 /**

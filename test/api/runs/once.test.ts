@@ -5,8 +5,8 @@ import { type Database, openDatabase } from '../../../server/src/platform/databa
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createMarks } from '../../../server/src/platform/marks.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
-import { beginRun, endRun, type Outcome } from '../../../server/src/runs/runs.ts'
-import { type SchedulerDependencies, startScheduler } from '../../../server/src/runs/scheduler.ts'
+import { beginRun, endRun, type Outcome } from '../../../server/src/features/runs/runs.ts'
+import { type SchedulerDependencies, startScheduler } from '../../../server/src/features/runs/scheduler.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 const logger = pino({ level: 'silent' })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createIssuerKeys } from '../../../server/src/accounts/trust/issuer-keys.ts'
+import { createIssuerKeys } from '../../../server/src/features/accounts/trust/issuer-keys.ts'
 import { createOutbound } from '../../../server/src/platform/outbound.ts'
 import { oidcIssuer } from '../../harness/oidc-issuer.ts'
 import { type TrustScene, trustScene } from './support.ts'

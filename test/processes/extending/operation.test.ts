@@ -18,8 +18,8 @@ vi.mock('../../../server/src/contract/projects.ts', async (original) => {
   const { declaration } = await import('./greeting.ts')
   return { ...module, projectOperations: { ...module['projectOperations'], ...declaration } }
 })
-vi.mock('../../../server/src/projects/handlers.ts', async (original) => {
-  const { projectHandlers } = await original<typeof import('../../../server/src/projects/handlers.ts')>()
+vi.mock('../../../server/src/features/projects/handlers.ts', async (original) => {
+  const { projectHandlers } = await original<typeof import('../../../server/src/features/projects/handlers.ts')>()
   const { handler } = await import('./greeting.ts')
   return {
     projectHandlers: (...given: Parameters<typeof projectHandlers>) => ({ ...projectHandlers(...given), ...handler }),

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createConnectionCheck } from '../../../server/src/databases/checks.ts'
-import { leastShare, limitChanges } from '../../../server/src/databases/limits.ts'
-import { createInstance } from '../../../server/src/databases/postgres/engine.ts'
+import { createConnectionCheck } from '../../../server/src/features/databases/checks.ts'
+import { leastShare, limitChanges } from '../../../server/src/features/databases/limits.ts'
+import { createInstance } from '../../../server/src/features/databases/postgres/engine.ts'
 import { connect } from '../../harness/databases.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 

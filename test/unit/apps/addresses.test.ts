@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { candidates, hostnameOf, publicUrl } from '../../../server/src/apps/addresses.ts'
+import { candidates, hostnameOf, publicUrl } from '../../../server/src/features/apps/addresses.ts'
 import { slugOf } from '../../../server/src/contract/fields.ts'
 import type { AppsConfig } from '../../../server/src/platform/config.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDemand, keptMs, leastPerSecond } from '../../../server/src/apps/metrics/demand.ts'
+import { createDemand, keptMs, leastPerSecond } from '../../../server/src/features/apps/metrics/demand.ts'
 
 const seconds = 2
 

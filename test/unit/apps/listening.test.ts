@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
-import type { App } from '../../../server/src/apps/apps.ts'
-import { createListening } from '../../../server/src/apps/listening.ts'
+import type { App } from '../../../server/src/features/apps/apps.ts'
+import { createListening } from '../../../server/src/features/apps/listening.ts'
 
 /** A gateway that opens all addresses except the taken ones, and closes an address when the test says so. */
 function gateway() {

@@ -26,22 +26,20 @@ const mayNot = (path: string, imported: string): Probe => ({ path, imported, for
 const parentOf = (path: string): string => path.split('/').slice(0, -1).join('/')
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
-/** Imports of each sibling, by a file of the room and by a file in a subfolder. */
+/** Imports of each sibling, by a file of the room and by a file in a subfolder. All rooms of the server are siblings. */
 function siblingProbes(folder: string, room: Room, rooms: readonly Room[]): Probe[] {
-  const siblings = rooms.filter(({ path }) => path !== room.path && parentOf(path) === parentOf(room.path))
+  const siblings = rooms.filter(
+    ({ path }) => path !== room.path && (rooms === serverRooms || parentOf(path) === parentOf(room.path)),
+  )
+  const up = '../'.repeat(room.path.split('/').length)
   return siblings.flatMap(({ path, inside = [] }) => {
-    const forbidden = !room.imports.includes(path)
     const folders = [
-      { to: nameOf(path), forbidden },
+      { to: path, forbidden: !room.imports.includes(path) },
       ...inside.map((each) => ({ to: `${path}/${each}`, forbidden: true })),
     ]
-    return folders.flatMap((each) => [
-      { path: `${folder}/${room.path}/probe.ts`, imported: `../${each.to}/file.ts`, forbidden: each.forbidden },
-      {
-        path: `${folder}/${room.path}/deeper/probe.ts`,
-        imported: `../../${each.to}/file.ts`,
-        forbidden: each.forbidden,
-      },
+    return folders.flatMap(({ to, forbidden }) => [
+      { path: `${folder}/${room.path}/probe.ts`, imported: `${up}${to}/file.ts`, forbidden },
+      { path: `${folder}/${room.path}/deeper/probe.ts`, imported: `../${up}${to}/file.ts`, forbidden },
     ])
   })
 }
@@ -104,7 +102,7 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
       may('server/src/server.ts', `./${folder}/file.ts`),
       mayNot('server/src/administration.ts', `./${folder}/file.ts`),
       mayNot('server/src/commands/probe.ts', `../${folder}/file.ts`),
-      mayNot('server/src/deployments/probe.ts', `../${folder}/file.ts`),
+      mayNot('server/src/features/deployments/probe.ts', `../../${folder}/file.ts`),
     ]),
   ],
   [
@@ -113,7 +111,7 @@ const groups: readonly (readonly [name: string, probes: readonly Probe[]])[] = [
       ...['server.ts', 'administration.ts', 'doctor.ts'].flatMap((file) => [
         mayNot(`server/src/${file}`, './cli.ts'),
         mayNot(`server/src/${file}`, './commands/file.ts'),
-        may(`server/src/${file}`, './deployments/file.ts'),
+        may(`server/src/${file}`, './features/deployments/file.ts'),
       ]),
       mayNot('server/src/commands/probe.ts', '../cli.ts'),
       may('server/src/commands/probe.ts', '../server.ts'),
@@ -165,9 +163,9 @@ describe('the table of rooms', () => {
     ["import {\n  a, // '\n} from\n'../deployments/a.ts'"],
     [`const a = \`\${/\`/.test(b) ? \`\${await import(/* later */ "../deployments/a.ts")}\` : 1}\``],
   ])('forbids each form of import: %s', (text) => {
-    expect(forbiddenImports(scan('server/src/apps/a.ts', text))).toEqual([
+    expect(forbiddenImports(scan('server/src/features/apps/a.ts', text))).toEqual([
       expect.stringMatching(
-        /^server\/src\/apps\/a\.ts:\d imports \.\.\/deployments\/a\.ts: apps may import only sources, /,
+        /^server\/src\/features\/apps\/a\.ts:\d imports \.\.\/deployments\/a\.ts: features\/apps may import only sources, /,
       ),
     ])
   })
@@ -176,7 +174,7 @@ describe('the table of rooms', () => {
     const text =
       "// import '../deployments/a.ts'\n/* import '../deployments/a.ts' */\n" +
       'const a = `import "../deployments/a.ts"`'
-    expect(scan('server/src/apps/a.ts', `${text}\nArray.from('../deployments/a.ts')`).imports).toEqual([])
+    expect(scan('server/src/features/apps/a.ts', `${text}\nArray.from('../deployments/a.ts')`).imports).toEqual([])
   })
 
   it('contains each folder of the server that has siblings, and no missing folder', () => {

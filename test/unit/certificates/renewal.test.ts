@@ -9,7 +9,7 @@ import {
   pauseEnd,
   registeredDomain,
   renewalAt,
-} from '../../../server/src/certificates/renewal.ts'
+} from '../../../server/src/features/certificates/renewal.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs

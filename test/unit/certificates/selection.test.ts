@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Candidate, type ServedName, select } from '../../../server/src/certificates/selection.ts'
+import { type Candidate, type ServedName, select } from '../../../server/src/features/certificates/selection.ts'
 
 const now = new Date('2026-06-01')
 const day = (offset: number) => new Date(now.getTime() + offset * 86_400_000)

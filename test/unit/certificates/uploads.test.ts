@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { checkUpload } from '../../../server/src/certificates/check-upload.ts'
-import { isProblem } from '../../../server/src/certificates/pem.ts'
+import { checkUpload } from '../../../server/src/features/certificates/check-upload.ts'
+import { isProblem } from '../../../server/src/features/certificates/pem.ts'
 import { authority, ecKey, type Issued, issue, pemOf, rsaKey } from '../../harness/issuing.ts'
 
 const check = (certificate: string, privateKey: string) => checkUpload({ certificate, privateKey }, new Date())

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { AdminConnection } from '../../../server/src/databases/postgres/admin-connection.ts'
-import { createStoredDatabases } from '../../../server/src/databases/postgres/stored-databases.ts'
+import type { AdminConnection } from '../../../server/src/features/databases/postgres/admin-connection.ts'
+import { createStoredDatabases } from '../../../server/src/features/databases/postgres/stored-databases.ts'
 
 it('a database is opened after a stop of the server interrupted its copy', async () => {
   const stopping = new AbortController()

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { databaseLimits, nextShrinking, type Shrinking } from '../../../server/src/databases/limits.ts'
+import { databaseLimits, nextShrinking, type Shrinking } from '../../../server/src/features/databases/limits.ts'
 
 const limits = databaseLimits({ database_gb: 1, memory_mb: 512 })
 const minute = 60_000

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { createFindCommandTarget } from '../../../server/src/deployments/command-target.ts'
-import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
+import { createFindCommandTarget } from '../../../server/src/features/deployments/command-target.ts'
+import { createDeploymentLocks } from '../../../server/src/features/deployments/lock.ts'
 import type { Handle } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow, releaseOfRow } from '../../harness/deployment-row.ts'
 

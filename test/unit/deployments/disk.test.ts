@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDiskGuard, type DiskLimit } from '../../../server/src/deployments/disk-guard.ts'
+import { createDiskGuard, type DiskLimit } from '../../../server/src/features/deployments/disk-guard.ts'
 import { assertRoom, freeBytesIn } from '../../../server/src/platform/disk/free-space.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 

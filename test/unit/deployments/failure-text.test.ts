@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { DeploymentError, failureOf, withLastLines } from '../../../server/src/deployments/failure.ts'
+import { DeploymentError, failureOf, withLastLines } from '../../../server/src/features/deployments/failure.ts'
 
 const messageOf = (text: string) => failureOf(new DeploymentError('plan', 'no_start', text), []).message
 

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { createLogs, type LogsDependencies } from '../../../server/src/deployments/logs.ts'
-import type { DeploymentRow } from '../../../server/src/deployments/tables.ts'
+import { createLogs, type LogsDependencies } from '../../../server/src/features/deployments/logs.ts'
+import type { DeploymentRow } from '../../../server/src/features/deployments/tables.ts'
 
 type Store = LogsDependencies['logs']
 type FakeRow = Pick<DeploymentRow, 'id' | 'status' | 'variables'>

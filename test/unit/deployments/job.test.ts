@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createDeployJob } from '../../../server/src/deployments/deploy-job.ts'
-import { DeploymentError } from '../../../server/src/deployments/failure.ts'
-import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
-import type { DeploymentRow } from '../../../server/src/deployments/tables.ts'
+import { createDeployJob } from '../../../server/src/features/deployments/deploy-job.ts'
+import { DeploymentError } from '../../../server/src/features/deployments/failure.ts'
+import { createDeploymentLocks } from '../../../server/src/features/deployments/lock.ts'
+import type { DeploymentRow } from '../../../server/src/features/deployments/tables.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'
 
 const logger = pino({ level: 'silent' })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { limitInOutput, limitMessage, withLastLines } from '../../../server/src/deployments/failure.ts'
+import { limitInOutput, limitMessage, withLastLines } from '../../../server/src/features/deployments/failure.ts'
 
 describe('a limit that ended a build or an app', () => {
   test('is named with the limit and the usage, and with what to do', () => {

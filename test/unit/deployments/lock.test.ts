@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
-import type { DeploymentGeneration } from '../../../server/src/deployments/tables.ts'
+import { createDeploymentLocks } from '../../../server/src/features/deployments/lock.ts'
+import type { DeploymentGeneration } from '../../../server/src/features/deployments/tables.ts'
 
 const target = (generation: number): DeploymentGeneration => ({ id: 'dep_1', generation })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createMakeRelease } from '../../../server/src/deployments/make.ts'
+import { createMakeRelease } from '../../../server/src/features/deployments/make.ts'
 import { createRuntimes } from '../../../server/src/runtimes/runtimes.ts'
 import { deploymentRow, releaseOfRow } from '../../harness/deployment-row.ts'
 import { createExampleRuntime } from '../../harness/runtimes/example.ts'

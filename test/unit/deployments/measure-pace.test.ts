@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { measureIsDue } from '../../../server/src/deployments/disk-guard.ts'
+import { measureIsDue } from '../../../server/src/features/deployments/disk-guard.ts'
 
 const last = { endedAt: 0, tookMs: 10, restBytes: 1_000 }
 

@@ -1,13 +1,13 @@
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { createDeploymentLocks } from '../../../server/src/deployments/lock.ts'
+import { createDeploymentLocks } from '../../../server/src/features/deployments/lock.ts'
 import {
   createReconcile,
   createReconcileAll,
   type Reconcile,
   type ReconcileDependencies,
-} from '../../../server/src/deployments/reconciler.ts'
-import type { DeploymentRow } from '../../../server/src/deployments/tables.ts'
+} from '../../../server/src/features/deployments/reconciler.ts'
+import type { DeploymentRow } from '../../../server/src/features/deployments/tables.ts'
 import type { Upstream } from '../../../server/src/gateway/client.ts'
 import type { Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'

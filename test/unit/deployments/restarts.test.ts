@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createRestarts } from '../../../server/src/deployments/reconcile.ts'
+import { createRestarts } from '../../../server/src/features/deployments/reconcile.ts'
 
 it('restarts begin at once, then after doubling pauses, and five in a row are a loop', () => {
   const restarts = createRestarts()

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { DeploymentError, type DeploymentFailure } from '../../../server/src/deployments/failure.ts'
-import { createRevive } from '../../../server/src/deployments/reconciler.ts'
+import { DeploymentError, type DeploymentFailure } from '../../../server/src/features/deployments/failure.ts'
+import { createRevive } from '../../../server/src/features/deployments/reconciler.ts'
 import type { Endpoint, Handle, Observation } from '../../../server/src/runtimes/runtime.ts'
 import { deploymentRow, releaseOfRow as release } from '../../harness/deployment-row.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createWaker } from '../../../server/src/deployments/reconciler.ts'
+import { createWaker } from '../../../server/src/features/deployments/reconciler.ts'
 
 const never = new AbortController().signal
 const hourMs = 3_600_000

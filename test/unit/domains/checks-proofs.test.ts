@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { caaRefusal } from '../../../server/src/domains/checks/caa.ts'
+import { caaRefusal } from '../../../server/src/features/domains/checks/caa.ts'
 import { challengeTarget, checkedWorld, identity, ours, target, theirs, token } from '../../harness/domains/checks.ts'
 
 const name = 'www.example.com'

@@ -222,7 +222,7 @@ describe('a check', () => {
   })
 
   it('rejects when its signal aborts', async () => {
-    const { createDomainCheck } = await import('../../../server/src/domains/checks/check.ts')
+    const { createDomainCheck } = await import('../../../server/src/features/domains/checks/check.ts')
     const check = createDomainCheck({
       resolver: silentResolver,
       allows: () => false,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { afterCheck, type CheckHistory, nextCheckAt } from '../../../server/src/domains/due.ts'
+import { afterCheck, type CheckHistory, nextCheckAt } from '../../../server/src/features/domains/due.ts'
 
 const minute = 60_000
 const start = new Date('2026-03-01T12:00:00Z')

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { type GatewayName, startNameSync } from '../../../server/src/domains/name-sync.ts'
-import type { ServedDomain } from '../../../server/src/domains/rows.ts'
+import { type GatewayName, startNameSync } from '../../../server/src/features/domains/name-sync.ts'
+import type { ServedDomain } from '../../../server/src/features/domains/rows.ts'
 
 const domain = (appId: string, name: string, redirectTo: string | null = null): ServedDomain => ({
   ...{

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseDomainName, unicodeName } from '../../../server/src/domains/names.ts'
+import { parseDomainName, unicodeName } from '../../../server/src/features/domains/names.ts'
 
 const own = { domain: 'apps.fairlead.dev', dashboardHost: 'panel.harbour.io' }
 const parse = (text: string) => parseDomainName(text, own)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { createProbe } from '../../../server/src/domains/checks/probe.ts'
+import { createProbe } from '../../../server/src/features/domains/checks/probe.ts'
 
 const never = new AbortController().signal
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { FileStore } from '../../../server/src/storage/store.ts'
+import type { FileStore } from '../../../server/src/features/storage/store.ts'
 
 /** Keeps files in memory. */
 export function createMemoryStore(): FileStore {

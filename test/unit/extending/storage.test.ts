@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { createDiskStore } from '../../../server/src/storage/disk-store.ts'
-import type { FileStore } from '../../../server/src/storage/store.ts'
+import { createDiskStore } from '../../../server/src/features/storage/disk-store.ts'
+import type { FileStore } from '../../../server/src/features/storage/store.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 import { createMemoryStore } from './memory-store.ts'
 

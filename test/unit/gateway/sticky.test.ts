@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { upstreamOf } from '../../../server/src/deployments/routes.ts'
+import { upstreamOf } from '../../../server/src/features/deployments/routes.ts'
 import type { AddressEndpoint, Upstream } from '../../../server/src/gateway/protocol/calls.ts'
 import { deploymentRow } from '../../harness/deployment-row.ts'
 import { ask, createScope, portOf, startApp, startGateway, upstreamAt } from '../../harness/gateway/harness.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createMasker } from '../../../server/src/logs/masking.ts'
-import { createCapture } from '../../../server/src/runs/executor.ts'
+import { createCapture } from '../../../server/src/features/runs/executor.ts'
 
 const secret = 'correct-horse-battery-staple'
 const { mask } = createMasker([secret])

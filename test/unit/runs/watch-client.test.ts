@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { watchClient } from '../../../server/src/runs/connections.ts'
+import { watchClient } from '../../../server/src/features/runs/connections.ts'
 
 const pingMs = 20_000
 

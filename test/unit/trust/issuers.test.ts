@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decide, matches, runOf } from '../../../server/src/accounts/trust/run-claims.ts'
+import { decide, matches, runOf } from '../../../server/src/features/accounts/trust/run-claims.ts'
 import { gitHubClaims } from '../../harness/oidc-issuer.ts'
 
 const gitHub = 'https://token.actions.githubusercontent.com'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { storableText } from '../../../server/src/webhooks/send.ts'
+import { storableText } from '../../../server/src/features/webhooks/send.ts'
 
 it('any bytes become text that the database can store, within the limit', () => {
   fc.assert(

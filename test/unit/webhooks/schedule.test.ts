@@ -8,7 +8,7 @@ import {
   nextAfter,
   parseRetryAfter,
   waitAfter,
-} from '../../../server/src/webhooks/retries.ts'
+} from '../../../server/src/features/webhooks/retries.ts'
 
 const second = 1_000
 const hour = 3_600 * second

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { accountKeyContext } from '../../../../server/src/certificates/tables.ts'
+import { accountKeyContext } from '../../../../server/src/features/certificates/tables.ts'
 import { acmeProblem } from '../../../harness/acme-proxy.ts'
 import { dashboardHost, type World } from '../../../harness/certificates/world.ts'
 import { ecKey, pemOf } from '../../../harness/issuing.ts'

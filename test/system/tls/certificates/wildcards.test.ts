@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { challengeTarget } from '../../../../server/src/certificates/acme/dns-01.ts'
+import { challengeTarget } from '../../../../server/src/features/certificates/acme/dns-01.ts'
 import type { EdgeConfig } from '../../../../server/src/platform/config/edge.ts'
 import { createWorld, dashboardHost, domain } from '../../../harness/certificates/world.ts'
 import { type Knot, noKnot, startKnot } from '../../../harness/knot.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDomainCheck } from '../../../../server/src/domains/checks/check.ts'
+import { createDomainCheck } from '../../../../server/src/features/domains/checks/check.ts'
 import { createResolver } from '../../../../server/src/platform/dns/resolver.ts'
 import { type DnsServer, query } from '../../../../server/src/platform/dns/transport.ts'
 import { createOutbound } from '../../../../server/src/platform/outbound.ts'

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { createQueueNotes } from '../../../../server/src/deployments/release-log.ts'
+import { createQueueNotes } from '../../../../server/src/features/deployments/release-log.ts'
 import { commandsIn, run, running } from '../../../harness/action/step/run.ts'
 import { type Answer, APP, created, KEY, logOf, page, refusal, seen } from '../../../harness/action/support.ts'
 import { deploymentRow } from '../../../harness/deployment-row.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { buildAdvice } from '../../../../server/src/deployments/advice.ts'
+import { buildAdvice } from '../../../../server/src/features/deployments/advice.ts'
 import { commandLine } from '../../../../server/src/runtimes/command-line.ts'
 
 it.each([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startAdvice } from '../../../../server/src/deployments/advice.ts'
+import { startAdvice } from '../../../../server/src/features/deployments/advice.ts'
 
 test.each([
   ["Error: Cannot find module 'express'", 'The package express was not installed'],

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { nameUnset } from '../../../../server/src/deployments/advice.ts'
-import { DeploymentError, withLastLines } from '../../../../server/src/deployments/failure.ts'
+import { nameUnset } from '../../../../server/src/features/deployments/advice.ts'
+import { DeploymentError, withLastLines } from '../../../../server/src/features/deployments/failure.ts'
 
 const samples = { file: '.env.example', names: ['DATABASE_URL', 'SECRET'] }
 const exited = new DeploymentError('start', 'app_exited', withLastLines('It ended.', ['Error: no address']), [

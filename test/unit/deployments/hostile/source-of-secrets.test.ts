@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { sourceOfSecrets } from '../../../../server/src/deployments/app-variables.ts'
-import type { DeploymentRow } from '../../../../server/src/deployments/tables.ts'
+import { sourceOfSecrets } from '../../../../server/src/features/deployments/app-variables.ts'
+import type { DeploymentRow } from '../../../../server/src/features/deployments/tables.ts'
 import type { Database } from '../../../../server/src/platform/database.ts'
 
 type Kind = 'user' | 'key'

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { createInstanceControl, createRemoveApp } from '../../../../server/src/deployments/instances.ts'
-import type { DeploymentRow } from '../../../../server/src/deployments/tables.ts'
-import { createMeasureInstances } from '../../../../server/src/deployments/usage.ts'
+import { createInstanceControl, createRemoveApp } from '../../../../server/src/features/deployments/instances.ts'
+import type { DeploymentRow } from '../../../../server/src/features/deployments/tables.ts'
+import { createMeasureInstances } from '../../../../server/src/features/deployments/usage.ts'
 import type { Handle, Images, ReleaseStore, Runtime } from '../../../../server/src/runtimes/runtime.ts'
 import { createRuntimes } from '../../../../server/src/runtimes/runtimes.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createDraining } from '../../../../server/src/deployments/replicas.ts'
+import { createDraining } from '../../../../server/src/features/deployments/replicas.ts'
 import type { Upstream } from '../../../../server/src/gateway/client.ts'
 import type { Handle } from '../../../../server/src/runtimes/runtime.ts'
 

@@ -4,7 +4,7 @@ import {
   numbersOf,
   withinPlan,
   withLimits,
-} from '../../../../server/src/deployments/process-types.ts'
+} from '../../../../server/src/features/deployments/process-types.ts'
 import { releaseOfRow as release } from '../../../harness/deployment-row.ts'
 
 it('gives a process type whole bytes, and never more than the plan allows', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { mergeLines, type SourcePart } from '../../../../server/src/deployments/log-lines.ts'
+import { mergeLines, type SourcePart } from '../../../../server/src/features/deployments/log-lines.ts'
 
 /** A part that has a one-byte line at each of the times. */
 const part = (source: string, from: number, times: readonly number[]): SourcePart => ({

@@ -1,0 +1,26 @@
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { ColumnType, Generated } from 'kysely'
+
+export type AppsTables = {
+  apps: {
+    id: string
+    project_id: string
+    name: string
+    /** A serial number across all projects; the process runtime derives the user of the app's processes from it. */
+    number: ColumnType<number, never, never>
+    port: number | null
+    hostname: string | null
+    /** Increments with every creation, rollback and restart of a deployment of the app. */
+    generation: Generated<number>
+    created_at: Generated<Date>
+  }
+  /** The requests of one hour, and the number of error responses. */
+  app_traffic: {
+    app_id: string
+    hour: Date
+    requests: string
+    errors: string
+  }
+}
+
+export const tablesOf = (on: Database | Transaction) => on.withTables<AppsTables>()

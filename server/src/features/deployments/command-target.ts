@@ -1,0 +1,106 @@
+import type { Command } from '../../platform/command.ts'
+import type { Database } from '../../platform/database.ts'
+import { staticServerName } from '../../platform/toolchain.ts'
+import { type Handle, type Instances, type Release, RuntimeError, type StopOptions } from '../../runtimes/runtime.ts'
+import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { AppDirectory } from './app-directory.ts'
+import type { DeploymentLocks } from './lock.ts'
+import type { DeploymentStore } from './rows.ts'
+import type { ReleaseOf } from './secrets.ts'
+import type { DeploymentRow } from './tables.ts'
+import type { Teardown } from './teardown.ts'
+
+/** The instance beside which a command of an app runs. */
+interface CommandTarget {
+  readonly release: Release
+  readonly handle: Handle
+  readonly instances: Pick<Instances, 'attach'>
+  /** Of a release that does not run, whose instance was started for the command. */
+  readonly own?: {
+    /** Aborts when a request needs the release. */
+    readonly signal: AbortSignal
+    /** Ends the instance. */
+    readonly end: () => Promise<void>
+  }
+}
+
+/**
+ * Returns the instance that serves an app; null when none does.
+ *
+ * @param options.mayStart true to start one of the release that was stopped, or failed, last, where the app has no other
+ * @throws RuntimeError when none can be started
+ */
+export type FindCommandTarget = (
+  appId: string,
+  options: { readonly mayStart: boolean },
+) => Promise<CommandTarget | null>
+
+interface FindDependencies {
+  readonly database: Database
+  readonly store: Pick<DeploymentStore, 'releases' | 'rows'>
+  readonly apps: Pick<AppDirectory, 'byIds'>
+  readonly releaseOf: ReleaseOf
+  readonly runtimes: Runtimes
+  /** Starts and ends instances, each with its log. */
+  readonly instances: {
+    start(
+      release: Release,
+      runtime: string,
+      command: Command,
+      options: { readonly beside: boolean; readonly process: string },
+    ): Promise<Handle>
+    stop(release: Release, handle: Handle, options: StopOptions): Promise<void>
+  }
+  readonly locks: Pick<DeploymentLocks, 'share'>
+  readonly teardown: Teardown
+}
+
+export function createFindCommandTarget(dependencies: FindDependencies): FindCommandTarget {
+  const { database, store, apps, releaseOf, runtimes } = dependencies
+  const startOwn = createStartOwn(dependencies)
+  return async (appId, { mayStart }) => {
+    const app = (await apps.byIds(database, [appId])).get(appId)
+    if (app === undefined) return null
+    const [row] = await store.releases.serving(database, [appId])
+    if (row === undefined && mayStart) {
+      const resting = await store.releases.resting(database, appId)
+      return resting === undefined ? null : startOwn(resting, await releaseOf(resting, app))
+    }
+    if (row === undefined || row.instance === null) return null
+    const { instances } = runtimes.named(row.instance.runtime)
+    return { release: await releaseOf(row, app), handle: row.instance, instances }
+  }
+}
+
+/** It does nothing; commands run beside it. */
+const idle = { argv: ['sleep', 'infinity'] } as const
+
+/** Makes the function that starts an instance of a release at rest for one command, which shares the lock of its deployment. */
+function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDependencies) {
+  return async ({ id, runtime, build_plan }: DeploymentRow, release: Release): Promise<CommandTarget> => {
+    if (build_plan?.start.argv.includes(staticServerName)) {
+      throw new RuntimeError('no_process', 'A static site runs no process, so that no command can run beside it.')
+    }
+    for (;;) {
+      const found = await locks.share(id, async ({ signal, setGeneration, meanwhile }) => {
+        const row = await store.rows.find(id)
+        // The interruption may be older than the row.
+        if (signal.aborted) return 'read again'
+        if (row?.retained !== true || row.status === 'building' || row.status === 'running') {
+          throw new RuntimeError('not_running', 'The app is being started; try again.')
+        }
+        // It was stopped a moment ago, and its instance runs until the notification of the stop is handled.
+        if (row.instance !== null) return 'tear down'
+        setGeneration({ ...row, isAtRest: true })
+        const options = { beside: true, process: 'run.1' }
+        const handle = await instances.start({ ...release, internalName: null }, runtime, idle, options)
+        const ended = Promise.withResolvers<void>()
+        void meanwhile(ended.promise)
+        const end = () => instances.stop(release, handle, { graceMs: 0 }).finally(ended.resolve)
+        return { release, handle, instances: runtimes.named(runtime).instances, own: { signal, end } }
+      })
+      if (typeof found !== 'string') return found
+      if (found === 'tear down') await teardown({ id, app_id: release.appId })
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import type { DeploymentStage } from '../../contract/deployments.ts'
+import { sleepUntilAborted } from '../../platform/abort.ts'
+import { freeBytesIn } from '../../platform/disk/free-space.ts'
+import { DeploymentError } from './failure.ts'
+
+/** Keeps deployments from filling the disk that the whole server works on. */
+export interface DiskGuard {
+  /**
+   * Runs a step that writes to the disk, and ends it when it writes more than it may or the disk is nearly full. Rejects
+   * with a `DeploymentError`: `too_large` or `no_space`.
+   */
+  guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<Unmeasured<T>>
+}
+
+/** The result of a step, before everything that the step wrote is measured. */
+export interface Unmeasured<T> {
+  readonly value: T
+  /** Measures what the step wrote, and rejects as `guard` does. Call it once; nothing may go live before it resolves. */
+  readonly withinLimit: () => Promise<void>
+}
+
+export interface DiskLimit {
+  readonly stage: 'fetch' | 'build'
+  readonly mostBytes: number
+  /** As `ReleaseStore.freeElsewhere` of the runtime whose disk the step writes to. */
+  readonly freeElsewhere?: (() => Promise<number | null>) | undefined
+  /** Bytes that exist before the step and do not count. */
+  baseline(): Promise<number>
+  /** Returns all bytes that exist now; some number above `enough` as soon as there are more. */
+  measure(enough: number): Promise<number>
+}
+
+/** The time between two looks at the free space. A fast disk takes a gigabyte in it, which the reserve must outlast. */
+const freeEveryMs = 500
+
+export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
+  const { directory, reserveBytes } = options
+
+  return {
+    async guard(limit, signal, step) {
+      const checkFree = async (): Promise<number> => {
+        const elsewhere = (await limit.freeElsewhere?.()) ?? null
+        const here = await freeBytesIn(directory)
+        if (Math.min(here, elsewhere ?? here) < reserveBytes) throw noSpace(limit.stage)
+        // Both may be one disk: then what is written counts twice, and is measured earlier.
+        return here + (elsewhere ?? 0)
+      }
+      const freeBefore = await checkFree()
+      const baseline = await limit.baseline()
+      const checkSize = async (): Promise<number> => {
+        const bytes = (await limit.measure(limit.mostBytes + baseline)) - baseline
+        // Infinity − Infinity is NaN when a folder was unreadable: that counts as too large.
+        if (!(bytes <= limit.mostBytes)) throw tooLarge(limit.stage, limit.mostBytes)
+        return limit.mostBytes - bytes
+      }
+      const watch = watchWith({ checkFree, checkSize }, { freeBytes: freeBefore, restBytes: limit.mostBytes })
+      try {
+        const value = await step(AbortSignal.any([signal, watch.exceeded]))
+        const ended = watch.end()
+        return { value, withinLimit: () => ended.then(checkFree).then(async () => void (await checkSize())) }
+      } catch (error) {
+        await watch.end()
+        throw watch.exceeded.aborted && !signal.aborted ? watch.exceeded.reason : error
+      }
+    },
+  }
+}
+
+interface Checks {
+  /** Resolves with the free bytes. */
+  readonly checkFree: () => Promise<number>
+  /** Resolves with the bytes that the step can still write. */
+  readonly checkSize: () => Promise<number>
+}
+
+/** Runs the checks again and again. `exceeded` aborts with the `DeploymentError` that one throws. */
+function watchWith(
+  { checkFree, checkSize }: Checks,
+  { freeBytes, restBytes }: { readonly freeBytes: number; readonly restBytes: number },
+): { readonly exceeded: AbortSignal; end(): Promise<void> } {
+  const exceeded = new AbortController()
+  const ended = new AbortController()
+  const check = (run: () => Promise<number>): Promise<number | null> =>
+    run().catch((error: unknown) => {
+      if (error instanceof DeploymentError) exceeded.abort(error)
+      return null
+    })
+  const watching = (async () => {
+    let last: Measurement = { endedAt: performance.now(), tookMs: 0, restBytes }
+    let mostFree = freeBytes
+    for (;;) {
+      await sleepUntilAborted(freeEveryMs, ended.signal)
+      if (ended.signal.aborted) return
+      const free = await check(checkFree)
+      mostFree = Math.max(mostFree, free ?? 0)
+      const begun = performance.now()
+      // While the free space is unknown, it could have fallen by any amount.
+      if (!measureIsDue(last, begun, mostFree - (free ?? Number.NEGATIVE_INFINITY))) continue
+      const rest = await check(checkSize)
+      const now = performance.now()
+      last = { endedAt: now, tookMs: now - begun, restBytes: rest ?? 0 }
+      mostFree = free ?? 0
+    }
+  })()
+  return {
+    exceeded: exceeded.signal,
+    async end() {
+      ended.abort()
+      await watching
+    },
+  }
+}
+
+function noSpace(stage: DeploymentStage): DeploymentError {
+  const message = 'The disk of the server is nearly full. Tell its operator, and deploy again when there is room.'
+  return new DeploymentError(stage, 'no_space', message)
+}
+
+export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): DeploymentError {
+  const megabytes = `${mostBytes / 1_000_000} MB`
+  const messages = {
+    fetch: `The files of the commit would take more than the ${megabytes} on the disk that are allowed.`,
+    build: `The release with what its build wrote would take more than the ${megabytes} on the disk that are allowed.`,
+    run: `The app was stopped: with its release, HOME, TMPDIR and volumes it took more than the ${megabytes} on the disk that it may. Let it keep less, or give the project a larger plan. HOME, TMPDIR and volumes stay from release to release; the build of another one can empty them.`,
+  }
+  return new DeploymentError(stage, 'too_large', messages[stage])
+}
+
+/** The least time between two measurements of what a step wrote. Each takes processor time that apps may need. */
+const leastMs = 2_000
+/**
+ * A step is measured at least this often. In between, it can have reached its limit only if the free space of the disks has
+ * fallen by what it had left.
+ */
+const longestMs = 10_000
+/** Measuring a large tree takes long; it must not take more than a tenth of the time. */
+const pauseFactor = 10
+/** Others may free space at the same time, which hides growth: so the step is measured when the space fell by half of that. */
+const shareOfRest = 0.5
+
+/** A measurement of what a step wrote. All times in milliseconds, by one clock. */
+interface Measurement {
+  readonly endedAt: number
+  readonly tookMs: number
+  /** The bytes that the step could still write. */
+  readonly restBytes: number
+}
+
+/**
+ * True when the step is to be measured again.
+ *
+ * @param last the measurement before
+ * @param fellBytes how much the free space has fallen since then from the most that was seen
+ */
+export function measureIsDue({ endedAt, tookMs, restBytes }: Measurement, now: number, fellBytes: number): boolean {
+  const passedMs = now - endedAt
+  if (passedMs < Math.max(leastMs, pauseFactor * tookMs)) return false
+  return passedMs >= longestMs || fellBytes >= restBytes * shareOfRest
+}

@@ -1,0 +1,207 @@
+import { sleepUntilAborted } from '../../platform/abort.ts'
+import { criticalBytes } from '../../platform/disk/free-space.ts'
+import type { Logger } from '../../platform/logger.ts'
+import type { Runtimes } from '../../runtimes/runtimes.ts'
+import { tooLarge } from './disk-guard.ts'
+import type { DeploymentError } from './failure.ts'
+import { type InstanceControl, releaseRef } from './instances.ts'
+import type { DeploymentLocks } from './lock.ts'
+import type { Fail } from './outcome.ts'
+import { appToStop, diskFull, type Measured } from './reconcile.ts'
+import type { Routes } from './routes.ts'
+import type { DeploymentStore } from './rows.ts'
+import type { DeploymentRow } from './tables.ts'
+
+/** Stops apps that fill the disk as they run. */
+interface DiskWatch {
+  /** Measures the disk usage of every running app, again and again until `signal` aborts. */
+  watch(signal: AbortSignal): Promise<void>
+}
+
+interface DiskWatchDependencies {
+  readonly store: Pick<DeploymentStore, 'rows'>
+  readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken'>
+  readonly runtimes: Pick<Runtimes, 'named'>
+  readonly routes: Pick<Routes, 'unroute'>
+  readonly instances: Pick<InstanceControl, 'halt'>
+  /** Returns the free bytes of the disk of apps. */
+  readonly freeBytes: () => Promise<number>
+  readonly fail: Fail
+  /** The most that an app may have on the disk by the plan of its project, by the ids of the projects. */
+  readonly mostBytesOfAll: () => Promise<ReadonlyMap<string, number>>
+  /** While less is free, the apps that write the most are stopped. */
+  readonly reserveBytes: number
+  readonly logger: Logger
+}
+
+/** Measuring all apps takes time. The pause between two rounds, in milliseconds and as a multiple of that time. */
+const pauses = {
+  calm: { leastMs: 10_000, factor: 100 },
+  filling: { leastMs: 1_000, factor: 10 },
+} as const
+/** The free space is read this often, which costs nothing; when it fell by this much, the disk is filling. */
+const freeIntervalMs = 1_000
+const fillingBytes = 50_000_000
+const recordRetryMs = 500
+
+/** Returns the pause after a round that took `tookMs`. */
+function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
+  const { leastMs, factor } = pauses[pace]
+  return Math.max(leastMs, factor * tookMs)
+}
+
+export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch {
+  const { freeBytes, reserveBytes, logger } = dependencies
+
+  const pause = async (tookMs: number, free: number, signal: AbortSignal): Promise<void> => {
+    const ended = performance.now()
+    while (!signal.aborted) {
+      await sleepUntilAborted(freeIntervalMs, signal)
+      const waited = performance.now() - ended
+      if (waited >= pauseAfter(tookMs, 'calm')) return
+      const freeNow = await freeBytes()
+      if (freeNow < reserveBytes) return
+      if (waited >= pauseAfter(tookMs, 'filling') && free - freeNow > fillingBytes) return
+    }
+  }
+
+  return {
+    async watch(signal) {
+      const last: LastRound = { running: [], most: new Map(), bytes: new Map() }
+      while (!signal.aborted) {
+        try {
+          const begun = performance.now()
+          const measured = await measureAll(dependencies, last, signal)
+          const free = await freeBytes()
+          for (const disk of await disksOf(dependencies, measured, free)) {
+            await stopWriter(dependencies, disk.measured, disk.free, signal)
+          }
+          await pause(performance.now() - begun, free, signal)
+        } catch (error) {
+          logger.warn({ err: error }, 'a look at the disk usage of apps failed')
+          await sleepUntilAborted(pauses.calm.leastMs, signal)
+        }
+      }
+    },
+  }
+}
+
+/** The findings of the last round, which are all that is known while the database cannot write and is away. */
+interface LastRound {
+  running: readonly DeploymentRow[]
+  most: ReadonlyMap<string, number>
+  bytes: ReadonlyMap<string, number>
+}
+
+async function measureAll(
+  dependencies: DiskWatchDependencies,
+  last: LastRound,
+  signal: AbortSignal,
+): Promise<readonly Measured[]> {
+  const { store, mostBytesOfAll, logger } = dependencies
+  const measured: Measured[] = []
+  try {
+    last.running = await store.rows.running()
+    last.most = await mostBytesOfAll()
+  } catch (error) {
+    logger.warn({ err: error }, 'the apps that run, or their limits, could not be read; those of the last round count')
+  }
+  for (const row of last.running) {
+    if (signal.aborted) break
+    try {
+      // A project without a plan is being removed, and its apps with it.
+      const most = last.most.get(row.project_id) ?? Number.POSITIVE_INFINITY
+      const bytes = await measure(dependencies, row, most, signal)
+      if (bytes !== undefined) measured.push({ row, bytes, before: last.bytes.get(row.id) })
+    } catch (error) {
+      logger.error({ err: error, deployment: row.id }, 'the disk usage of an app could not be measured')
+    }
+  }
+  last.bytes = new Map(measured.map(({ row, bytes }) => [row.id, bytes]))
+  return measured
+}
+
+/** Returns the disk usage of an app; `undefined` when it is being changed, or was stopped because it has too much. */
+async function measure(
+  dependencies: DiskWatchDependencies,
+  row: DeploymentRow,
+  mostBytes: number,
+  stopping: AbortSignal,
+): Promise<number | undefined> {
+  if (dependencies.locks.isTaken(row.id)) return undefined
+  const bytes = await bytesOf(dependencies, row, mostBytes)
+  if (bytes <= mostBytes) return bytes
+  await stop(dependencies, row, tooLarge('run', mostBytes), stopping)
+  return undefined
+}
+
+/** Returns the disks on which apps are: that of the data directory, and those that runtimes have besides it. */
+async function disksOf(
+  { runtimes }: Pick<DiskWatchDependencies, 'runtimes'>,
+  measured: readonly Measured[],
+  free: number,
+): Promise<readonly { readonly measured: readonly Measured[]; readonly free: number }[]> {
+  let own: readonly Measured[] = []
+  const others: { measured: readonly Measured[]; free: number }[] = []
+  for (const [name, apps] of Map.groupBy(measured, ({ row }) => row.runtime)) {
+    const elsewhere = (await runtimes.named(name).releases.freeElsewhere?.()) ?? null
+    if (elsewhere === null) own = [...own, ...apps]
+    else others.push({ measured: apps, free: elsewhere })
+  }
+  return [{ measured: own, free }, ...others]
+}
+
+/** Stops the app that writes the most while its disk is nearly full. Another one may follow in the next round. */
+async function stopWriter(
+  dependencies: DiskWatchDependencies,
+  measured: readonly Measured[],
+  freeBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { reserveBytes } = dependencies
+  const row = appToStop(measured, { freeBytes, reserveBytes, criticalBytes: criticalBytes(reserveBytes) })
+  if (row !== undefined) await stop(dependencies, row, diskFull(), signal)
+}
+
+/** Returns the disk usage of an app; some number above `enough` as soon as there is more. */
+async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, enough: number): Promise<number> {
+  const { builder, releases } = runtimes.named(row.runtime)
+  // While a build of the app runs, the folders that both can write to are guarded with the build.
+  const part = builder.isBuilding(row.app_id) ? 'release' : 'all'
+  return releases.diskUsage(releaseRef(row), part, enough)
+}
+
+/** Stops a running app under its lock. While the database is away, it is stopped first, and recorded when that is back. */
+async function stop(
+  dependencies: DiskWatchDependencies,
+  seen: DeploymentRow,
+  { failure }: DeploymentError,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { store, locks, routes, instances, fail, logger } = dependencies
+  await locks.share(
+    seen.id,
+    async ({ signal }) => {
+      // Read again: a request may have changed it meanwhile.
+      const row = await store.rows.find(seen.id).catch(() => seen)
+      if (row?.status !== 'running' || row.generation !== seen.generation || signal.aborted) return
+      await routes.unroute(row)
+      await instances.halt(releaseRef(row))
+      logger.warn({ deployment: row.id, failure }, 'the app was stopped')
+      await untilRecorded(() => fail(row, failure), signal)
+    },
+    stopping,
+  )
+}
+
+/** The lock is held meanwhile, so that nobody starts the app again. */
+async function untilRecorded(record: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      return await record()
+    } catch (error) {
+      if (signal.aborted) throw error
+      await sleepUntilAborted(recordRetryMs, signal)
+    }
+  }
+}

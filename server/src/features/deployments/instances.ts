@@ -1,0 +1,270 @@
+import { firstProcess, type LogName, type LogStore } from '../../logs/log-store.ts'
+import type { Command } from '../../platform/command.ts'
+import type { Handle, Instances, Release, ReleaseRef, Runtime, StopOptions } from '../../runtimes/runtime.ts'
+import type { Runtimes } from '../../runtimes/runtimes.ts'
+import type { DeploymentRow } from './tables.ts'
+import type { FileHandle } from 'node:fs/promises'
+
+/** A release with the name of the runtime that its row says keeps it; null for one without a row, which any may have kept. */
+interface KeptRelease extends ReleaseRef {
+  readonly runtime: string | null
+}
+
+/** Starts and ends the instances of releases, each with its log. A runtime that is away fails no release of another one. */
+export interface InstanceControl {
+  /** As `Instances.start`, with the log of that instance, whose name is `web.1` unless it is given. */
+  start(
+    release: Release,
+    runtime: string,
+    command: Command,
+    options?: { readonly beside?: boolean; readonly process?: string },
+  ): Promise<Handle>
+  /**
+   * Takes over an instance that an earlier server has started: its limits, the access that it needs, and its log. May be
+   * repeated, should the access have been lost.
+   */
+  adopt(release: Release, handle: Handle): Promise<void>
+  /** True when this leader has started or adopted the instance, and it has not ended. */
+  isAdopted(handle: Handle): boolean
+  /** Calls the listener each time that an instance ends which this leader has started or adopted. */
+  onEnded(listener: () => void): void
+  observe: Instances['observe']
+  /** As `Instances.serveAt`; the instance stays adopted. */
+  serveAt: Instances['serveAt']
+  stop(release: ReleaseRef, handle: Handle, options: StopOptions): Promise<void>
+  /** Ends everything that runs of a release, at once when no options are given. Its files are kept. */
+  halt(release: KeptRelease, options?: StopOptions): Promise<void>
+  /** Ends everything that runs of a release and removes its files. Its logs are kept. */
+  remove(release: KeptRelease): Promise<void>
+  /** False for a release of which nothing was made, or nothing since it was removed. */
+  isMade(release: KeptRelease): Promise<boolean>
+}
+
+interface InstanceControlDependencies {
+  readonly runtimes: Runtimes
+  readonly logs: Pick<LogStore, 'open' | 'record' | 'flush' | 'processes'>
+}
+
+export function createInstanceControl({ runtimes, logs }: InstanceControlDependencies): InstanceControl {
+  const instancesOf = (handle: Handle): Instances => runtimes.named(handle.runtime).instances
+  const adopted = createAdopted(instancesOf)
+  const withOutput = createOutput(logs)
+
+  return {
+    start: (release, runtime, command, { process, ...options } = {}) =>
+      withOutput(release, process, async (output, join) => {
+        // Before the first line, so that every line has its time.
+        const leave = await join()
+        try {
+          const { size: logFrom } = await output.stat()
+          const started = await runtimes.named(runtime).instances.start(release, command, output, options)
+          const handle = named(started, { process, logFrom, rotations: release.rotations })
+          adopted.add(handle, leave)
+          return handle
+        } catch (error) {
+          leave()
+          throw error
+        }
+      }),
+
+    adopt: (release, handle) =>
+      withOutput(release, handle.process, async (output, join) => {
+        await instancesOf(handle).adopt(release, handle, output)
+        if (!adopted.has(handle)) adopted.add(handle, await join())
+      }),
+
+    isAdopted: adopted.has,
+
+    onEnded: adopted.onEnded,
+
+    observe: (handle) => instancesOf(handle).observe(handle),
+
+    serveAt: async (handle, port) =>
+      adopted.rename(handle, named(await instancesOf(handle).serveAt(handle, port), handle)),
+
+    async stop(release, handle, options) {
+      await instancesOf(handle).stop(handle, options)
+      // The server may stop before the log is recorded again.
+      if (options.signal?.aborted !== true) await logs.flush(logOf(release, handle.process))
+    },
+
+    ...endings({ runtimes, logs }),
+
+    isMade: (release) => isMadeBy(runtimes, release),
+  }
+}
+
+/** Returns the handle with the facts that no runtime needs. */
+const named = (
+  handle: Handle,
+  {
+    process = firstProcess,
+    logFrom = 0,
+    rotations = 0,
+  }: { readonly process?: string | undefined; readonly logFrom?: number; readonly rotations?: number | undefined },
+): Handle => ({
+  ...handle,
+  ...(process === firstProcess ? {} : { process }),
+  ...(logFrom === 0 ? {} : { logFrom }),
+  ...(rotations === 0 ? {} : { rotations }),
+})
+
+/** The ends of whole releases. */
+function endings({ runtimes, logs }: InstanceControlDependencies): Pick<InstanceControl, 'halt' | 'remove'> {
+  return {
+    async halt(release, options) {
+      for await (const { releases } of holdersOf(runtimes, release)) await releases.halt(release, options)
+      if (options?.signal?.aborted !== true) await flushAll(logs, release)
+    },
+
+    async remove(release) {
+      for await (const { releases } of holdersOf(runtimes, release)) await releases.remove(release)
+      await flushAll(logs, release)
+    },
+  }
+}
+
+async function flushAll(logs: Pick<LogStore, 'flush' | 'processes'>, release: ReleaseRef): Promise<void> {
+  for (const process of await logs.processes(logOf(release))) await logs.flush(logOf(release, process))
+}
+
+/** Makes the function that opens the log of an instance, with one that records its times until an instance leaves it. */
+function createOutput(logs: InstanceControlDependencies['logs']) {
+  const recordings = createRecordings(logs)
+  return async <T>(
+    release: ReleaseRef,
+    process: string | undefined,
+    use: (output: FileHandle, join: () => Promise<() => void>) => Promise<T>,
+  ): Promise<T> => {
+    const log = logOf(release, process)
+    await using output = await logs.open(log)
+    return await use(output, () => recordings.join(log))
+  }
+}
+
+/**
+ * Yields the runtimes in which something of a release may be. One with images is left out when it is away, unless it is the one
+ * that keeps the release: the sweep finds later what is left in it.
+ */
+async function* holdersOf(runtimes: Pick<Runtimes, 'all'>, release: KeptRelease): AsyncGenerator<Runtime> {
+  for (const runtime of mayHave(runtimes, release)) {
+    const isHolder = runtime.images === null || runtime.name === release.runtime
+    // Asked for after the others are done, which do not wait for an engine that hangs.
+    if (isHolder || (await runtime.releases.isMade(release))) yield runtime
+  }
+}
+
+async function isMadeBy(runtimes: Pick<Runtimes, 'all'>, release: KeptRelease): Promise<boolean> {
+  const made = await Promise.all(mayHave(runtimes, release).map(({ releases }) => releases.isMade(release)))
+  return made.includes(true)
+}
+
+/** Images are made of sources that another runtime keeps. All that is of any other release is in its own runtime. */
+function mayHave({ all }: Pick<Runtimes, 'all'>, { runtime }: KeptRelease): readonly Runtime[] {
+  const holder = all.find(({ name }) => name === runtime)
+  return holder === undefined || holder.images !== null ? all : [holder]
+}
+
+/** The instances that this leader has started or adopted, until they end. */
+function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>) {
+  const keys = new Map<string, { key: string }>()
+  // The database stores the members of some handles in an order of its own.
+  const keyOf = ({ runtime, data }: Handle): string => JSON.stringify([runtime, Object.entries(data).sort()])
+  const listeners = new Set<() => void>()
+  return {
+    has: (handle: Handle): boolean => keys.has(keyOf(handle)),
+
+    /** @param ended called when the instance ends, before the listeners */
+    add(handle: Handle, ended: () => void): void {
+      const entry = { key: keyOf(handle) }
+      keys.set(entry.key, entry)
+      instancesOf(handle).watch(handle, () => {
+        keys.delete(entry.key)
+        ended()
+        for (const listener of listeners) listener()
+      })
+    },
+
+    /** Knows an instance by another handle from now on, which it returns. */
+    rename(handle: Handle, to: Handle): Handle {
+      const entry = keys.get(keyOf(handle))
+      if (entry === undefined) return to
+      keys.delete(entry.key)
+      entry.key = keyOf(to)
+      keys.set(entry.key, entry)
+      return to
+    },
+
+    onEnded: (listener: () => void): void => void listeners.add(listener),
+  }
+}
+
+const logOf = ({ id, appId }: ReleaseRef, process?: string): LogName => ({
+  appId,
+  deploymentId: id,
+  stream: 'runtime',
+  process,
+})
+
+/** Names the release of a deployment by its row. */
+export const releaseRef = ({
+  id,
+  app_id,
+  runtime,
+}: Pick<DeploymentRow, 'id' | 'app_id'> & Pick<KeptRelease, 'runtime'>): KeptRelease => ({
+  ...{ id, runtime },
+  appId: app_id,
+})
+
+/** Makes the function that removes everything that runtimes and logs keep of an app; nothing of it may run any more. */
+export function createRemoveApp({
+  runtimes,
+  logs,
+}: {
+  readonly runtimes: Pick<Runtimes, 'all'>
+  readonly logs: Pick<LogStore, 'removeApp'>
+}): (appId: string) => Promise<void> {
+  return async (appId) => {
+    for (const { releases } of runtimes.all) await releases.removeApp(appId)
+    await logs.removeApp(appId)
+  }
+}
+
+/** Records each log for as long as an instance that prints to it lives: one may be started before the last one has ended. */
+interface Recordings {
+  /** Begins to record, unless the log is recorded already; the returned function leaves it, and the last one ends it. */
+  join(log: LogName): Promise<() => void>
+}
+
+interface Recording {
+  users: number
+  readonly ended: PromiseWithResolvers<void>
+  readonly begun: Promise<void>
+}
+
+function createRecordings(logs: Pick<LogStore, 'record'>): Recordings {
+  const recordings = new Map<string, Recording>()
+  const begin = (log: LogName): Recording => {
+    const ended = Promise.withResolvers<void>()
+    return { users: 0, ended, begun: logs.record(log, ended.promise) }
+  }
+  return {
+    async join(log) {
+      const key = `${log.appId} ${log.deploymentId} ${log.stream} ${log.process ?? ''}`
+      const recording = recordings.get(key) ?? begin(log)
+      recordings.set(key, recording)
+      recording.users += 1
+      const leave = (): void => {
+        recording.users -= 1
+        if (recording.users > 0) return
+        if (recordings.get(key) === recording) recordings.delete(key)
+        recording.ended.resolve()
+      }
+      await recording.begun.catch((error: unknown) => {
+        leave()
+        throw error
+      })
+      return leave
+    },
+  }
+}

@@ -1,0 +1,286 @@
+import { firstProcess, type LogName, type LogStore, type LogStream } from '../../logs/log-store.ts'
+import { createMasker, type Masker } from '../../logs/masking.ts'
+import type { LogLine, LogPart } from '../../logs/reader.ts'
+
+/** The logs of one deployment, with its secrets masked. */
+export interface DeploymentLogs {
+  readonly logs: Pick<LogStore, 'find' | 'read' | 'processes'>
+  readonly name: Pick<LogName, 'appId' | 'deploymentId'>
+  /** Makes the masker of its secrets when it is needed first. Replaced when the secrets change while the log is followed. */
+  masker: () => Promise<Masker>
+}
+
+/** The lines to read: of all logs of a deployment, of a stream, or of the instances of a process type or one of them. */
+export interface WantedSources {
+  readonly stream?: LogStream | undefined
+  /** Such as `worker` or `worker.2`. */
+  readonly process?: string | undefined
+}
+
+export interface TailRequest extends WantedSources {
+  readonly tail: number
+  /** RFC 3339. */
+  readonly since?: string | undefined
+}
+
+const build: LogSource = 'build'
+
+async function sourcesOf({ logs, name }: DeploymentLogs, { stream, process }: WantedSources): Promise<LogSource[]> {
+  if (stream === 'build') return process === undefined ? [build] : []
+  const known = new Set([firstProcess, ...(await logs.processes(name))])
+  const ofApp = [...known].filter((each) => process === undefined || each === process || each.startsWith(`${process}.`))
+  return stream === undefined && process === undefined ? [build, ...ofApp] : ofApp
+}
+
+const nameOf = ({ name }: DeploymentLogs, source: LogSource): LogName =>
+  source === build ? { ...name, stream: 'build' } : { ...name, stream: 'runtime', process: source }
+
+/** A part of the logs of a deployment. */
+export interface Tail {
+  readonly from: Positions
+  readonly to: Positions
+  /** The number of lines in it. */
+  readonly lines: number
+}
+
+/** Finds where each log begins so that together the last `tail` lines are read, and where it ends now. */
+export async function findTail(deployment: DeploymentLogs, wanted: TailRequest): Promise<Tail> {
+  const since = wanted.since === undefined ? undefined : Date.parse(wanted.since)
+  const sources = await sourcesOf(deployment, wanted)
+  const from: Record<LogSource, number> = {}
+  const to: Record<LogSource, number> = {}
+  const find = async (source: LogSource, lines: number): Promise<number> => {
+    const found = await deployment.logs.find(nameOf(deployment, source), { lines, since })
+    from[source] = found.position
+    to[source] = found.end
+    return found.lines
+  }
+  let ofApp = 0
+  for (const source of sources) if (source !== build) ofApp += await find(source, wanted.tail)
+  const surplus = Math.max(0, ofApp - wanted.tail)
+  const begin = surplus === 0 ? from : await skip(deployment, { from, to }, surplus)
+  const ofBuild = sources.includes(build) ? await find(build, wanted.tail - (ofApp - surplus)) : 0
+  return { from: { ...from, ...begin }, to, lines: ofApp - surplus + ofBuild }
+}
+
+const noSecrets = async () => createMasker([])
+
+/** Returns where the logs go on after so many lines, in the order of their times. */
+async function skip(
+  { logs, name }: DeploymentLogs,
+  { from, to }: Pick<Tail, 'from' | 'to'>,
+  count: number,
+): Promise<Positions> {
+  const at: Record<LogSource, number> = { ...from }
+  let left = count
+  for await (const lines of linesBetween({ logs, name, masker: noSecrets }, { from, to })) {
+    for (const { source, line } of lines.slice(0, left)) at[source] = line.end
+    left -= lines.length
+    if (left <= 0) break
+  }
+  return at
+}
+
+/** Yields lines in the order of their times, some at once. */
+async function* linesBetween(
+  deployment: DeploymentLogs,
+  { from, to }: Pick<Tail, 'from' | 'to'>,
+): AsyncGenerator<readonly SourceLine[], void> {
+  let at = from
+  for (;;) {
+    const before = at
+    const open = Object.keys(at).filter((source) => (at[source] ?? 0) < (to[source] ?? 0))
+    const { lines, next } = await readOn(deployment, open, at, { isFinal: true, to })
+    at = { ...at, ...next }
+    if (lines.length > 0) yield lines
+    if (open.every((source) => at[source] === before[source])) return
+  }
+}
+
+async function readOn(
+  deployment: DeploymentLogs,
+  sources: readonly LogSource[],
+  at: Positions,
+  { isFinal, to = {} }: { readonly isFinal: boolean; readonly to?: Positions },
+) {
+  const { logs } = deployment
+  const masker = await deployment.masker()
+  const parts = await Promise.all(
+    sources.map(async (source) => {
+      const from = at[source] ?? 0
+      const part = await logs.read(nameOf(deployment, source), { from, masker, isFinal })
+      const end = to[source] ?? Infinity
+      return { source, from, part: { ...part, lines: part.lines.filter((line) => line.end <= end) } }
+    }),
+  )
+  return mergeLines(parts)
+}
+
+/** The positions where the logs begin; those that were not asked for at their beginning. */
+export const startOf = ({ from }: Pick<Tail, 'from'>): Positions => ({ [build]: 0, [firstProcess]: 0, ...from })
+
+/** Yields the lines of a part as text, those of the build first. */
+export async function* textBetween(
+  deployment: DeploymentLogs,
+  { from, to }: Tail,
+  wanted: TextOptions,
+): AsyncGenerator<string, void> {
+  const { [build]: ofBuild, ...ofApp } = from
+  for (const each of ofBuild === undefined ? [ofApp] : [{ [build]: ofBuild }, ofApp]) {
+    for await (const lines of linesBetween(deployment, { from: each, to })) {
+      yield lines.map(({ source, line }) => textOf(source, line, wanted)).join('')
+    }
+  }
+}
+
+/** Reads on from positions. */
+export interface LogReader {
+  /** Returns what is new as events; `isMore` tells that there may be more at once. */
+  next(isFinal: boolean): Promise<{ events: string; isMore: boolean }>
+}
+
+/**
+ * @param positions where to begin; not changed
+ * @param format makes the event of a line
+ */
+export function createLogReader(
+  deployment: DeploymentLogs,
+  wanted: WantedSources,
+  positions: Positions,
+  format: FormatEvent = eventOf,
+): LogReader {
+  const at: Record<LogSource, number> = { ...positions }
+  return {
+    async next(isFinal) {
+      const before = idOf(at)
+      const { lines, next } = await readOn(deployment, await sourcesOf(deployment, wanted), at, { isFinal })
+      let events = ''
+      for (const { source, line } of lines) {
+        at[source] = line.end
+        events += format(at, source, line)
+      }
+      Object.assign(at, next)
+      // A position can move without an event: the rest of a long line is left out.
+      return { events, isMore: before !== idOf(at) }
+    },
+  }
+}
+
+/** The log that a line is from: `build`, or the instance that printed it, such as `worker.2`. */
+type LogSource = string
+
+interface SourceLine {
+  readonly source: LogSource
+  readonly line: LogLine
+}
+
+/** The part of one log that was read from a position on. */
+export interface SourcePart {
+  readonly source: LogSource
+  readonly from: number
+  readonly part: LogPart
+}
+
+/**
+ * Puts the lines of several logs in the order in which they were noted, those of one time in the order of the logs. A log of
+ * which more may come holds back the later lines of the others: these are read again. Also returns where each log goes on.
+ */
+export function mergeLines(parts: readonly SourcePart[]): {
+  readonly lines: readonly SourceLine[]
+  readonly next: Readonly<Record<LogSource, number>>
+} {
+  const timed = parts.map((each) => ({ ...each, lines: withTimes(each.part) }))
+  const moved = timed.filter(({ from, part }) => part.next !== from)
+  const limit = Math.min(...moved.map(({ lines }) => lines.at(-1)?.noted ?? -Infinity))
+  const next: Record<LogSource, number> = {}
+  const merged: (SourceLine & { readonly noted: number })[] = []
+  for (const { source, from, part, lines } of timed) {
+    const count = lines.findIndex(({ noted }) => noted > limit)
+    const taken = count === -1 ? lines : lines.slice(0, count)
+    next[source] = count === -1 ? part.next : (taken.at(-1)?.line.end ?? from)
+    for (const { line, noted } of taken) merged.push({ source, line, noted })
+  }
+  return { lines: merged.sort((a, b) => a.noted - b.noted), next }
+}
+
+/** The times of lines never go back within a log: one that was not noted came after the one before it. */
+function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted: number }[] {
+  let last = 0
+  return lines.map((line) => {
+    last = Math.max(last, line.noted)
+    return { line, noted: last }
+  })
+}
+
+/** How far the logs of a deployment have been sent, in bytes. */
+export type Positions = Readonly<Record<LogSource, number>>
+
+/** An event's id: the positions after it, of the build, of `web.1`, and of other instances by their names: `120-4711:worker:2:80`. */
+function idOf({ build = 0, [firstProcess]: first = 0, ...rest }: Positions): string {
+  const ofRest = Object.entries(rest).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
+  return `${build}-${first}${ofRest.join('')}`
+}
+
+/** Reads an event's id; returns undefined for anything else. */
+export function parsePositions(id: string | undefined): Positions | undefined {
+  const [, build, first, rest] =
+    /^(\d{1,15})-(\d{1,15})((?::[a-z][a-z0-9_-]{0,29}:\d{1,4}:\d{1,15})*)$/.exec(id ?? '') ?? []
+  if (build === undefined || first === undefined || rest === undefined) return undefined
+  const known = [...rest.matchAll(/:([^:]+):(\d+):(\d+)/g)]
+  return {
+    build: Number(build),
+    [firstProcess]: Number(first),
+    ...Object.fromEntries(known.map(([, type, number, position]) => [`${type}.${number}`, Number(position)])),
+  }
+}
+
+/** The parts before each line of a text. */
+interface TextOptions {
+  /** Its time (RFC 3339; `-` where it is unknown) and its stream. */
+  readonly timestamps: boolean
+  /** The instance that printed it, or `build`. */
+  readonly processes: boolean
+}
+
+function textOf(source: LogSource, { at, text }: LogLine, { timestamps, processes }: TextOptions): string {
+  const time = timestamps ? `${timeOf(at) ?? '-'} ${streamOf(source)} ` : ''
+  return `${time}${processes ? `${source} ` : ''}${text}\n`
+}
+
+const streamOf = (source: LogSource): LogStream => (source === 'build' ? 'build' : 'runtime')
+
+/** Makes the server-sent event of a line. `positions` are those after it. */
+type FormatEvent = (positions: Positions, source: LogSource, line: LogLine) => string
+
+/** A line as a server-sent event. */
+export const eventOf: FormatEvent = (positions, source, line) =>
+  `id: ${idOf(positions)}\ndata: ${JSON.stringify(dataOf(source, line))}\n\n`
+
+function dataOf(source: LogSource, line: LogLine) {
+  const stream = streamOf(source)
+  return { at: timeOf(line.at), stream, process: stream === 'build' ? null : source, text: line.text }
+}
+
+/** The positions in the logs of one of an app's releases. */
+interface PartPosition {
+  /** The id of the deployment. */
+  readonly id: string
+  readonly positions: Positions
+}
+
+/** A line of one release of an app as a server-sent event. Its id has the positions of all `parts`. */
+export function appEventOf(parts: readonly PartPosition[], id: string, source: LogSource, line: LogLine): string {
+  const data = { deployment_id: id, ...dataOf(source, line) }
+  const ids = parts.map((part) => `${part.id}:${idOf(part.positions)}`)
+  return `id: ${ids.join('.')}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+/** Reads the id of an event of an app's log: the positions by the id of the deployment. Returns undefined for anything else. */
+export function parseAppPositions(id: string | undefined): ReadonlyMap<string, Positions> | undefined {
+  const parts = (id ?? '').split('.').map((part) => /^(dep_\w{26}):(.*)$/.exec(part))
+  const entries = parts.map((part) => [part?.[1] ?? '', parsePositions(part?.[2])] as const)
+  const known = entries.filter((entry): entry is readonly [string, Positions] => entry[1] !== undefined)
+  return known.length === entries.length ? new Map(known) : undefined
+}
+
+const timeOf = (at: LogLine['at']): string | null => (at === null ? null : new Date(at).toISOString())

@@ -1,0 +1,284 @@
+import type { BuildPlan } from '../../builds/build-plan.ts'
+import type { Upstream } from '../../gateway/client.ts'
+import { onceDatabaseIsBack } from '../../platform/leadership/leadership.ts'
+import type { Endpoint, Handle, Release } from '../../runtimes/runtime.ts'
+import { DeploymentError } from './failure.ts'
+import type { HealthCheck } from './health.ts'
+import type { InstanceRows } from './instance-rows.ts'
+import type { InstanceControl } from './instances.ts'
+import { type DesiredProcess, firstName, instancesOf, numbersOf, web, withLimits } from './process-types.ts'
+import { stopGraceMs } from './routes.ts'
+import { NoLongerDesired } from './switch.ts'
+import type { DeploymentRow, InstanceRow } from './tables.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Starts and ends the replicas of a release: its instances besides the first one of `web`, each with its row. Replaces any instance. */
+export interface ReplicaControl {
+  /**
+   * Starts an instance in the place of an earlier one of that number, and resolves with its endpoints when it is healthy:
+   * one of `web` answers, one of another type, which has no endpoint, stays up. Rejects as a health check does, and with
+   * `NoLongerDesired` when the release may not run any more; nothing of it runs then.
+   */
+  start(
+    row: DeploymentRow,
+    release: Release,
+    process: DesiredProcess,
+    number: number,
+    signal: AbortSignal,
+  ): Promise<readonly Endpoint[]>
+  /**
+   * Starts an instance beside another one of its name, which may be the first of the release, and gives it the place of that
+   * one as soon as it is healthy. The caller then ends the other one. Rejects as `start` does; nothing new runs then.
+   */
+  replace(
+    row: DeploymentRow,
+    release: Release,
+    process: DesiredProcess,
+    old: Pick<InstanceRow, 'handle'>,
+    signal: AbortSignal,
+  ): Promise<void>
+  /**
+   * Lets an instance that has lost the address finish its requests, then ends it and removes its row, in the background. Does
+   * nothing for an instance that is draining already.
+   */
+  drain(release: Release, instance: InstanceRow): Promise<void>
+  isDraining(instance: Pick<InstanceRow, 'handle'>): boolean
+  /** Keeps an instance that is draining; false when it is being ended already. */
+  keep(instance: Pick<InstanceRow, 'handle'>): boolean
+  /** The endpoints of an instance that listens; none otherwise, and none of an instance that is draining. */
+  endpointsOf(instance: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]>
+}
+
+interface ReplicaControlDependencies {
+  readonly rows: Pick<InstanceRows, 'of' | 'started' | 'note' | 'remove' | 'replace'>
+  readonly instances: Pick<InstanceControl, 'start' | 'stop' | 'observe'>
+  readonly checkHealth: HealthCheck
+  readonly draining: Draining
+  readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
+}
+
+/** The time between two looks at an instance that has to stay up. */
+const pollMs = 50
+
+export function createReplicaControl(dependencies: ReplicaControlDependencies): ReplicaControl {
+  const { rows, instances, draining } = dependencies
+  const listening = async ({ handle }: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]> => {
+    const seen = await instances.observe(handle)
+    return seen.state === 'listening' ? seen.endpoints : []
+  }
+  const end = async (release: Release, instance: InstanceRow): Promise<void> => {
+    await instances.stop(release, instance.handle, { graceMs: stopGraceMs })
+    await rows.remove(instance.deployment_id, instance)
+  }
+  const begin = (row: DeploymentRow, release: Release, process: DesiredProcess, name: string): Promise<Handle> => {
+    const limited = withLimits(release, process)
+    const own = process.type === web ? limited : { ...limited, internalName: null }
+    return instances.start(own, row.runtime, process.command, { beside: true, process: name })
+  }
+  return {
+    async start(row, release, process, number, signal) {
+      const name = { type: process.type, number }
+      const handle = await begin(row, release, process, `${process.type}.${number}`)
+      try {
+        // From here on a server that stops knows the instance from its row.
+        if (!(await rows.started(row, name, handle))) throw new NoLongerDesired()
+        const { instance, endpoints } = await untilHealthy(dependencies, { row, release, process, handle }, signal)
+        if (!(await rows.note(row.id, handle, 'running', instance))) throw new NoLongerDesired()
+        return endpoints
+      } catch (error) {
+        await instances.stop(release, handle, { graceMs: 0 })
+        if (!signal.aborted) await rows.note(row.id, handle, 'ended')
+        throw error
+      }
+    },
+
+    async replace(row, release, process, old, signal) {
+      const handle = await begin(row, release, process, firstName(old.handle))
+      const end = () => instances.stop(release, handle, { graceMs: 0 })
+      const healthy = untilHealthy(dependencies, { row, release, process, handle }, signal)
+      const { instance } = await healthy.catch(async (error: unknown) => {
+        await end()
+        throw error
+      })
+      // While nobody can tell which of the two has the place, both go on; the sweep ends the other one.
+      if (await takesPlace(rows, row, { old: old.handle, instance }, signal)) return
+      await end()
+      throw new NoLongerDesired()
+    },
+
+    async drain(release, instance) {
+      const [first, ...more] = instance.type === web ? await listening(instance) : []
+      const upstream = first === undefined ? null : { deploymentId: release.id, endpoints: [first, ...more] as const }
+      draining.begin(instance.handle, upstream, () => end(release, instance))
+    },
+
+    isDraining: ({ handle }) => draining.has(handle),
+    keep: ({ handle }) => draining.keep(handle),
+
+    endpointsOf: async (instance) => (draining.has(instance.handle) ? [] : listening(instance)),
+  }
+}
+
+/** Gives an instance the place of another one; false when that one has no place any more. */
+async function takesPlace(
+  rows: Pick<InstanceRows, 'note' | 'replace'>,
+  row: DeploymentRow,
+  { old, instance }: { readonly old: Handle; readonly instance: Handle },
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    return await rows.replace(row, old, instance)
+  } catch {
+    // The connection may have broken after the commit and before its confirmation.
+    return onceDatabaseIsBack(() => rows.note(row.id, instance, 'running'), signal)
+  }
+}
+
+async function untilHealthy(
+  { instances, checkHealth, settings }: ReplicaControlDependencies,
+  started: {
+    readonly row: DeploymentRow
+    readonly release: Release
+    readonly process: DesiredProcess
+    readonly handle: Handle
+  },
+  signal: AbortSignal,
+): Promise<{ readonly instance: Handle; readonly endpoints: readonly Endpoint[] }> {
+  const { row, release, process, handle } = started
+  if (process.type === web) return checkHealth(release, handle, { ...settings, path: row.build_plan?.health }, signal)
+  await staysUp(instances, handle, settings.stableMs, signal)
+  return { instance: handle, endpoints: [] }
+}
+
+async function staysUp(
+  instances: Pick<InstanceControl, 'observe'>,
+  handle: Handle,
+  stableMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = performance.now() + stableMs
+  while (performance.now() < end) {
+    await sleep(Math.min(pollMs, stableMs), undefined, { signal })
+    const seen = await instances.observe(handle)
+    if (seen.state !== 'exited') continue
+    const how = seen.signal === null ? `with code ${seen.code}` : `by ${seen.signal}`
+    throw new DeploymentError('run', 'app_exited', `${firstName(handle)} ended ${how} right after its start.`)
+  }
+}
+
+/** The endpoints of the further instances of `web` that a release needs before it gets the address. */
+export type StartReplicas = (
+  row: DeploymentRow,
+  release: Release,
+  plan: BuildPlan,
+  first: Handle,
+  signal: AbortSignal,
+) => Promise<readonly Endpoint[]>
+
+/**
+ * Makes the step that starts the further instances of `web`, all at once. Those of a release that was replaced a moment ago, and
+ * that listen, are kept. Rejects with a `DeploymentError` when one does not become healthy, and when the plan of the project
+ * does not allow so many.
+ */
+export function createStartReplicas(dependencies: {
+  readonly replicas: ReplicaControl
+  readonly rowsOf: (deploymentId: string) => Promise<InstanceRow[]>
+  readonly processesOf: (row: DeploymentRow, plan: BuildPlan) => Promise<readonly DesiredProcess[]>
+  /** The most instances of an app that the plan of its project allows. */
+  readonly mostInstances: (projectId: string) => Promise<number>
+}): StartReplicas {
+  const { replicas, rowsOf, processesOf, mostInstances } = dependencies
+  return async (row, release, plan, first, signal) => {
+    const processes = await processesOf(row, plan)
+    const [process] = processes
+    const together = instancesOf(processes)
+    if (process === undefined || together === 1) return []
+    const most = await mostInstances(row.project_id)
+    if (together > most) throw new DeploymentError('start', 'too_many_instances', tooMany(together, most))
+    const recorded = new Map(
+      (await rowsOf(row.id)).filter(({ type }) => type === web).map((each) => [each.number, each]),
+    )
+    const planned = { ...row, build_plan: plan }
+    const startOne = async (number: number): Promise<readonly Endpoint[]> => {
+      const before = recorded.get(number)
+      const kept = before === undefined ? [] : await replicas.endpointsOf(before)
+      return kept.length > 0 ? kept : replicas.start(planned, release, process, number, signal)
+    }
+    const settled = await Promise.allSettled(numbersOf(process, first).map(startOne))
+    const failed = settled.find((each) => each.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    return settled.flatMap((each) => (each.status === 'fulfilled' ? [...each.value] : []))
+  }
+}
+
+const tooMany = (together: number, most: number): string =>
+  `The app has ${together} instances over all its process types, and the plan of its project allows ${most}. Ask for fewer, ` +
+  'in fairlead.json or by fairlead scale, or choose another plan.'
+
+/**
+ * Instances that are one too many: each takes no new requests, finishes those that it has, and is ended. This goes on in the
+ * background, because nothing else of their release has to wait for it.
+ */
+interface Draining {
+  has(instance: Handle): boolean
+  /**
+   * Begins with an instance; does nothing for one that is draining already.
+   *
+   * @param upstream its endpoints, which get no new requests any more; null without any
+   */
+  begin(instance: Handle, upstream: Upstream | null, end: () => Promise<void>): void
+  /** Keeps an instance that is wanted again; false when it is being ended already. */
+  keep(instance: Handle): boolean
+}
+
+interface DrainingInstance {
+  readonly kept: AbortController
+  isEnding: boolean
+}
+
+/**
+ * @param drain resolves when the upstream has finished its requests or had its time, and when the signal aborts
+ * @param inBackground tracks what goes on
+ */
+export function createDraining(
+  drain: (upstream: Upstream, signal: AbortSignal) => Promise<void>,
+  inBackground: (work: Promise<void>) => void,
+): Draining {
+  const drainingInstances = new Map<string, DrainingInstance>()
+  const keyOf = (instance: Handle): string => JSON.stringify(instance)
+
+  const drainAndEnd = async (
+    draining: DrainingInstance,
+    upstream: Upstream | null,
+    end: () => Promise<void>,
+  ): Promise<void> => {
+    if (upstream !== null) await drain(upstream, draining.kept.signal)
+    if (draining.kept.signal.aborted) return
+    draining.isEnding = true
+    await end()
+  }
+
+  return {
+    has: (instance) => drainingInstances.has(keyOf(instance)),
+
+    begin(instance, upstream, end) {
+      const key = keyOf(instance)
+      if (drainingInstances.has(key)) return
+      const draining: DrainingInstance = { kept: new AbortController(), isEnding: false }
+      drainingInstances.set(key, draining)
+      const over = () => {
+        if (drainingInstances.get(key) === draining) drainingInstances.delete(key)
+      }
+      inBackground(drainAndEnd(draining, upstream, end).finally(over))
+    },
+
+    keep(instance) {
+      const key = keyOf(instance)
+      const draining = drainingInstances.get(key)
+      if (draining?.isEnding === true) return false
+      draining?.kept.abort()
+      drainingInstances.delete(key)
+      return true
+    },
+  }
+}

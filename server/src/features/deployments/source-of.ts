@@ -1,0 +1,42 @@
+import { imageName, parseImageReference } from '../../contract/image-reference.ts'
+
+/** The columns of a deployment that say where its code comes from. */
+export interface SourceColumns {
+  readonly git_url: string
+  readonly source_id: string | null
+  readonly image: string | null
+}
+
+interface ImageColumns {
+  readonly image: string | null
+  readonly image_digest: string | null
+}
+
+/** Stands for all uploaded sources, in place of a repository. */
+export const uploadedSources = 'uploaded sources'
+
+/**
+ * Returns what the code of a release comes from: its repository, the name of its image in its registry, or the text that
+ * stands for all uploaded sources, because they follow each other. Only the address of a repository has no space, so that no
+ * repository passes for an image: `registry.example:5000/shop` is an address for git, too.
+ */
+export function sourceOf({ git_url, source_id, image }: SourceColumns): string {
+  if (source_id !== null) return uploadedSources
+  return image === null ? git_url : `the image ${nameOf(image)}`
+}
+
+/** True for a source that is a repository, as `sourceOf` names it. */
+export const isRepository = (source: string): boolean => !source.includes(' ')
+
+/** Returns the repository of a release; null for one of another source. */
+export const repositoryOf = ({ git_url, source_id, image }: SourceColumns): string | null =>
+  source_id === null && image === null ? git_url : null
+
+function nameOf(reference: string): string {
+  const parsed = parseImageReference(reference)
+  return 'problem' in parsed ? reference : imageName(parsed)
+}
+
+/** Returns the image that a release was created with; null for one of another source. */
+export const imageOf = ({ image, image_digest: digest }: ImageColumns) =>
+  image === null ? null : { reference: image, digest }

@@ -1,0 +1,168 @@
+import type { BuildPlan } from '../../builds/build-plan.ts'
+import type { DeploymentStatus, DeploymentTrigger, StepTimes } from '../../contract/deployments.ts'
+import type { VariableKind } from '../../contract/variables.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import type { Handle } from '../../runtimes/runtime.ts'
+import type { DeploymentFailure } from './failure.ts'
+import type { VariableOrigins } from './release-variables.ts'
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
+
+type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
+
+/** The message, the author and the time of a commit; `at` is in ISO 8601. */
+export interface CommitDetails {
+  readonly message: string
+  readonly author: string
+  readonly at: string
+}
+
+/** The steps that the job of one generation has begun, in their order. The last one has no end yet. */
+export interface RecordedSteps {
+  readonly generation: number
+  readonly steps: readonly StepTimes[]
+}
+
+/** A rollback or a restart of a kept release, or an application of variables: the request that one generation follows. */
+export interface LastRequest {
+  readonly generation: number
+  readonly kind: 'rollback' | 'restart' | 'variables'
+  /** The time in RFC 3339. */
+  readonly at: string
+  readonly by: DeploymentTrigger
+}
+
+/** The tables of this feature. */
+export type DeploymentsTables = {
+  deployments: {
+    id: string
+    project_id: string
+    app_id: string
+    account_id: string
+    status: DeploymentStatus
+    /**
+     * Orders the deployments of an app by their owner's requests: each creation, rollback and restart takes the next
+     * number of the app. The highest is the desired one. Together with the id it names one request, so that a job
+     * for an earlier request of the same deployment changes nothing.
+     */
+    generation: number
+    /** True while its release is kept, built, so that it can be started. */
+    retained: Generated<boolean>
+    /** Empty for an uploaded source and an image. */
+    git_url: string
+    /** The uploaded source; null for others. */
+    source_id: string | null
+    /** The whole reference of the image that was asked for; null for others. */
+    image: string | null
+    /** The digest (`sha256:…`) by which the image was pulled; null before, and for others. */
+    image_digest: string | null
+    /** The deployment whose release is copied in place of a build. */
+    from_deployment_id: string | null
+    branch: string | null
+    commit: string | null
+    /** Null before it was fetched. */
+    commit_details: NullableJson<CommitDetails>
+    triggered_by: JSONColumnType<DeploymentTrigger>
+    /** The folder of the app, in place of the one in fairlead.json; null without. */
+    root: string | null
+    /** The variables of the release as encrypted JSON. */
+    variables: Buffer
+    /** Connection strings of before rotations, the latest last, as encrypted JSON: logs mask their passwords. Null for none. */
+    former_values: Buffer | null
+    variable_origins: JSONColumnType<VariableOrigins>
+    /** Encrypted, for the fetch alone; null afterwards. */
+    git_token: Buffer | null
+    /** The deployment that took the place of this one before its build began, until that one serves or has failed; null otherwise. */
+    superseded_by: string | null
+    build_plan: NullableJson<BuildPlan>
+    /** The name of the runtime that keeps the release. */
+    runtime: string
+    /** The running instance; null before the first start. */
+    instance: NullableJson<Handle>
+    failure: JSONColumnType<DeploymentFailure> | ColumnType<null, string | null, string | null>
+    /** Counts how often its job began: more than once when the server died in between. */
+    attempts: Generated<number>
+    /** The number of builds that end before its own begins; null while it waits for none. */
+    builds_before: number | null
+    /** Null before the job begins. Of an earlier generation until the job of the next one begins. */
+    steps: NullableJson<RecordedSteps>
+    /** The latest rollback or restart, or the application of variables that made it; null without. */
+    last_request: NullableJson<LastRequest>
+    created_at: Generated<Date>
+    started_at: Date | null
+    finished_at: Date | null
+  }
+  /** The variables of apps. A release has those of its creation. */
+  app_variables: {
+    app_id: string
+    name: string
+    kind: VariableKind
+    /** Encrypted. */
+    value: Buffer
+    /** The source whose code may have it; null while that is not known. */
+    source: string | null
+    updated_at: Generated<Date>
+  }
+  /** The databases that apps are linked to. */
+  database_links: {
+    id: string
+    project_id: string
+    app_id: string
+    database_id: string
+    /** The variable that has the connection string. */
+    variable: string
+    /** The source whose code may have it; null while that is not known. */
+    source: string | null
+    created_at: Generated<Date>
+  }
+  /** The instances of a release besides its first one of `web`, which is in `deployments.instance`. */
+  instances: {
+    deployment_id: string
+    type: string
+    /** From 2 for `web`, and from 1 for the others. */
+    number: number
+    handle: JSONColumnType<Handle>
+    state: InstanceState
+    /** How often it was started again. */
+    restarts: Generated<number>
+    started_at: Generated<Date>
+  }
+  /** How many instances the owner of an app has asked for; without a row, its fairlead.json says so. */
+  app_processes: {
+    app_id: string
+    type: string
+    instances: number
+  }
+  /** Uploaded sources. Their files are named by the ids. */
+  sources: {
+    id: string
+    project_id: string
+    account_id: string
+    /** The space that it takes; while it is received, what is reserved for it. PostgreSQL's bigint arrives as text. */
+    bytes: ColumnType<string, number, number>
+    /** Null until it is received. */
+    commit: string | null
+    branch: string | null
+    received_at: Date | null
+    /** The time of its last use: its upload, or the creation of a deployment. */
+    used_at: Generated<Date>
+    created_at: Generated<Date>
+  }
+}
+
+export type InstanceState = 'starting' | 'running' | 'ended'
+export type InstanceRow = Selectable<DeploymentsTables['instances']>
+
+export type DeploymentRow = Selectable<DeploymentsTables['deployments']>
+
+/** A deployment with the id of the one of its app that has the highest generation. */
+export interface DeploymentWithLatest extends DeploymentRow {
+  readonly latest_id: string
+  /** How many builds end before its own begins, of a deployment that has not begun; `null` where it waits for none. */
+  readonly expected_builds_before: number | null
+}
+
+/** Names one request for a deployment: a later one has a higher generation. */
+export type DeploymentGeneration = Pick<DeploymentRow, 'id' | 'generation'>
+
+/** This feature's tables, inside a transaction or outside of one. */
+export const tablesOf = (on: Database | Transaction) => on.withTables<DeploymentsTables>()

@@ -1,0 +1,313 @@
+import { sleepUntilAborted } from '../../platform/abort.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import { onceDatabaseIsBack } from '../../platform/leadership/leadership.ts'
+import { createMarks, type Held } from '../../platform/marks.ts'
+import { type AttachRequest, type Exit, type Handle, type Instances, type Release, RuntimeError } from '../../runtimes/runtime.ts'
+import { beginRun, canceledOf, canceledProblem, endRun, noteRelease, type Outcome, runningRuns } from './runs.ts'
+import type { RunRow } from './tables.ts'
+import { type Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** The streams of a run. They stay open when it has ended. */
+export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {
+  readonly stdin: Readable
+  readonly stdout: Writable
+  readonly stderr: Writable
+  /** Ends the command: with the reason `Canceled`, or when the server stops. */
+  readonly signal: AbortSignal
+  /** Returns what is stored of the output, masked; nothing is, without it. */
+  readonly output?: (mask: (text: string) => string) => string
+  /** How long it may wait for its app, which may be starting. */
+  readonly patienceMs?: number
+}
+
+/** Runs commands of apps, in the leader. */
+export interface Executor {
+  /** Runs a command that waits, and stores its end. Never rejects because of the command. */
+  execute(runId: string, streams: RunStreams): Promise<Outcome>
+  /** Ends the runs that nothing here works on: an earlier leader had them under way, or their end could not be stored. */
+  endLost(): Promise<void>
+  /** Resolves when the commands that are under way have ended, and their ends are stored. */
+  idle(): Promise<void>
+}
+
+/** The instance beside which a command runs. */
+interface Target {
+  readonly release: Release
+  readonly handle: Handle
+  readonly instances: Pick<Instances, 'attach'>
+  /** Of a release that does not run: the instance is ended after the command, which a request for the release ends. */
+  readonly own?: { readonly signal: AbortSignal; readonly end: () => Promise<void> }
+}
+
+export interface ExecutorDependencies {
+  readonly database: Database
+  /** Returns the instance beside which commands of an app run; null when there is none, and none may be started. */
+  readonly findTarget: (appId: string, options: { readonly mayStart: boolean }) => Promise<Target | null>
+  /** The minutes that a command of the account may take. */
+  readonly mostMinutes: (accountId: string) => Promise<number>
+  /** Masks secrets in the output that is stored. */
+  readonly mask: (text: string, secrets: readonly string[]) => string
+  /** Called in the transaction in which a run ends. */
+  readonly onEnd: (transaction: Transaction, run: RunRow, outcome: Outcome) => Promise<void>
+  readonly watch: RunWatch
+  /** Aborts when the leader stops. */
+  readonly stopping: AbortSignal
+}
+
+export function createExecutor(dependencies: ExecutorDependencies): Executor {
+  const { database, onEnd } = dependencies
+  const end = (run: RunRow, outcome: Outcome) =>
+    database.transaction().execute(async (transaction) => {
+      if (await endRun(transaction, run.id, outcome)) await onEnd(transaction, run, outcome)
+    })
+  const marks = createMarks({
+    marked: async () => (await runningRuns(database)).map(({ id }) => id),
+    async release(ids) {
+      const lost = (await runningRuns(database)).filter(({ id }) => ids.includes(id))
+      for (const run of lost)
+        await end(
+          run,
+          failed(
+            'Nobody knows how the command ended, because the server or its database was not available at that time.',
+          ),
+        )
+    },
+  })
+  const carryOut = async (held: Held, streams: RunStreams): Promise<Outcome> => {
+    const run = await beginRun(database, held)
+    if (run === undefined) return failed('It was ended before it began.')
+    const outcome = await dependencies.watch
+      .during(run, (ending) =>
+        attempt(dependencies, run, { ...streams, signal: AbortSignal.any([ending, streams.signal]) }),
+      )
+      .catch((error: unknown) => failed(error instanceof RuntimeError ? error.message : notStarted))
+    const store = () => end(run, outcome)
+    await store().catch(() => onceDatabaseIsBack(store, dependencies.stopping))
+    return outcome
+  }
+  const underWay = new Set<Promise<Outcome>>()
+  return {
+    execute(runId, streams) {
+      const outcome = marks.during(runId, (held) => carryOut(held, streams))
+      underWay.add(outcome)
+      return outcome.finally(() => underWay.delete(outcome))
+    },
+
+    async idle() {
+      await Promise.allSettled(underWay)
+    },
+
+    endLost: marks.sweep,
+  }
+}
+
+const notStarted = 'The command could not be started; try again.'
+const retryMs = 1_000
+
+/** True when nothing was started, because the app does not run yet. */
+const isNotRunning = (error: unknown): boolean => error instanceof RuntimeError && error.code === 'not_running'
+
+async function attempt(dependencies: ExecutorDependencies, run: RunRow, streams: RunStreams): Promise<Outcome> {
+  const minutes = await dependencies.mostMinutes(run.account_id)
+  const late = AbortSignal.timeout(minutes * 60_000)
+  const signal = AbortSignal.any([streams.signal, dependencies.stopping, late])
+  const { exit, secrets, isReleaseTaken } = await attachWithPatience(dependencies, run, { ...streams, signal })
+  // A terminal's output is the picture of a screen, and has what was typed.
+  const output =
+    streams.output === undefined || run.terminal !== null
+      ? {}
+      : { output: streams.output((text) => dependencies.mask(text, secrets)) }
+  if (isReleaseTaken) return { ...failed(releaseTaken, exit), status: 'canceled', ...output }
+  if (exit !== null && !signal.aborted) return { ...ended(exit), ...output }
+  if (late.aborted)
+    return { ...failed(`It ran longer than ${minutes} minutes, the most of this account.`, exit), ...output }
+  const { reason } = streams.signal
+  return reason instanceof Canceled
+    ? { ...failed(reason.message, exit), status: 'canceled', ...output }
+    : { ...failed('The server was stopped meanwhile.', exit), ...output }
+}
+
+const releaseTaken = 'The stopped release that it ran in was started again, changed or removed.'
+
+interface Attached {
+  readonly exit: Exit | null
+  readonly secrets: readonly string[]
+  readonly isReleaseTaken?: boolean
+}
+
+/** Resolves with an `exit` of null when the signal has aborted before the start. */
+async function attachWithPatience(
+  dependencies: ExecutorDependencies,
+  run: RunRow,
+  streams: RunStreams,
+): Promise<Attached> {
+  const deadline = performance.now() + (streams.patienceMs ?? 0)
+  for (;;) {
+    try {
+      return await attachOnce(dependencies, run, streams)
+    } catch (error) {
+      if (streams.signal.aborted) return { exit: null, secrets: [] }
+      if (!isNotRunning(error) || performance.now() >= deadline) throw error
+      await sleepUntilAborted(retryMs, streams.signal)
+    }
+  }
+}
+
+async function attachOnce(
+  { database, findTarget }: ExecutorDependencies,
+  run: RunRow,
+  streams: RunStreams,
+): Promise<Attached> {
+  // An app that its owner has stopped does nothing by itself.
+  const isOneOff = run.schedule_id === null && run.due_at === null
+  const target = await findTarget(run.app_id, { mayStart: isOneOff })
+  if (target === null) throw new RuntimeError('not_running', isOneOff ? nothingKept : nothingRuns)
+  const { release, handle, instances, own } = target
+  try {
+    await noteRelease(database, run.id, release.id)
+    const signal = own === undefined ? streams.signal : AbortSignal.any([streams.signal, own.signal])
+    const exit = await instances.attach(release, handle, { ...streams, signal, argv: run.command, tty: run.terminal })
+    const isReleaseTaken = own?.signal.aborted === true && !streams.signal.aborted
+    return { exit, secrets: Object.values(release.variables), isReleaseTaken }
+  } finally {
+    await own?.end()
+  }
+}
+
+const nothingRuns = 'The app does not run, and commands run beside it: start or deploy it first.'
+const nothingKept = 'The app does not run, and no release of it is kept: deploy it first.'
+
+const ended = ({ code, signal, exceeded }: Exit): Outcome => ({
+  status: code === 0 ? 'succeeded' : 'failed',
+  exit_code: code,
+  signal,
+  problem: exceeded === null ? null : `It was ended by a limit: ${exceeded.code}.`,
+})
+
+const failed = (problem: string, exit: Exit | null = null): Outcome => ({
+  status: 'failed',
+  exit_code: exit?.code ?? null,
+  signal: exit?.signal ?? null,
+  problem,
+})
+
+/** Returns those of these keys and sessions that are neither revoked nor expired. */
+export type FindValid = (ids: readonly string[]) => Promise<ReadonlySet<string>>
+
+/** Ends commands that their owners cancel, and those of keys and sessions that have ended. */
+interface RunWatch {
+  /** Does `work` with a signal that aborts, with the reason `Canceled`, when the run is to end. */
+  during<Result>(run: RunRow, work: (signal: AbortSignal) => Promise<Result>): Promise<Result>
+}
+
+/** The time between two looks at the commands that are under way. */
+const lookMs = 1_000
+
+/** @param dependencies.onError is called when the commands could not be looked at; the next look comes */
+export function createRunWatch(dependencies: {
+  readonly database: Database
+  readonly findValid: FindValid
+  readonly onError: (error: unknown) => void
+}): RunWatch {
+  const watched = new Map<string, Watched>()
+  let looking = false
+
+  const look = async (runs: readonly Watched[]): Promise<void> => {
+    const canceled = await canceledOf(
+      dependencies.database,
+      runs.map(({ run }) => run.id),
+    )
+    const begunBy = [...new Set(runs.flatMap(({ run }) => run.begun_by ?? []))]
+    const valid = begunBy.length === 0 ? new Set() : await dependencies.findValid(begunBy)
+    for (const { run, ending } of runs) {
+      if (canceled.has(run.id)) ending.abort(new Canceled(canceledProblem))
+      else if (run.begun_by !== null && !valid.has(run.begun_by)) ending.abort(new Canceled(credentialEnded))
+    }
+  }
+  const follow = async (): Promise<void> => {
+    if (looking) return
+    looking = true
+    while (watched.size > 0) {
+      await sleep(lookMs)
+      await look([...watched.values()]).catch(dependencies.onError)
+    }
+    looking = false
+  }
+
+  return {
+    async during(run, work) {
+      const own = { run, ending: new AbortController() }
+      // A ticket may outlive the key that made it.
+      await look([own])
+      watched.set(run.id, own)
+      void follow()
+      return work(own.ending.signal).finally(() => watched.delete(run.id))
+    },
+  }
+}
+
+interface Watched {
+  readonly run: RunRow
+  readonly ending: AbortController
+}
+
+const credentialEnded = 'The key or the session that began it has ended.'
+
+/** The bytes of a command's output that are kept: the last ones. */
+const mostBytes = 64 * 1024
+/** More bytes before them than a secret that is searched for takes, however it is written: they may begin within one. */
+const marginBytes = 1_024
+const keptBytes = mostBytes + marginBytes
+/** The chunks that are put together at once. */
+const mostChunks = 1_000
+
+/** Keeps the end of what commands print, in the order in which it comes. */
+export interface Capture {
+  keep(chunk: Buffer): void
+  /** A stream whose bytes are kept. */
+  open(): Writable
+  /** Returns the end of the output, masked. */
+  text(mask: (text: string) => string): string
+}
+
+export function createCapture(): Capture {
+  let chunks: Buffer[] = []
+  let length = 0
+  let isCut = false
+  const tidy = (): Buffer => {
+    const all = Buffer.concat(chunks)
+    isCut ||= all.length > keptBytes
+    const kept = all.subarray(Math.max(0, all.length - keptBytes))
+    chunks = [kept]
+    length = kept.length
+    return kept
+  }
+  const keep = (chunk: Buffer): void => {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > 2 * keptBytes || chunks.length > mostChunks) tidy()
+  }
+  return {
+    keep,
+    open: () =>
+      new Writable({
+        write(chunk: Buffer, _encoding, written) {
+          keep(chunk)
+          written()
+        },
+      }),
+    text(mask) {
+      const masked = Buffer.from(mask(tidy().toString())).subarray(isCut ? marginBytes : 0)
+      // Bytes that are no text have become longer.
+      const shown = masked.subarray(-mostBytes).toString()
+      // PostgreSQL stores no NUL.
+      return (isCut || masked.length > mostBytes ? '…' : '') + shown.replaceAll('\0', '\ufffd')
+    },
+  }
+}
+
+/** The reason of a signal that ends a command for good. */
+export class Canceled extends Error {
+  override readonly name = 'Canceled'
+}

@@ -1,0 +1,144 @@
+import { sleepUntilAborted } from '../../platform/abort.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import { newId } from '../../platform/ids.ts'
+import type { Logger } from '../../platform/logger.ts'
+import { nextTime } from './cron.ts'
+import { Canceled, createCapture, type Executor } from './executor.ts'
+import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './runs.ts'
+import { bringForward, earliestTime, takeDue, timesOfAll, updateSchedule } from './schedules.ts'
+import type { RunRow, ScheduleRow } from './tables.ts'
+import { Readable } from 'node:stream'
+
+/** The longest time between two looks at the schedules: one that another server has made is seen by then. */
+const lookMs = 2_000
+/** The time that an app gets to start before its command fails. */
+const patienceMs = 60_000
+
+export interface SchedulerDependencies {
+  readonly database: Database
+  readonly executor: Pick<Executor, 'execute'>
+  /** False when the account has as many commands as it may; `count` counts them under the lock of all counts. */
+  readonly hasRoom: (transaction: Transaction, accountId: string, count: () => Promise<number>) => Promise<boolean>
+  readonly logger: Pick<Logger, 'error'>
+  /** The time of the day; for tests. */
+  readonly now?: () => Date
+}
+
+/**
+ * Begins the commands of schedules in the leader. A time is taken in one transaction: it makes a row for the run and sets the
+ * next time, so that every time has one row, whichever leader finds it. A row that waits is begun by any later leader.
+ */
+export function startScheduler(dependencies: SchedulerDependencies): { stop(): Promise<void> } {
+  const { database, logger } = dependencies
+  const now = dependencies.now ?? (() => new Date())
+  const stopping = new AbortController()
+  const underWay = new Map<string, UnderWay>()
+
+  const begin = (run: RunRow): void => {
+    const cancel = new AbortController()
+    const ended = carryOut(dependencies.executor, run, AbortSignal.any([cancel.signal, stopping.signal]))
+      .catch((error: unknown) => logger.error({ err: error, run: run.id }, 'a run of a schedule could not be stored'))
+      .finally(() => underWay.delete(run.id))
+    underWay.set(run.id, { ended, cancel: () => cancel.abort(new Canceled('A later run has taken its place.')) })
+  }
+
+  const pass = async (): Promise<void> => {
+    while (!stopping.signal.aborted && (await fireOne(dependencies, now(), underWay))) {}
+    for (const run of await waitingOfSchedules(database)) if (!underWay.has(run.id)) begin(run)
+  }
+
+  const work = async (): Promise<void> => {
+    await correctTimes(database, now).catch((error: unknown) =>
+      logger.error({ err: error }, 'the times of schedules could not be corrected'),
+    )
+    while (!stopping.signal.aborted) {
+      const waitMs = await pass().then(
+        () => untilNext(database, now()),
+        (error: unknown) => {
+          if (!stopping.signal.aborted) logger.error({ err: error }, 'the schedules could not be looked at')
+          return lookMs
+        },
+      )
+      await sleepUntilAborted(waitMs, stopping.signal)
+    }
+  }
+
+  const running = work().catch((error: unknown) => logger.error({ err: error }, 'the schedules are not followed'))
+  return {
+    async stop() {
+      stopping.abort(new Error('the server is stopping'))
+      await running
+      await Promise.all([...underWay.values()].map(({ ended }) => ended))
+    },
+  }
+}
+
+interface UnderWay {
+  readonly ended: Promise<unknown>
+  readonly cancel: () => void
+}
+
+/** Makes the run of one schedule whose time has come. Resolves to false when there is none. */
+async function fireOne(
+  { database, hasRoom }: SchedulerDependencies,
+  now: Date,
+  underWay: ReadonlyMap<string, UnderWay>,
+): Promise<boolean> {
+  const replaced = await database.transaction().execute(async (transaction) => {
+    const schedule = await takeDue(transaction, now)
+    if (schedule === undefined) return null
+    const { account_id: accountId } = schedule
+    const isFull = !(await hasRoom(transaction, accountId, () => countUnfinished(transaction, accountId)))
+    const before = await unfinishedOf(transaction, schedule.id)
+    const reason = reasonToSkip(schedule, before.length, isFull)
+    await insertDue(transaction, { id: newId('run'), schedule, problem: reason })
+    // Five fields that were checked come again; without a next time it would be tried for ever.
+    const next = nextTime(schedule, now) ?? new Date(8.64e15)
+    await updateSchedule(transaction, schedule.id, { next_at: next })
+    return schedule.overlap === 'replace' && reason === null ? before : []
+  })
+  for (const id of replaced ?? []) underWay.get(id)?.cancel()
+  return replaced !== null
+}
+
+/** Returns why the time of a schedule begins no command; null when it does. */
+export function reasonToSkip(
+  { overlap }: Pick<ScheduleRow, 'overlap'>,
+  unfinished: number,
+  accountIsFull: boolean,
+): string | null {
+  if (overlap === 'forbid' && unfinished > 0) return 'The earlier run had not ended.'
+  if (accountIsFull && !(overlap === 'replace' && unfinished > 0)) {
+    return 'The account ran as many commands as it may at once.'
+  }
+  return null
+}
+
+/** Runs the command of a schedule: without input, and its output is kept. */
+function carryOut(executor: Pick<Executor, 'execute'>, run: RunRow, signal: AbortSignal): Promise<unknown> {
+  const capture = createCapture()
+  return executor.execute(run.id, {
+    stdin: Readable.from([]),
+    stdout: capture.open(),
+    stderr: capture.open(),
+    output: capture.text,
+    signal,
+    patienceMs,
+  })
+}
+
+/**
+ * Corrects times that are later than the next one, because the clock was ahead when they were stored. The clock is read after
+ * the times: another leader may have begun one meanwhile, and the time after it is no mistake.
+ */
+async function correctTimes(database: Database, now: () => Date): Promise<void> {
+  for (const schedule of await timesOfAll(database)) {
+    const next = nextTime(schedule, now())
+    if (next !== null && next < schedule.next_at) await bringForward(database, schedule, next)
+  }
+}
+
+async function untilNext(database: Database, now: Date): Promise<number> {
+  const next = await earliestTime(database).catch(() => null)
+  return next === null ? lookMs : Math.max(10, Math.min(lookMs, next.getTime() - now.getTime()))
+}
