@@ -29985,8 +29985,8 @@ function reportOf(outcome, inputs, { tail, link, serving }) {
         case 'failed':
             return failedReport(outcome, { tail, serving });
         case 'superseded':
-            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run. ` +
-                'If another job deploys it at the same time, such as one of a matrix, give each app a `name` of its own.');
+            return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run. If another job deploys it ` +
+                'at the same time, such as one of a matrix, give each app a different `name`.');
         case 'deleted':
             return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
         case 'mismatch':
@@ -31281,8 +31281,8 @@ function readPreview(text, event) {
     if (!('value' in read) || !read.value || event.unknownPullRequest === undefined)
         return read;
     return {
-        problem: "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
-            'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
+        problem: "cannot name the app: the code is a pull request's, and the event does not tell its number. Set it to false " +
+            'and `name` to a new name, or the code replaces an app that others use.',
     };
 }
 /** Reads the deployment to copy, which has its own source. */
@@ -31326,7 +31326,7 @@ function readFork(text, event) {
             "app's variables. Set it to true only for code that somebody has reviewed.",
     };
 }
-/** True when two addresses name the same repository in whatever form: https, ssh or git@host:owner/name. */
+/** True when two addresses name the same repository in any form: https, ssh or git@host:owner/name. */
 function isSameRepository(one, other) {
     return hostAndPath(one) === hostAndPath(other);
 }
@@ -31768,7 +31768,7 @@ function reasonToSkip(event, input, actor) {
         return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed.";
     }
     if (event.pullRequest?.closed && !isOn('preview')) {
-        return 'The pull request is closed, and without `preview` there is no app of its own to remove.';
+        return 'The pull request is closed, and without `preview` there is no separate app to remove.';
     }
     return undefined;
 }

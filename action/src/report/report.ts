@@ -52,8 +52,8 @@ export function reportOf(outcome: Outcome, inputs: Known, { tail, link, serving 
       return failedReport(outcome, { tail, serving })
     case 'superseded':
       return failed(
-        `A newer deployment of ${inputs.name} took over from ${id}, which does not run. ` +
-          'If another job deploys it at the same time, such as one of a matrix, give each app a `name` of its own.',
+        `A newer deployment of ${inputs.name} took over from ${id}, which does not run. If another job deploys it ` +
+          'at the same time, such as one of a matrix, give each app a different `name`.',
       )
     case 'deleted':
       return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' }

@@ -47,7 +47,7 @@ export async function onceOnly(
     try {
       await claim.release()
     } catch {
-      // Ignored: the lease expires anyway, and the handler's error is the one to report.
+      // Ignored: the lease expires anyway, and only the handler's error is reported.
     }
     throw error
   }

@@ -113,7 +113,7 @@ describe.skipIf(chromiumPath === undefined)('the certificates of an account', { 
     await page.getByRole('menuitem', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByText('a private key that others may have').waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke certificate' }).click()
-    await page.getByText('To be revoked when another one is in its place.').waitFor()
+    await page.getByText('To be revoked when another certificate has replaced it.').waitFor()
     expect(await page.getByRole('button', { name: 'Actions for quiet.example.com' }).count()).toBe(0)
     await database.query(
       "update certificates set revoked_at = now(), private_key = null where names = array['quiet.example.com']",

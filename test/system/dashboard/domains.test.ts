@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)('the domains of an app', { timeout: 
     await using given = await signedIn({ permissions: ['clipboard-read', 'clipboard-write'] })
     const { page } = given
     await open(page, path)
-    await page.getByText('A domain of your own, such as shop.example.com,').waitFor()
+    await page.getByText('Your own domain, such as shop.example.com,').waitFor()
     await page.getByRole('button', { name: 'Add a domain' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Name').fill('co.uk')

@@ -120,7 +120,7 @@ describe.skipIf(chromiumPath === undefined)('the pages of commands', () => {
     await row.getByRole('button').click()
     await page.getByText('Its output is stored when it ends.').waitFor()
     await page.getByRole('button', { name: 'End command' }).click()
-    await page.getByText('is ended by force some seconds later').waitFor()
+    await page.getByText('is killed some seconds later').waitFor()
     await page.getByRole('button', { name: 'End it now' }).click()
     await page.getByText('It was canceled.').waitFor()
     expect(await page.getByRole('button', { name: 'End command' }).count()).toBe(0)

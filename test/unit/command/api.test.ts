@@ -33,7 +33,7 @@ describe('fairlead api', () => {
 
   it('the help of an operation lists the fields of its body', async () => {
     const { stdout } = await api(['deployments.create', '--help'])
-    expect(stdout).toMatch(/^ {2}name \(string, required\)\n {6}Names the app/m)
+    expect(stdout).toMatch(/^ {2}name \(string, required\)\n {6}The name of the app/m)
     expect(stdout).toMatch(/^ {2}keep_env_vars \(array of string\)$/m)
     expect((await api(['deployments.get', '--help'])).stdout).not.toContain('Fields of the body')
   })

@@ -75,7 +75,7 @@ interface WaitingProps {
 function Waiting({ login, signedIn, decide, pending, error }: WaitingProps) {
   return (
     <>
-      <p>The command shows this code. If it shows another one, refuse.</p>
+      <p>The command shows this code. If it shows another code, refuse.</p>
       <p className="my-4 text-center font-mono font-semibold text-2xl tracking-widest">{login.user_code}</p>
       <DescriptionList
         items={[

@@ -107,7 +107,7 @@ function DeleteDatabase({ database }: DatabaseProps) {
         confirmationText={name}
         mutation={remove}
       >
-        <p>Nobody can connect any more. Its data is kept for a while, during which it can be restored.</p>
+        <p>Clients can no longer connect. Its data is kept for a while, during which it can be restored.</p>
       </ConfirmDialog>
     </>
   )

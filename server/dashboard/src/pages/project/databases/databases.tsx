@@ -89,7 +89,7 @@ function DatabasesTable({ projectId, databases }: DatabasesTableProps) {
       columns={columns}
       empty={
         <Empty title="No database yet">
-          <p>A PostgreSQL database of your own, with a user that has access to nothing else.</p>
+          <p>A PostgreSQL database, with a user that has access only to this database.</p>
         </Empty>
       }
     />

@@ -33,7 +33,7 @@ export function CreateDeployment({ projectId, source, onCancel }: CreateDeployme
       <AppField source={source} />
       <SourceFields source={source} volumes={volumes} onVolumes={setVolumes} />
       <VariablesEditor variables={variables} onChange={setVariables} field="env_vars" />
-      <p className="text-muted text-[13px]">The app keeps the variables that it has, and gets these.</p>
+      <p className="text-muted text-[13px]">The app keeps its variables, and gets these.</p>
     </Form>
   )
 }

@@ -46,7 +46,7 @@ export function VolumesEditor({ volumes, onChange }: VolumesEditorProps) {
         </Button>
       </div>
       <p className="text-[13px] text-muted">
-        Folders of the container that are kept over releases. Without any here, an app keeps those that it has.
+        Folders of the container that outlive releases. Without any here, an app keeps its volumes.
       </p>
     </fieldset>
   )

@@ -110,7 +110,7 @@ function Remove({ projectId, registry: { id, registry }, onClose }: RemoveProps)
       action="Remove"
       mutation={remove}
     >
-      <p>Further deployments do without. What runs stays as it is, and can be rolled back to.</p>
+      <p>Later deployments have no credentials. Kept releases stay as they are, and can be rolled back to.</p>
     </ConfirmDialog>
   )
 }

@@ -34,7 +34,7 @@ export function StoreRegistry({ projectId, onClose }: StoreRegistryProps) {
       open
       onClose={onClose}
       title="Credentials for a registry"
-      description="Every app of the project may pull with them. They replace those that are stored for the same registry."
+      description="Every app of the project may pull with them. They replace the stored credentials for the same registry."
     >
       <Form mutation={store} submit="Store credentials" onCancel={onClose}>
         <TextField

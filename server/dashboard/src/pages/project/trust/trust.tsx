@@ -141,7 +141,7 @@ function RemoveTrust({ projectId, rule, onClose }: RemoveTrustProps) {
       action="Remove trust"
       mutation={remove}
     >
-      <p>Its workflows get no key any more, and those that they have stop working at once.</p>
+      <p>Its workflows get no new keys, and their current keys stop working at once.</p>
     </ConfirmDialog>
   )
 }

@@ -55,7 +55,7 @@ export function Certificates() {
         open={isUploading}
         onClose={() => setUploading(false)}
         title="Upload a certificate"
-        description="It is shown for all of your domains that it covers, in place of one that the server obtains."
+        description="The server uses it for all of your domains that it covers, in place of an automatic certificate."
       >
         <UploadCertificate onDone={() => setUploading(false)} />
       </Dialog>
@@ -147,7 +147,7 @@ function Names({ certificate }: { readonly certificate: Certificate }) {
       )}
       {failure !== null && <p className="wrap-anywhere max-w-prose text-[13px] text-muted">{failure.message}</p>}
       {revocation_requested_at !== null && status !== 'revoked' && (
-        <p className="text-[13px] text-muted">To be revoked when another one is in its place.</p>
+        <p className="text-[13px] text-muted">To be revoked when another certificate has replaced it.</p>
       )}
     </div>
   )

@@ -25,7 +25,7 @@ export function AddDomain({ app, onClose }: { readonly app: AppOfPage; readonly 
           autoCapitalize="off"
           spellCheck={false}
           placeholder="www.example.com"
-          hint="One that you own, or *.example.com for all names directly below it."
+          hint="A name that you own, or *.example.com for all names directly below it."
         />
         <SelectField label="Its visitors" name="redirect">
           <option value="no">get the app</option>

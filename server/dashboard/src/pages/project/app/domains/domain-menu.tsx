@@ -123,7 +123,7 @@ function RemoveDomain({ app, domain, onClose }: DialogProps) {
         The app is not served at this name any more, and the name is free at once. Its DNS records stay where they are:
         remove them, too.
       </p>
-      {domain.primary && <p>Another domain of the app becomes the primary one, if there is one that is served.</p>}
+      {domain.primary && <p>Another served domain of the app, if there is one, becomes the primary domain.</p>}
     </ConfirmDialog>
   )
 }

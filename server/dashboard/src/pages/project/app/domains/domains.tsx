@@ -81,7 +81,7 @@ function OwnAddress({ projectId, appId }: AppOfPage) {
 function NoDomains({ refusal }: { readonly refusal: string | null }) {
   return (
     <Empty title="No domains">
-      <p>A domain of your own, such as shop.example.com, leads visitors to this app beside its own address.</p>
+      <p>Your own domain, such as shop.example.com, leads visitors to this app in addition to its address.</p>
       {refusal !== null && <p className="mt-2">{refusal}</p>}
     </Empty>
   )

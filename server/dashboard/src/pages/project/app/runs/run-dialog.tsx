@@ -95,7 +95,7 @@ function EndRun({ app, run }: { readonly app: AppOfPage; readonly run: Pick<Resp
       danger
       onCancel={() => setAsking(false)}
     >
-      <p>The command gets SIGTERM, and is ended by force some seconds later. What it has done stays.</p>
+      <p>The command gets SIGTERM, and is killed some seconds later. Its changes stay.</p>
     </Form>
   )
 }

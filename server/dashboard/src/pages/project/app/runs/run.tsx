@@ -80,7 +80,7 @@ function StartRun({ app, onStart }: StartRunProps) {
         <CommandField
           placeholder="npm run migrate"
           error={problem}
-          hint="Runs beside the app, with the release, variables, limits and user of what serves. No shell reads it: for one, run sh -c '…'."
+          hint="Runs beside the app, with the files, variables, limits and user of the serving release. No shell reads it: for one, run sh -c '…'."
         />
         <SelectField label="Kind" name="kind" hint="A terminal without a command opens sh.">
           <option value="command">Command</option>

@@ -29,7 +29,7 @@ export function EditSchedule({ app, schedule, onClose }: EditScheduleProps) {
       open
       onClose={onClose}
       title={schedule === undefined ? 'New schedule' : `Change ${schedule.name}`}
-      description="Runs a command beside the app, in the release that serves it then."
+      description="Runs a command beside the app, in the release that serves it at that time."
     >
       <Form mutation={save} saved={schedule && savedOf(schedule)} submit="Save" onCancel={onClose}>
         <TextField label="Name" name="name" autoComplete="off" placeholder="nightly" />

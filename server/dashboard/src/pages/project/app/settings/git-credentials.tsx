@@ -106,7 +106,7 @@ function Hosts({ hosts, onForget }: { readonly hosts: Access['known_hosts']; rea
         ))}
       </ul>
       <p className="mt-3 text-[13px] text-muted">
-        Compare each fingerprint with the one that the host publishes. A host that shows another key is refused.
+        Compare each fingerprint with the fingerprint that the host publishes. A host with another key is refused.
       </p>
     </Panel>
   )
@@ -132,7 +132,7 @@ function Remove({ app, onClose }: DialogProps) {
   const remove = useChange(app, onClose, () => api.gitCredentials.delete({ params: paramsOf(app) }))
   return (
     <ConfirmDialog open onClose={onClose} title="Remove the credentials?" action="Remove" mutation={remove}>
-      <p>Further deployments do without. What runs stays as it is.</p>
+      <p>Later deployments have no credentials. The running release stays as it is.</p>
     </ConfirmDialog>
   )
 }

@@ -20,7 +20,7 @@ export function StoreCredentials({ app, onClose }: { readonly app: AppOfPage; re
       open
       onClose={onClose}
       title="Credentials for a private repository"
-      description="They replace those that are stored, and are used by every further deployment of the repository."
+      description="They replace the stored credentials. Every later deployment of the repository uses them."
     >
       <Form mutation={store} submit={kind === 'token' ? 'Store token' : 'Make key'} onCancel={onClose}>
         <SelectField
@@ -47,7 +47,7 @@ export function StoreCredentials({ app, onClose }: { readonly app: AppOfPage; re
           autoComplete="off"
           spellCheck={false}
           className="font-mono"
-          placeholder={kind === 'token' ? 'that of the app' : 'that of the app, by ssh'}
+          placeholder={kind === 'token' ? "the app's repository" : "the app's repository, by ssh"}
           hint={kind === 'token' ? 'An https address.' : 'Such as git@example.com:team/shop.git.'}
         />
       </Form>

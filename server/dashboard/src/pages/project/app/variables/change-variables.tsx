@@ -59,7 +59,7 @@ export function ChangeVariables({ app, state, initial, onClose }: ChangeVariable
           label="Kind"
           name="kind"
           defaultValue="secret"
-          hint="A secret value is never shown again, and masked in logs. A plain one can be read by everybody who may change it."
+          hint="A secret value is never shown again, and masked in logs. Everybody who may change a plain value can read it."
         >
           <option value="secret">Secret</option>
           <option value="plain">Plain</option>

@@ -43,7 +43,7 @@ function ApplyVariables({ app, state, onClose }: PendingVariablesProps & { reado
       open
       onClose={onClose}
       title="Apply the changes"
-      description="Deploys the commit that serves again, as a new release with these variables."
+      description="Deploys the serving commit again, as a new release with these variables."
     >
       <Form mutation={apply} submit="Apply" onCancel={onClose}>
         <Names label="Added" names={added} />

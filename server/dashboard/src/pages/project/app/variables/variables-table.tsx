@@ -67,7 +67,7 @@ function RemoveVariable({ app, name, onClose }: RemoveVariableProps) {
   const remove = useChange(app, () => api.variables.update({ params: paramsOf(app), body: { unset: [name] } }), onClose)
   return (
     <ConfirmDialog open onClose={onClose} title={`Remove ${name}?`} action="Remove variable" mutation={remove}>
-      <p>Further releases do not have it. What runs keeps it until you apply the change.</p>
+      <p>Later releases do not have it. The running release keeps it until you apply the change.</p>
     </ConfirmDialog>
   )
 }
