@@ -31,7 +31,7 @@ const headless = /^\s*(\/\/|\/\*\*?|\*)\s*(What|Who|Whom|Whoever|Whatever|Where|
 /** Names that others gave. */
 const names: readonly (readonly [path: RegExp, name: RegExp])[] = [
   [/^server\/dashboard\/src\/router\.tsx$/, /defaultPreload: 'intent'/g],
-  [/^server\/src\/domains\/open-suffixes\.ts$/, /is-a-bookkeeper\.com/g],
+  [/^server\/src\/features\/domains\/open-suffixes\.ts$/, /is-a-bookkeeper\.com/g],
 ]
 
 /** The applications of the corpus stay as their generators made them. */
