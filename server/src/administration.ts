@@ -3,6 +3,7 @@ import { type AuditLog, createAuditLog } from './features/accounts/audit-log.ts'
 import { createKeys, type Keys } from './features/accounts/keys.ts'
 import { createTrustRules, type TrustRules } from './features/accounts/trust/rules.ts'
 import { createUsers, type Users } from './features/accounts/users.ts'
+import { createTenancy, type Tenancy } from './features/projects/tenancy.ts'
 import type { Config } from './platform/config.ts'
 import { controlsOf } from './platform/control/client.ts'
 import { dataDirectoryAt, openDataDirectory } from './platform/data-directory.ts'
@@ -11,7 +12,6 @@ import type { Logger } from './platform/logger.ts'
 import { binariesReleases, createBinariesStore } from './platform/postgres/binaries.ts'
 import { findPostmaster } from './platform/postgres/postmaster.ts'
 import { clusterUser, openState } from './platform/state.ts'
-import { createTenancy, type Tenancy } from './features/projects/tenancy.ts'
 
 /** The parts that operator commands use, with or without a running server. */
 export interface Administration {

@@ -5,11 +5,11 @@ import { createKeys } from '../../server/src/features/accounts/keys.ts'
 import { presets } from '../../server/src/features/accounts/scopes.ts'
 import { explain } from '../../server/src/features/certificates/acme/errors.ts'
 import { fail } from '../../server/src/features/certificates/attempt.ts'
+import { runHandlers } from '../../server/src/features/runs/runs.ts'
 import { type DatabaseHandle, openDatabase } from '../../server/src/platform/database.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import { enqueue } from '../../server/src/platform/jobs.ts'
 import { createSecretBox } from '../../server/src/platform/secrets.ts'
-import { runHandlers } from '../../server/src/features/runs/runs.ts'
 import { type TestDatabase, testDatabase } from '../harness/database.ts'
 
 /* Times that the database compares with its clock, on a server whose clock differs by an hour. */

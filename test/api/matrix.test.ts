@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { generateKey } from '../../server/src/features/accounts/keys.ts'
 import { type Operation, operations } from '../../server/src/contract/operations.ts'
 import { type Scope, scopes } from '../../server/src/contract/routes.ts'
+import { generateKey } from '../../server/src/features/accounts/keys.ts'
 import { newId } from '../../server/src/platform/ids.ts'
 import { groupOf, paramKinds, pathOf, requestOf } from '../harness/requests.ts'
 import { ownServer, type TestServer } from '../harness/server.ts'

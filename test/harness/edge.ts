@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect as connectHttp2, constants } from 'node:http2'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import { CaddyMissingError, findCaddy } from '../../server/src/edge/caddy.ts'
 import {
   type Issued,
   issueCertificate,
   makeAuthority,
   makeKey,
 } from '../../server/src/features/databases/postgres/certificates.ts'
-import { CaddyMissingError, findCaddy } from '../../server/src/edge/caddy.ts'
 
 /*
  * Visitors of names that a test's edge serves, and an authority that the visitors trust. All names lead to this

@@ -1,8 +1,8 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Client } from '@fairlead/server/client'
-import { type Plan, shippedPlans } from '../../server/src/platform/plans.ts'
 import type { AccountSpace } from '../../server/src/features/storage/reservations.ts'
+import { type Plan, shippedPlans } from '../../server/src/platform/plans.ts'
 import { temporaryDirectory } from './temporary.ts'
 
 type Content = string | Uint8Array<ArrayBuffer>

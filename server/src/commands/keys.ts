@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
-import type { StoredKey } from '../features/accounts/keys.ts'
-import { allScopes, isPreset, isScope, presets } from '../features/accounts/scopes.ts'
 import type { Administration } from '../administration.ts'
 import type { Scope } from '../contract/routes.ts'
+import type { StoredKey } from '../features/accounts/keys.ts'
+import { allScopes, isPreset, isScope, presets } from '../features/accounts/scopes.ts'
 import {
   CommandError,
   change,

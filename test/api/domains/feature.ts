@@ -1,6 +1,6 @@
 import { pino } from 'pino'
-import { createAppStore } from '../../../server/src/features/apps/apps.ts'
 import type { BodyOutput, ResponseBody } from '../../../server/src/contract/operations.ts'
+import { createAppStore } from '../../../server/src/features/apps/apps.ts'
 import { createRunCheck, type LookAtDns } from '../../../server/src/features/domains/checker.ts'
 import { type DomainHandlerDependencies, domainHandlers } from '../../../server/src/features/domains/domains.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'

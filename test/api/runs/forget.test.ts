@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { forgetRuns } from '../../../server/src/features/runs/runs.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
-import { forgetRuns } from '../../../server/src/features/runs/runs.ts'
 import { testDatabase } from '../../harness/database.ts'
 
 it('the newest 200 runs of a schedule are kept, and 200 runs of all deleted schedules together', async () => {

@@ -1,9 +1,9 @@
 import { Readable, Writable } from 'node:stream'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { createExecutor, createRunWatch } from '../../../server/src/features/runs/executor.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
-import { createExecutor, createRunWatch } from '../../../server/src/features/runs/executor.ts'
 import type { Handle, Release } from '../../../server/src/runtimes/runtime.ts'
 import { testDatabase } from '../../harness/database.ts'
 

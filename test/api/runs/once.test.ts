@@ -1,12 +1,12 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
+import { beginRun, endRun, type Outcome } from '../../../server/src/features/runs/runs.ts'
+import { type SchedulerDependencies, startScheduler } from '../../../server/src/features/runs/scheduler.ts'
 import { createTotals } from '../../../server/src/platform/account-limits.ts'
 import { type Database, openDatabase } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createMarks } from '../../../server/src/platform/marks.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
-import { beginRun, endRun, type Outcome } from '../../../server/src/features/runs/runs.ts'
-import { type SchedulerDependencies, startScheduler } from '../../../server/src/features/runs/scheduler.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 const logger = pino({ level: 'silent' })

@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createSourceExpiry, createSourceFiles, createUploadSource } from '../../../server/src/features/deployments/uploads.ts'
+import {
+  createSourceExpiry,
+  createSourceFiles,
+  createUploadSource,
+} from '../../../server/src/features/deployments/uploads.ts'
 import { createRequestTransactions } from '../../../server/src/platform/database/request-transactions.ts'
 import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { exists } from '../../../server/src/platform/files.ts'

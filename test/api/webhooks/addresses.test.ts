@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createDnsResolver, createOutbound } from '../../../server/src/platform/outbound.ts'
 import { createSender, urlProblem } from '../../../server/src/features/webhooks/send.ts'
+import { createDnsResolver, createOutbound } from '../../../server/src/platform/outbound.ts'
 import { type Endpoint, takes, testEndpoint } from '../../harness/endpoint.ts'
 import { type NameAnswer, nameServer } from '../../harness/name-server.ts'
 import { ownServer } from '../../harness/server.ts'

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { type AttemptRecord, createRecorder, type Recorder } from '../../../server/src/features/webhooks/record.ts'
+import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 
 let database: TestDatabase

@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { openDatabase } from '../../../server/src/platform/database.ts'
 import { removeOld } from '../../../server/src/features/webhooks/record.ts'
+import { openDatabase } from '../../../server/src/platform/database.ts'
 import { ping, testEndpoint } from '../../harness/endpoint.ts'
 import { ownServer } from '../../harness/server.ts'
 

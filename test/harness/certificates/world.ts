@@ -8,13 +8,13 @@ import { createCertificates } from '../../../server/src/features/certificates/in
 import { registeredDomain } from '../../../server/src/features/certificates/renewal.ts'
 import { servedDomains } from '../../../server/src/features/domains/rows.ts'
 import { domainsChannel } from '../../../server/src/features/domains/tables.ts'
+import { createTenancy } from '../../../server/src/features/projects/tenancy.ts'
+import { announce } from '../../../server/src/features/webhooks/outbox.ts'
 import type { EdgeConfig } from '../../../server/src/platform/config/edge.ts'
 import { type DatabaseHandle, openDatabase, type Transaction } from '../../../server/src/platform/database.ts'
 import { newId } from '../../../server/src/platform/ids.ts'
 import { createSecretBox, type SecretBox } from '../../../server/src/platform/secrets.ts'
 import { createShutdownStack } from '../../../server/src/platform/shutdown.ts'
-import { createTenancy } from '../../../server/src/features/projects/tenancy.ts'
-import { announce } from '../../../server/src/features/webhooks/outbox.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
 /*

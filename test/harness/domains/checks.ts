@@ -1,5 +1,9 @@
 import { createDomainCheck, type DomainCheckResult } from '../../../server/src/features/domains/checks/check.ts'
-import type { CertificateAuthority, CheckedDomain, ProbeResult } from '../../../server/src/features/domains/checks/facts.ts'
+import type {
+  CertificateAuthority,
+  CheckedDomain,
+  ProbeResult,
+} from '../../../server/src/features/domains/checks/facts.ts'
 import type { GatherDependencies } from '../../../server/src/features/domains/checks/gather.ts'
 import { createResolver } from '../../../server/src/platform/dns/resolver.ts'
 import { createOutbound } from '../../../server/src/platform/outbound.ts'

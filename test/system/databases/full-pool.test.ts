@@ -5,11 +5,11 @@ import { databaseAnnouncements } from '../../../server/src/features/databases/an
 import { createDatabaseRequests } from '../../../server/src/features/databases/databases.ts'
 import { createExternalEngine } from '../../../server/src/features/databases/postgres/external.ts'
 import { createDatabaseReconciler } from '../../../server/src/features/databases/reconciler.ts'
+import { createTenancy } from '../../../server/src/features/projects/tenancy.ts'
+import { announce } from '../../../server/src/features/webhooks/outbox.ts'
 import { openDatabase } from '../../../server/src/platform/database.ts'
 import { shippedPlans } from '../../../server/src/platform/plans.ts'
 import { createSecretBox } from '../../../server/src/platform/secrets.ts'
-import { createTenancy } from '../../../server/src/features/projects/tenancy.ts'
-import { announce } from '../../../server/src/features/webhooks/outbox.ts'
 import { testDatabase } from '../../harness/database.ts'
 import { postgresByHand } from '../../harness/postgres-by-hand.ts'
 

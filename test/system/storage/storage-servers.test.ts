@@ -4,14 +4,18 @@ import fc from 'fast-check'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createAccountStore } from '../../../server/src/features/accounts/accounts.ts'
-import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
-import { newId } from '../../../server/src/platform/ids.ts'
-import { createSlots } from '../../../server/src/platform/slots.ts'
 import { createDiskStore } from '../../../server/src/features/storage/disk-store.ts'
-import { createPendingFiles, type PendingFiles, type PendingUpload } from '../../../server/src/features/storage/pending.ts'
+import {
+  createPendingFiles,
+  type PendingFiles,
+  type PendingUpload,
+} from '../../../server/src/features/storage/pending.ts'
 import { usageOf } from '../../../server/src/features/storage/reservations.ts'
 import { deleteRow, insertFile } from '../../../server/src/features/storage/rows.ts'
 import type { FileStore, FileWriter } from '../../../server/src/features/storage/store.ts'
+import { type DatabaseHandle, openDatabase } from '../../../server/src/platform/database.ts'
+import { newId } from '../../../server/src/platform/ids.ts'
+import { createSlots } from '../../../server/src/platform/slots.ts'
 import { type TestDatabase, testDatabase } from '../../harness/database.ts'
 import { filesOnDisk, onlyProject } from '../../harness/storage.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'

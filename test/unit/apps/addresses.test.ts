@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { candidates, hostnameOf, publicUrl } from '../../../server/src/features/apps/addresses.ts'
 import { slugOf } from '../../../server/src/contract/fields.ts'
+import { candidates, hostnameOf, publicUrl } from '../../../server/src/features/apps/addresses.ts'
 import type { AppsConfig } from '../../../server/src/platform/config.ts'
 
 const ports: AppsConfig = { mode: 'ports', publicHost: 'localhost', ports: { from: 20_000, to: 20_004 } }

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { AcmeError, explain, explainChallenge, type PauseScope } from '../../../server/src/features/certificates/acme/errors.ts'
+import {
+  AcmeError,
+  explain,
+  explainChallenge,
+  type PauseScope,
+} from '../../../server/src/features/certificates/acme/errors.ts'
 
 const failed = (status: number, type: string, detail: string) =>
   explain(new AcmeError(detail, { problem: { type, detail }, status, retryAfterMs: 7000 }))

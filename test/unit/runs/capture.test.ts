@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { createMasker } from '../../../server/src/logs/masking.ts'
 import { createCapture } from '../../../server/src/features/runs/executor.ts'
+import { createMasker } from '../../../server/src/logs/masking.ts'
 
 const secret = 'correct-horse-battery-staple'
 const { mask } = createMasker([secret])

@@ -1,9 +1,9 @@
+import { sql } from 'kysely'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { type Plans, requestsPerHour, type Tier } from '../../platform/plans.ts'
 import type { AccountsTables } from './tables.ts'
-import { sql } from 'kysely'
 
 export interface Account {
   readonly id: string

@@ -1,10 +1,10 @@
+import { sql } from 'kysely'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Audit } from '../../http/call.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { Database } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { AccountsTables } from './tables.ts'
-import { sql } from 'kysely'
 
 export interface AuditLog {
   readonly write: Audit

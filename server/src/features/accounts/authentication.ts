@@ -1,11 +1,11 @@
+import { sql } from 'kysely'
 import type { Principal } from '../../http/principal.ts'
-import type { Database } from '../../platform/database.ts'
 import { createBatcher } from '../../platform/database/batcher.ts'
+import type { Database } from '../../platform/database.ts'
 import { type Plans, requestsPerHour } from '../../platform/plans.ts'
 import { hashKey, isWellFormedKey } from './keys.ts'
 import { alive } from './sessions.ts'
 import type { AccountsTables } from './tables.ts'
-import { sql } from 'kysely'
 
 const bearer = /^Bearer +(\S+)$/i
 

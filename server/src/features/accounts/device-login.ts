@@ -1,4 +1,14 @@
-import { type DeviceReason, deviceCodeAnswer, deviceCodeRequest, deviceTokenAnswer, deviceTokenRequest } from '../../contract/device-login.ts'
+import { randomInt } from 'node:crypto'
+import type { Context, Middleware } from 'koa'
+import { type Selectable, sql } from 'kysely'
+import type { z } from 'zod'
+import {
+  type DeviceReason,
+  deviceCodeAnswer,
+  deviceCodeRequest,
+  deviceTokenAnswer,
+  deviceTokenRequest,
+} from '../../contract/device-login.ts'
 import { ApiError, notFound } from '../../contract/errors.ts'
 import { answerJson, jsonBody } from '../../http/bodies.ts'
 import type { Audit } from '../../http/call.ts'
@@ -10,10 +20,6 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import { type Attempts, type RecordEntry, type SessionUser, userOf } from './sign-in-attempts.ts'
 import type { AccountsTables } from './tables.ts'
 import { hashToken, newToken } from './tokens.ts'
-import type { Context, Middleware } from 'koa'
-import { type Selectable, sql } from 'kysely'
-import { randomInt } from 'node:crypto'
-import type { z } from 'zod'
 
 export interface DeviceHandlersDependencies {
   readonly database: Database

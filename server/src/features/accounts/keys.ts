@@ -1,3 +1,6 @@
+import { createHash, randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { type Selectable, sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import type { Scope } from '../../contract/routes.ts'
@@ -8,9 +11,6 @@ import { type Database, fromNow, type Transaction } from '../../platform/databas
 import { newId } from '../../platform/ids.ts'
 import { presetOf, presets } from './scopes.ts'
 import type { AccountsTables } from './tables.ts'
-import { type Selectable, sql } from 'kysely'
-import { createHash, randomInt } from 'node:crypto'
-import { crc32 } from 'node:zlib'
 
 export interface NewKey {
   readonly accountId: string

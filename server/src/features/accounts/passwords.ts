@@ -1,6 +1,6 @@
+import { hash, type Options, verify } from '@node-rs/argon2'
 import { createSlots } from '../../platform/slots.ts'
 import { newToken } from './tokens.ts'
-import { hash, type Options, verify } from '@node-rs/argon2'
 
 export interface Passwords {
   hash(password: string): Promise<string>

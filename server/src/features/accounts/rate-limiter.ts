@@ -1,7 +1,7 @@
-import type { CountRequest, RateLimit } from '../../http/authentication.ts'
-import type { Database } from '../../platform/database.ts'
-import { createBatcher } from '../../platform/database/batcher.ts'
 import { sql } from 'kysely'
+import type { CountRequest, RateLimit } from '../../http/authentication.ts'
+import { createBatcher } from '../../platform/database/batcher.ts'
+import type { Database } from '../../platform/database.ts'
 
 interface Window {
   /** The number of requests, including the requests just counted. */

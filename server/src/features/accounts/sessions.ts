@@ -1,3 +1,5 @@
+import { timingSafeEqual } from 'node:crypto'
+import { type Kysely, sql } from 'kysely'
 import type { DashboardResponse } from '../../contract/dashboard.ts'
 import type { SessionTokens, SignedIn } from '../../http/dashboard.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
@@ -6,8 +8,6 @@ import { accountLimits, type Plans } from '../../platform/plans.ts'
 import { allScopes } from './scopes.ts'
 import type { AccountsTables } from './tables.ts'
 import { hashToken, newToken } from './tokens.ts'
-import { type Kysely, sql } from 'kysely'
-import { timingSafeEqual } from 'node:crypto'
 
 /**
  * Sessions of signed-in users. A session ends after 7 days without a request, and after 30 days in any case.

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { ApiError } from '../../contract/errors.ts'
 import type { Audit } from '../../http/call.ts'
 import { networkOf } from '../../http/client-address.ts'
@@ -7,7 +8,6 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import type { AccountsTables } from './tables.ts'
 import { hashToken, newToken } from './tokens.ts'
 import type { User } from './users.ts'
-import { sql } from 'kysely'
 
 type AnyCall = Pick<DashboardCall<'session.create'>, 'request' | 'setRetryAfter'>
 

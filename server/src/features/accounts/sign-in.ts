@@ -6,7 +6,18 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import type { AccountStore } from './accounts.ts'
 import type { Passwords } from './passwords.ts'
 import type { NewSession, Sessions } from './sessions.ts'
-import { type Attempts, createAttempts, createDevices, createFailureRecorder, createRecorder, type Devices, type RecordEntry, type RecordFailure, type SessionUser, userOf } from './sign-in-attempts.ts'
+import {
+  type Attempts,
+  createAttempts,
+  createDevices,
+  createFailureRecorder,
+  createRecorder,
+  type Devices,
+  type RecordEntry,
+  type RecordFailure,
+  type SessionUser,
+  userOf,
+} from './sign-in-attempts.ts'
 import type { Users } from './users.ts'
 
 export interface SignInDependencies {

@@ -1,7 +1,7 @@
+import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 import type { Scope } from '../../contract/routes.ts'
 import type { WorkflowRun } from '../../contract/trust.ts'
 import type { Tier } from '../../platform/plans.ts'
-import type { ColumnType, Generated, JSONColumnType } from 'kysely'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null | undefined, string | null>
 

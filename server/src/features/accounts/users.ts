@@ -1,8 +1,8 @@
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { AccountsTables } from './tables.ts'
 import { hashToken, newToken } from './tokens.ts'
-import { sql } from 'kysely'
 
 export interface User {
   readonly id: string

@@ -1,10 +1,10 @@
+import { randomInt } from 'node:crypto'
+import { sql } from 'kysely'
 import { slugOf } from '../../contract/fields.ts'
 import type { PublicAddress } from '../../gateway/client.ts'
 import type { AppsConfig, Range } from '../../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { tablesOf } from './tables.ts'
-import { sql } from 'kysely'
-import { randomInt } from 'node:crypto'
 
 /**
  * Returns the host name of an app. The end of the project's id distinguishes apps of different projects; `attempt`

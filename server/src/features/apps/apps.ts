@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { PublicAddress } from '../../gateway/client.ts'
 import { type PageRequest, readPage } from '../../http/page.ts'
@@ -5,7 +6,6 @@ import { type Database, lockByName, type Transaction } from '../../platform/data
 import { newId } from '../../platform/ids.ts'
 import { addressOf, type FreeAddresses, freeAddresses, moveApps } from './addresses.ts'
 import { tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 /** An app: a name in a project whose address stays the same for all its releases. */
 export interface App {

@@ -1,5 +1,5 @@
-import type { Database, Transaction } from '../../platform/database.ts'
 import type { ColumnType, Generated } from 'kysely'
+import type { Database, Transaction } from '../../platform/database.ts'
 
 export type AppsTables = {
   apps: {

@@ -1,8 +1,8 @@
+import { sql } from 'kysely'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { AppTraffic } from '../../gateway/client.ts'
 import type { Database } from '../../platform/database.ts'
 import { tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 /** The requests to apps, counted by UTC hour and kept for some days. */
 export interface Traffic {

@@ -1,7 +1,7 @@
+import type { EventData } from '@fairlead/receiver'
 import type { Announce } from '../../platform/announce.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { CertificateRow } from './tables.ts'
-import type { EventData } from '@fairlead/receiver'
 
 type Row = Pick<CertificateRow, 'id' | 'account_id' | 'project_id' | 'app_id' | 'names'>
 

@@ -1,3 +1,5 @@
+import { createPrivateKey } from 'node:crypto'
+import { sql } from 'kysely'
 import type { CertificateFailure } from '../../contract/certificates.ts'
 import type { Announce } from '../../platform/announce.ts'
 import { type Database, databaseNow, type Transaction } from '../../platform/database.ts'
@@ -7,11 +9,19 @@ import type { Acme } from './acme/acme.ts'
 import { AttemptError, explain } from './acme/errors.ts'
 import { announceFailed, announceRenewed } from './announce.ts'
 import { endPause, noteOrder, pause } from './history.ts'
-import { type CertificateFacts, certificateBlocks, covers, factsOf, fits, isProblem, linkProblem, newKey, readChain } from './pem.ts'
+import {
+  type CertificateFacts,
+  certificateBlocks,
+  covers,
+  factsOf,
+  fits,
+  isProblem,
+  linkProblem,
+  newKey,
+  readChain,
+} from './pem.ts'
 import { isIncident, nextAttemptAt, pauseEnd, renewalAt } from './renewal.ts'
 import { type CertificateRow, keyContext, orderKeyContext, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
-import { createPrivateKey } from 'node:crypto'
 
 export interface AttemptDependencies extends OutcomeDependencies {
   readonly acme: Pick<Acme, 'order' | 'revoke'>

@@ -1,3 +1,4 @@
+import { sql, type UpdateObject } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import type { HandlersOf } from '../../http/call.ts'
@@ -11,7 +12,6 @@ import { isProblem } from './pem.ts'
 import { findCertificate, lockCertificate, pageOfCertificates, type ShownRow } from './rows.ts'
 import { certificateView, problemsOf } from './status.ts'
 import { type CertificateTables, keyContext, tablesOf } from './tables.ts'
-import { sql, type UpdateObject } from 'kysely'
 
 export interface CertificateHandlerDependencies {
   readonly database: Database

@@ -1,5 +1,21 @@
-import { type CertificateFacts, type Chain, factsOf, fits, isProblem, isSelfSigned, linkProblem, longestIssuerRsaBits, longestOwnRsaBits, namesOf, type PemProblem, readChain, readKey, strengthProblem, subjectOf } from './pem.ts'
 import type { KeyObject, X509Certificate } from 'node:crypto'
+import {
+  type CertificateFacts,
+  type Chain,
+  factsOf,
+  fits,
+  isProblem,
+  isSelfSigned,
+  linkProblem,
+  longestIssuerRsaBits,
+  longestOwnRsaBits,
+  namesOf,
+  type PemProblem,
+  readChain,
+  readKey,
+  strengthProblem,
+  subjectOf,
+} from './pem.ts'
 
 /** A certificate that may be shown to visitors, with its key as PEM. */
 export interface CheckedUpload extends CertificateFacts {

@@ -1,9 +1,9 @@
+import { sql } from 'kysely'
 import type { CertificateFailure } from '../../contract/certificates.ts'
 import type { Database } from '../../platform/database.ts'
 import type { PauseScope } from './acme/errors.ts'
 import { type AuthorityLimits, mayOrder, registeredDomain } from './renewal.ts'
 import { type CertificateRow, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 /** The period for the count of new certificates below a domain. */
 const domainDays = 7

@@ -1,10 +1,10 @@
+import { type Selectable, sql } from 'kysely'
 import { type PageRequest, readPage } from '../../http/page.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Candidate, ServedName } from './selection.ts'
 import { type CertificateRow, type CertificateTables, tablesOf } from './tables.ts'
-import { type Selectable, sql } from 'kysely'
 
 /** The columns for the API, without private keys. */
 const shown = [

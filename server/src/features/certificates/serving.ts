@@ -6,7 +6,15 @@ import { type Repeated, startRepeated } from '../../platform/periodic.ts'
 import { announceFailed } from './announce.ts'
 import { isInDanger } from './renewal.ts'
 import { among, automaticCertificates, insertAutomatic, type KnownCertificate, knownCertificates } from './rows.ts'
-import { hasWildcard, type OwnNames, ownCertificates, ownNames, type ServedName, select, type WildcardState } from './selection.ts'
+import {
+  hasWildcard,
+  type OwnNames,
+  ownCertificates,
+  ownNames,
+  type ServedName,
+  select,
+  type WildcardState,
+} from './selection.ts'
 import { tablesOf } from './tables.ts'
 
 /** The certificate that the gateway should show for a name. */

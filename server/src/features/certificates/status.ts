@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { CertificateStatus } from '../../contract/certificates.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
@@ -6,7 +7,6 @@ import { wildcardAbove } from './pem.ts'
 import { candidateOf, type ShownRow } from './rows.ts'
 import { type ServedName, select } from './selection.ts'
 import { tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 /** Returns the status of a certificate at a time. Most of it depends only on the certificate's times. */
 function statusOf(row: Pick<ShownRow, 'revoked_at' | 'expires_at' | 'attempts'>, now: Date): CertificateStatus {

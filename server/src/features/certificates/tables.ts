@@ -1,6 +1,6 @@
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { CertificateFailure, CertificateSource } from '../../contract/certificates.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 
 export type CertificateTables = {
   certificates: {

@@ -1,3 +1,4 @@
+import { type RawBuilder, sql, type UpdateObject } from 'kysely'
 import type { CertificateFailure } from '../../contract/certificates.ts'
 import type { EdgeGateway } from '../../gateway/edge-client.ts'
 import { type Database, databaseNow, fromNow } from '../../platform/database.ts'
@@ -11,7 +12,6 @@ import { among, automaticCertificates, insertAutomatic, isReplacement, servedNam
 import { hasWildcard, type ServedName } from './selection.ts'
 import { createLook, type LookDependencies, obtainableNames, startCertificateSync, wildcardState } from './serving.ts'
 import { type CertificateRow, type CertificateTables, keyContext, tablesOf } from './tables.ts'
-import { type RawBuilder, sql, type UpdateObject } from 'kysely'
 
 interface WorkerDependencies extends AttemptDependencies {
   /**

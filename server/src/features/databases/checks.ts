@@ -1,16 +1,23 @@
+import { sql } from 'kysely'
 import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
 import { createSlots } from '../../platform/slots.ts'
 import { activeLogins, rolesOf } from './credentials.ts'
-import { type ConnectionLimit, databaseLimits, limitChanges, nextShrinking, restrictionFor, type Shrinking } from './limits.ts'
+import {
+  type ConnectionLimit,
+  databaseLimits,
+  limitChanges,
+  nextShrinking,
+  restrictionFor,
+  type Shrinking,
+} from './limits.ts'
 import { type Engine, type Instance, openInstanceOf } from './postgres/engine.ts'
 import type { Sessions } from './postgres/sessions.ts'
 import type { DatabaseReconciler } from './reconciler.ts'
 import { createSettingsCheck } from './rotation.ts'
 import type { DatabaseRow, DatabasesTables, Restriction } from './rows.ts'
-import { sql } from 'kysely'
 
 const locksEveryMs = 1_000
 const loginsEveryMs = 250

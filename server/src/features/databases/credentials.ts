@@ -1,3 +1,6 @@
+import { createHash, createHmac, pbkdf2, randomBytes, randomInt } from 'node:crypto'
+import { promisify } from 'node:util'
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
@@ -5,9 +8,6 @@ import type { SecretBox } from '../../platform/secrets.ts'
 import { databaseLimits } from './limits.ts'
 import type { Instance } from './postgres/engine.ts'
 import type { DatabaseRow, DatabasesTables } from './rows.ts'
-import { sql } from 'kysely'
-import { createHash, createHmac, pbkdf2, randomBytes, randomInt } from 'node:crypto'
-import { promisify } from 'node:util'
 
 /** A database as its linked apps see it. */
 interface LinkedDatabase {

@@ -1,10 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { ApiError, invalidRequest } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import type { Transaction } from '../../platform/database.ts'
 import type { BatchedRead } from '../../platform/database/batcher.ts'
+import type { Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { accountLimits, type Plans, planNamed, plansForTier } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
@@ -15,8 +17,6 @@ import { type Engine, EngineError, openInstanceOf } from './postgres/engine.ts'
 import { checkQuota, createDatabaseCount, lockAccount, type QuotaDependencies } from './quota.ts'
 import { type Rotation, type RotationDependencies, rotatePassword } from './rotation.ts'
 import { type DatabaseRow, type DatabasesTables, findDatabase, lockDatabase } from './rows.ts'
-import { sql } from 'kysely'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 type Created = ResponseBody<'databases.create'>
 

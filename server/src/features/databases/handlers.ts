@@ -1,10 +1,10 @@
+import type { Middleware } from 'koa'
 import type { BodyOutput } from '../../contract/operations.ts'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Principal, TenantProject } from '../../http/principal.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { DatabaseRequests } from './databases.ts'
 import type { Snapshots } from './snapshots.ts'
-import type { Middleware } from 'koa'
 
 /** Links an app to a database, so that the app gets its connection string. */
 export type LinkApp = (

@@ -1,7 +1,8 @@
+import type { Middleware } from 'koa'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Announce } from '../../platform/announce.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import type { BatchedRead } from '../../platform/database/batcher.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import type { Task } from '../../platform/jobs.ts'
 import type { LeaderParts } from '../../platform/leadership/leader-parts.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -17,7 +18,6 @@ import type { Engine } from './postgres/engine.ts'
 import { createDatabaseReconciler, type DatabaseReconciler, openEngines } from './reconciler.ts'
 import { createRotationsCheck, type LinkedApps } from './rotation.ts'
 import { createSnapshots } from './snapshots.ts'
-import type { Middleware } from 'koa'
 
 /** Apps read the databases that they are linked to, and `createDatabases` links apps: it comes after them. */
 export { createLinkedDatabases } from './credentials.ts'

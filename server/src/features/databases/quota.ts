@@ -1,11 +1,11 @@
+import { sql } from 'kysely'
 import { ApiError } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
+import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { accountLimits, type Plans, planNamed, type Tier } from '../../platform/plans.ts'
 import { databaseLimits } from './limits.ts'
 import type { DatabasesTables } from './rows.ts'
-import { sql } from 'kysely'
 
 /** Deleted databases do not count, although they can still be restored. */
 const counted = (db: Database | Transaction) =>

@@ -7,7 +7,14 @@ import { enqueueDrop, enqueueReconcile, enqueueSnapshot, failureOf, mayRetry } f
 import { type Engine, type Instance, openInstanceOf } from './postgres/engine.ts'
 import { changeLogins, type LinkedApps } from './rotation.ts'
 import type { DatabaseRow, DatabasesTables } from './rows.ts'
-import { areSnapshotsInUse, closeSnapshots, nextUseCheck, pruneSnapshots, reconcileSnapshot, type SnapshotDependencies } from './snapshots.ts'
+import {
+  areSnapshotsInUse,
+  closeSnapshots,
+  nextUseCheck,
+  pruneSnapshots,
+  reconcileSnapshot,
+  type SnapshotDependencies,
+} from './snapshots.ts'
 
 /**
  * Reconciles databases and snapshots with their rows. Every function reads the row and does the missing steps, so it

@@ -5,7 +5,16 @@ import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { planNamed } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
-import { connectionString, connectionStringOf, ensureRole, loginOf, newEngineName, newPassword, otherLoginOf, type RoleDependencies } from './credentials.ts'
+import {
+  connectionString,
+  connectionStringOf,
+  ensureRole,
+  loginOf,
+  newEngineName,
+  newPassword,
+  otherLoginOf,
+  type RoleDependencies,
+} from './credentials.ts'
 import { enqueueLogins } from './jobs.ts'
 import { databaseLimits } from './limits.ts'
 import { type Engine, type Instance, openInstanceOf } from './postgres/engine.ts'

@@ -1,8 +1,8 @@
+import type { ColumnType, Generated, Selectable } from 'kysely'
 import type { DatabaseFailure, DatabaseStatus, SnapshotStatus } from '../../contract/databases.ts'
 import { type ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import type { ColumnType, Generated, Selectable } from 'kysely'
 
 /** Returns the row of a project's database. Throws `not_found`. */
 export async function findDatabase(

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { invalidRequest, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
@@ -11,8 +12,14 @@ import { enqueueReconcile, enqueueSnapshot, failureOf, mayRetry } from './jobs.t
 import { type DatabaseLimits, databaseLimits } from './limits.ts'
 import { type Engine, openInstanceOf } from './postgres/engine.ts'
 import { checkSnapshotQuota, lockAccount, type QuotaDependencies } from './quota.ts'
-import { type DatabaseRow, type DatabasesTables, findDatabase, lockDatabase, notAvailable, type SnapshotRow } from './rows.ts'
-import { randomUUID } from 'node:crypto'
+import {
+  type DatabaseRow,
+  type DatabasesTables,
+  findDatabase,
+  lockDatabase,
+  notAvailable,
+  type SnapshotRow,
+} from './rows.ts'
 
 type Snapshot = ResponseBody<'snapshots.get'>
 

@@ -1,7 +1,7 @@
+import { stripVTControlCharacters } from 'node:util'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Command } from '../../platform/command.ts'
 import { DeploymentError, withSentence } from './failure.ts'
-import { stripVTControlCharacters } from 'node:util'
 
 /**
  * Returns how a command of a build that failed is run once more, and what the log says of that; null where its last lines

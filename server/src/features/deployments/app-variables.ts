@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import { currentRelease, type ReleaseReads } from './reads.ts'
@@ -5,7 +6,6 @@ import type { AppVariable } from './release-variables.ts'
 import { sourceOf } from './source-of.ts'
 import { lastRequestOf } from './steps.ts'
 import { tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 interface StoredVariable extends AppVariable {
   readonly updatedAt: Date

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { notFound } from '../../contract/errors.ts'
 import type { BodyOutput, QueryOutput, ResponseBody } from '../../contract/operations.ts'
 import type { HandlersOf } from '../../http/call.ts'
@@ -10,7 +11,6 @@ import type { UrlOf } from './outcome.ts'
 import { appView, releaseOf } from './presentation.ts'
 import type { DeploymentStore } from './rows.ts'
 import { tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 /** Deploys the commit that serves an app again, with the variables that the app has now, under the lock of the app. */
 type Apply = (

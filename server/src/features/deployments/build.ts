@@ -1,3 +1,4 @@
+import type { FileHandle } from 'node:fs/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Result } from '../../builds/result.ts'
 import type { LogStore } from '../../logs/log-store.ts'
@@ -5,7 +6,15 @@ import { isSignOfLife } from '../../platform/alive.ts'
 import type { Command } from '../../platform/command.ts'
 import type { Slots } from '../../platform/slots.ts'
 import { commandLine } from '../../runtimes/command-line.ts'
-import { type Exit, type Images, type RegistryCredentials, type Release, type RunCommand, type Runtime, RuntimeError } from '../../runtimes/runtime.ts'
+import {
+  type Exit,
+  type Images,
+  type RegistryCredentials,
+  type Release,
+  type RunCommand,
+  type Runtime,
+  RuntimeError,
+} from '../../runtimes/runtime.ts'
 import { anotherTry, buildAdvice } from './advice.ts'
 import type { DiskGuard, DiskLimit, Unmeasured } from './disk-guard.ts'
 import { DeploymentError, exceededLimit, seeOutput, withLastLines } from './failure.ts'
@@ -13,7 +22,6 @@ import { createQueueNotes, inBuildLog, type LastLines, withBuildLog } from './re
 import type { JobTransitions } from './rows.ts'
 import { type StepRecorder, within } from './steps.ts'
 import type { DeploymentRow } from './tables.ts'
-import type { FileHandle } from 'node:fs/promises'
 
 /**
  * Builds a release and runs its release command, with a log, once it has a build slot; returns the plan as it is once the

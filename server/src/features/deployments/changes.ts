@@ -1,5 +1,5 @@
-import type { Transaction } from '../../platform/database.ts'
 import { notify } from '../../platform/database/notifications.ts'
+import type { Transaction } from '../../platform/database.ts'
 
 /** The channel on which requests tell the leader what they have changed. */
 export const changesChannel = 'fairlead_deployments'

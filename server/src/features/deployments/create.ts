@@ -18,7 +18,13 @@ import type { SourcesOf } from './links.ts'
 import type { UrlOf } from './outcome.ts'
 import { itemOf } from './presentation.ts'
 import { enqueueDeployment } from './queue.ts'
-import { type AppVariable, assertFewVariables, givenToNext, releaseVariables, type Variables } from './release-variables.ts'
+import {
+  type AppVariable,
+  assertFewVariables,
+  givenToNext,
+  releaseVariables,
+  type Variables,
+} from './release-variables.ts'
 import type { DeploymentStore, NewDeployment } from './rows.ts'
 import { type DeploymentSecrets, tokenContext } from './secrets.ts'
 import { type SourceColumns, sourceOf } from './source-of.ts'

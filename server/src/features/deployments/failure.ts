@@ -1,8 +1,8 @@
+import { stripVTControlCharacters } from 'node:util'
 import type { DeploymentStage, Suggestion } from '../../contract/deployments.ts'
 import { withVisible } from '../../contract/invisible.ts'
 import { createMasker } from '../../logs/masking.ts'
 import { type ExceededLimit, mostOpenFiles, mostProcesses } from '../../runtimes/limits.ts'
-import { stripVTControlCharacters } from 'node:util'
 
 /** The reason of a failure as it is stored and announced. */
 export interface DeploymentFailure {

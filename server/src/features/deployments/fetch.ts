@@ -2,7 +2,14 @@ import { withVisible } from '../../contract/invisible.ts'
 import { createMasker } from '../../logs/masking.ts'
 import { sayAlive } from '../../platform/alive.ts'
 import type { ReleaseStore } from '../../runtimes/runtime.ts'
-import { type CommitInfo, type FetchedSource, type FileRule, type GitAccess, SourceError, type Sources } from '../../sources/sources.ts'
+import {
+  type CommitInfo,
+  type FetchedSource,
+  type FileRule,
+  type GitAccess,
+  SourceError,
+  type Sources,
+} from '../../sources/sources.ts'
 import type { DiskGuard, DiskLimit, Unmeasured } from './disk-guard.ts'
 import { DeploymentError } from './failure.ts'
 import { releaseRef } from './instances.ts'

@@ -1,3 +1,4 @@
+import type { Generated, Selectable } from 'kysely'
 import { invalidRequest, notFound } from '../../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import type { HandlersOf } from '../../http/call.ts'
@@ -14,7 +15,6 @@ import type { ReleaseReads } from './reads.ts'
 import type { DeploymentSecrets } from './secrets.ts'
 import { isRepository } from './source-of.ts'
 import type { DeploymentRow } from './tables.ts'
-import type { Generated, Selectable } from 'kysely'
 
 interface GitCredentialDependencies {
   readonly database: Database

@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders, RequestOptions } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Gateway } from '../../gateway/client.ts'
 import { createMasker } from '../../logs/masking.ts'
 import { request } from '../../platform/http.ts'
@@ -6,8 +8,6 @@ import { startAdvice } from './advice.ts'
 import { DeploymentError, limitMessage, seeOutput, withLastLines } from './failure.ts'
 import type { InstanceControl } from './instances.ts'
 import type { LastLines, NoteInLog } from './release-log.ts'
-import type { IncomingHttpHeaders, RequestOptions } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 interface HealthOptions {
   /** Deadline for the first good answer, in milliseconds. */

@@ -5,9 +5,9 @@ import type { Totals } from '../../platform/account-limits.ts'
 import type { Announce } from '../../platform/announce.ts'
 import type { Config } from '../../platform/config.ts'
 import type { DataDirectory } from '../../platform/data-directory.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import type { BatchedRead } from '../../platform/database/batcher.ts'
 import type { RequestTransactions } from '../../platform/database/request-transactions.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import { assertRoom as assertRoomIn } from '../../platform/disk/free-space.ts'
 import { createVolumeFolders } from '../../platform/disk/volumes.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -17,7 +17,12 @@ import type { AppStore } from './app-directory.ts'
 import { createAppVariables } from './app-variables.ts'
 import { activityHandlers, appHandlers, createAppRequests, type DomainsOf } from './apps.ts'
 import { checkSource, createAddRelease, createCreateDeployment, promotedSource, type RuntimeNames } from './create.ts'
-import { createDeploymentDetails, createDeploymentRequests, createLifecycle, deploymentHandlers } from './deployments.ts'
+import {
+  createDeploymentDetails,
+  createDeploymentRequests,
+  createLifecycle,
+  deploymentHandlers,
+} from './deployments.ts'
 import type { AccountRights } from './fetch.ts'
 import { gitCredentialHandlers } from './git-credentials.ts'
 import { type DeploymentsLeaderParts, type DeploymentsWork, leadDeployments } from './lead.ts'

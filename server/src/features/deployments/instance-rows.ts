@@ -1,8 +1,14 @@
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Handle } from '../../runtimes/runtime.ts'
 import { isSite, web } from './process-types.ts'
-import { type DeploymentGeneration, type DeploymentRow, type InstanceRow, type InstanceState, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
+import {
+  type DeploymentGeneration,
+  type DeploymentRow,
+  type InstanceRow,
+  type InstanceState,
+  tablesOf,
+} from './tables.ts'
 
 /** Names an instance among those of its release. */
 export interface InstanceName {

@@ -1,9 +1,9 @@
+import type { FileHandle } from 'node:fs/promises'
 import { firstProcess, type LogName, type LogStore } from '../../logs/log-store.ts'
 import type { Command } from '../../platform/command.ts'
 import type { Handle, Instances, Release, ReleaseRef, Runtime, StopOptions } from '../../runtimes/runtime.ts'
 import type { Runtimes } from '../../runtimes/runtimes.ts'
 import type { DeploymentRow } from './tables.ts'
-import type { FileHandle } from 'node:fs/promises'
 
 /** A release with the name of the runtime that its row says keeps it; null for one without a row, which any may have kept. */
 interface KeptRelease extends ReleaseRef {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
@@ -15,7 +16,6 @@ import type { ReleaseReads } from './reads.ts'
 import type { AppVariable } from './release-variables.ts'
 import type { DeploymentSecrets } from './secrets.ts'
 import { type DeploymentRow, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 export function linkHandlers(links: LinkRequests): HandlersOf<'links'> {
   return {

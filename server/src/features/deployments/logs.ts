@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { DeploymentStatus } from '../../contract/deployments.ts'
 import { ApiError, notFound } from '../../contract/errors.ts'
 import { mostLogLines } from '../../contract/logs.ts'
@@ -8,12 +9,26 @@ import type { LogStore, LogStream } from '../../logs/log-store.ts'
 import { createMaskerInTurns, type Masker } from '../../logs/masking.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Database } from '../../platform/database.ts'
-import { appEventOf, createLogReader, type DeploymentLogs, eventOf, findTail, type LogReader, type Positions, parseAppPositions, parsePositions, startOf, type Tail, type TailRequest, textBetween, type WantedSources } from './log-lines.ts'
+import {
+  appEventOf,
+  createLogReader,
+  type DeploymentLogs,
+  eventOf,
+  findTail,
+  type LogReader,
+  type Positions,
+  parseAppPositions,
+  parsePositions,
+  startOf,
+  type Tail,
+  type TailRequest,
+  textBetween,
+  type WantedSources,
+} from './log-lines.ts'
 import { waitingLine } from './release-log.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentSecrets } from './secrets.ts'
 import type { DeploymentRow, DeploymentWithLatest } from './tables.ts'
-import { Readable } from 'node:stream'
 
 export type LogsRequest = QueryOutput<'deployments.logs'> & { readonly lastEventId: string | undefined }
 

@@ -7,7 +7,15 @@ import { type Plans, planNamed } from '../../platform/plans.ts'
 import { commandLine } from '../../runtimes/command-line.ts'
 import type { OwnedApps } from './app-directory.ts'
 import { notifyChange } from './changes.ts'
-import { type DesiredProcess, desiredProcesses, firstName, instancesOf, type Scale, web, withinPlan } from './process-types.ts'
+import {
+  type DesiredProcess,
+  desiredProcesses,
+  firstName,
+  instancesOf,
+  type Scale,
+  web,
+  withinPlan,
+} from './process-types.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 

@@ -1,9 +1,9 @@
+import { sql } from 'kysely'
 import type { DeploymentStatus } from '../../contract/deployments.ts'
 import { type PageRequest, readPage } from '../../http/page.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
 
 /** Reads of requests, each within one project. */
 export interface ProjectReads {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Upstream } from '../../gateway/client.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Endpoint, Handle, Observation, Release } from '../../runtimes/runtime.ts'
@@ -5,14 +6,23 @@ import { DeploymentError } from './failure.ts'
 import { type InstanceName, type InstanceRows, isOutdated, outdatedFirst } from './instance-rows.ts'
 import type { InstanceControl } from './instances.ts'
 import type { SharedLock } from './lock.ts'
-import { type DesiredProcess, desiredProcesses, firstName, firstNumber, numbersOf, type Scale, type Scales, web, withinPlan } from './process-types.ts'
+import {
+  type DesiredProcess,
+  desiredProcesses,
+  firstName,
+  firstNumber,
+  numbersOf,
+  type Scale,
+  type Scales,
+  web,
+  withinPlan,
+} from './process-types.ts'
 import { createRestarts, createSilences, type Restarts, type Silences } from './reconcile.ts'
 import type { ReplicaControl } from './replicas.ts'
 import { type Routes, stopGraceMs, upstreamOf } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
-import { isDeepStrictEqual } from 'node:util'
 
 /** Keeps the replicas of running releases as they should be: all instances besides the first one of `web`, of every process type. */
 export interface Replicas {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Gateway } from '../../gateway/client.ts'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -10,16 +12,14 @@ import { type InstanceControl, releaseRef } from './instances.ts'
 import type { DeploymentLocks, SharedLock } from './lock.ts'
 import type { Fail } from './outcome.ts'
 import { firstName, web, withLimits } from './process-types.ts'
-import type { Replicas } from './reconcile-replicas.ts'
 import { createRestarts, type Restarts } from './reconcile.ts'
+import type { Replicas } from './reconcile-replicas.ts'
 import type { LastLines } from './release-log.ts'
 import { type Routes, stopGraceMs, upstreamOf } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentSecrets } from './secrets.ts'
 import type { Sweep } from './sweep.ts'
 import type { DeploymentRow } from './tables.ts'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 
 /** Keeps the releases running that should: at the server's start, and for as long as it lives. */
 interface Reconciler {

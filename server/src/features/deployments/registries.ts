@@ -1,3 +1,4 @@
+import { type Generated, type Selectable, sql } from 'kysely'
 import { invalidRequest, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { HandlersOf } from '../../http/call.ts'
@@ -6,7 +7,6 @@ import { type Database, lockByName, type Transaction } from '../../platform/data
 import { newId } from '../../platform/ids.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import type { RegistryCredentials } from '../../runtimes/runtime.ts'
-import { type Generated, type Selectable, sql } from 'kysely'
 
 /** More than any project pulls from. */
 const mostRegistries = 50

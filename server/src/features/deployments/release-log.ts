@@ -1,10 +1,10 @@
+import type { FileHandle } from 'node:fs/promises'
 import type { LogName, LogStore, LogStream } from '../../logs/log-store.ts'
 import { createMasker } from '../../logs/masking.ts'
 import { sayAlive } from '../../platform/alive.ts'
 import type { Handle, Release, ReleaseRef } from '../../runtimes/runtime.ts'
 import type { JobTransitions } from './rows.ts'
 import type { DeploymentGeneration } from './tables.ts'
-import type { FileHandle } from 'node:fs/promises'
 
 /** Does something that writes to the build log of a release, which is recorded meanwhile. */
 export async function withBuildLog<T>(

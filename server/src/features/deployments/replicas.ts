@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Upstream } from '../../gateway/client.ts'
 import { onceDatabaseIsBack } from '../../platform/leadership/leadership.ts'
@@ -10,7 +11,6 @@ import { type DesiredProcess, firstName, instancesOf, numbersOf, web, withLimits
 import { stopGraceMs } from './routes.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Starts and ends the replicas of a release: its instances besides the first one of `web`, each with its row. Replaces any instance. */
 export interface ReplicaControl {

@@ -1,9 +1,9 @@
+import { createHash, createHmac } from 'node:crypto'
 import type { Gateway, Sticky, Upstream } from '../../gateway/client.ts'
 import type { KeyedLock } from '../../platform/keyed-lock.ts'
 import type { Endpoint } from '../../runtimes/runtime.ts'
 import { web } from './process-types.ts'
 import type { DeploymentRow } from './tables.ts'
-import { createHash, createHmac } from 'node:crypto'
 
 /** How long an instance may take to end after it was asked to, in milliseconds. */
 export const stopGraceMs = 10_000

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { DeploymentTrigger, StepTimes } from '../../contract/deployments.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
@@ -8,10 +9,22 @@ import type { DeploymentFailure } from './failure.ts'
 import { createInstanceRows, type InstanceRows } from './instance-rows.ts'
 import { createScales, type Scales } from './process-types.ts'
 import { enqueueDeployment } from './queue.ts'
-import { createJobReads, createProjectReads, createReleaseReads, type JobReads, type ProjectReads, type ReleaseReads } from './reads.ts'
+import {
+  createJobReads,
+  createProjectReads,
+  createReleaseReads,
+  type JobReads,
+  type ProjectReads,
+  type ReleaseReads,
+} from './reads.ts'
 import type { VariableOrigins } from './release-variables.ts'
-import { type CommitDetails, type DeploymentGeneration, type DeploymentRow, type LastRequest, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
+import {
+  type CommitDetails,
+  type DeploymentGeneration,
+  type DeploymentRow,
+  type LastRequest,
+  tablesOf,
+} from './tables.ts'
 
 /**
  * The rows of deployments. Every change of state is one guarded UPDATE that says which states it may leave, and reports

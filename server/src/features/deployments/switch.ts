@@ -1,5 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { BuildPlan } from '../../builds/build-plan.ts'
-import { deploymentHeader, type Gateway, isUnanswered, type PublicAddress, type Upstream } from '../../gateway/client.ts'
+import {
+  deploymentHeader,
+  type Gateway,
+  isUnanswered,
+  type PublicAddress,
+  type Upstream,
+} from '../../gateway/client.ts'
 import type { LogStore } from '../../logs/log-store.ts'
 import type { Background } from '../../platform/background.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
@@ -13,7 +20,6 @@ import type { AnnounceOutcome, UrlOf } from './outcome.ts'
 import type { DeploymentStore, ReleaseFacts } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 import type { Teardown } from './teardown.ts'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The deployment left `building` while its job ran, or a later request was accepted. */
 export class NoLongerDesired extends Error {

@@ -1,3 +1,4 @@
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { DeploymentStatus, DeploymentTrigger, StepTimes } from '../../contract/deployments.ts'
 import type { VariableKind } from '../../contract/variables.ts'
@@ -5,7 +6,6 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import type { Handle } from '../../runtimes/runtime.ts'
 import type { DeploymentFailure } from './failure.ts'
 import type { VariableOrigins } from './release-variables.ts'
-import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
 

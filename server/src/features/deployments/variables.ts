@@ -8,7 +8,17 @@ import type { Database, Transaction } from '../../platform/database.ts'
 import type { Plans } from '../../platform/plans.ts'
 import type { App, OwnedApps } from './app-directory.ts'
 import { type AppVariables, sourceOfSecrets } from './app-variables.ts'
-import { type AddRelease, assertMayAddApp, type DeploymentSource, imageSource, noSource, promotedSource, type RepositoryToCheck, type RuntimeNames, triggerOf } from './create.ts'
+import {
+  type AddRelease,
+  assertMayAddApp,
+  type DeploymentSource,
+  imageSource,
+  noSource,
+  promotedSource,
+  type RepositoryToCheck,
+  type RuntimeNames,
+  triggerOf,
+} from './create.ts'
 import type { SourcesOf } from './links.ts'
 import type { UrlOf } from './outcome.ts'
 import { itemOf } from './presentation.ts'

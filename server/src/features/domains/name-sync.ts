@@ -1,7 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from '../../platform/logger.ts'
 import { type Repeated, startRepeated } from '../../platform/periodic.ts'
 import type { ServedDomain } from './rows.ts'
-import { isDeepStrictEqual } from 'node:util'
 
 /** An additional host name of an app at the gateway. */
 export interface GatewayName {

@@ -1,7 +1,7 @@
-import { isOpenSuffix } from './open-suffixes.ts'
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { parse } from 'tldts'
+import { isOpenSuffix } from './open-suffixes.ts'
 
 /** A name in its stored form, or why it cannot be a domain of an app. */
 export type ParsedName =

@@ -1,10 +1,10 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { ownershipName } from './checks/facts.ts'
 import { type CheckHistory, nextCheckAt } from './due.ts'
 import { servedStatuses } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
-import { sql } from 'kysely'
-import { randomBytes } from 'node:crypto'
 
 /**
  * Returns a new value for the TXT record that proves ownership: 160 random bits in characters that every form accepts.

@@ -1,8 +1,8 @@
+import { type Insertable, sql } from 'kysely'
 import { type PageRequest, readPage } from '../../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { longestWaitMs } from './due.ts'
 import { type DomainRow, type DomainTables, tablesOf } from './tables.ts'
-import { type Insertable, sql } from 'kysely'
 
 export const servedStatuses = ['active', 'failing'] as const
 

@@ -1,7 +1,7 @@
+import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 import type { DomainStatus } from '../../contract/domains.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import type { ColumnType, Generated, JSONColumnType, Selectable } from 'kysely'
 
 type View = ResponseBody<'domains.get'>
 

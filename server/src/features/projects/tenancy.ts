@@ -1,9 +1,9 @@
+import { sql } from 'kysely'
 import { isId } from '../../contract/ids.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import { createBatcher } from '../../platform/database/batcher.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import type { ProjectsTables } from './tables.ts'
-import { sql } from 'kysely'
 
 /** Looks up projects within their accounts: the only place that separates tenants. */
 export interface Tenancy {

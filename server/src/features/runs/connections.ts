@@ -1,3 +1,7 @@
+import type { IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { type Duplex, PassThrough, Writable } from 'node:stream'
+import { type RawData, WebSocket, WebSocketServer } from 'ws'
 import { channels, type RunEnd, readMessage, runProtocol } from '../../contract/run-protocol.ts'
 import type { ConnectRun } from '../../http/application.ts'
 import { controlHost } from '../../platform/control/client.ts'
@@ -5,10 +9,6 @@ import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { Canceled, createCapture, type Executor, type RunStreams } from './executor.ts'
 import { hashTicket, redeemTicket } from './runs.ts'
-import type { IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
-import { type Duplex, PassThrough, Writable } from 'node:stream'
-import { type RawData, WebSocket, WebSocketServer } from 'ws'
 
 /** The connections of clients to the commands that they run. The leader runs them; other servers pass messages on to it. */
 export interface RunConnections {

@@ -1,5 +1,5 @@
-import { fiveFields } from '../../platform/five-fields.ts'
 import { Cron } from 'croner'
+import { fiveFields } from '../../platform/five-fields.ts'
 
 /**
  * The times of a schedule with the five fields of crontab(5) (minute, hour, day of the month, month, day of the week),

@@ -1,12 +1,19 @@
+import { type Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { onceDatabaseIsBack } from '../../platform/leadership/leadership.ts'
 import { createMarks, type Held } from '../../platform/marks.ts'
-import { type AttachRequest, type Exit, type Handle, type Instances, type Release, RuntimeError } from '../../runtimes/runtime.ts'
+import {
+  type AttachRequest,
+  type Exit,
+  type Handle,
+  type Instances,
+  type Release,
+  RuntimeError,
+} from '../../runtimes/runtime.ts'
 import { beginRun, canceledOf, canceledProblem, endRun, noteRelease, type Outcome, runningRuns } from './runs.ts'
 import type { RunRow } from './tables.ts'
-import { type Readable, Writable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 /** The streams of a run. They stay open when it has ended. */
 export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {

@@ -11,7 +11,13 @@ import { createConnectRun, type RunConnections } from './connections.ts'
 import { createExecutor, createRunWatch, type ExecutorDependencies, type FindValid } from './executor.ts'
 import { type AssertApp, countUnfinished, forgetRuns, type Outcome, runHandlers } from './runs.ts'
 import { startScheduler } from './scheduler.ts'
-import { applyFile, countSchedules, findSchedule, type ScheduleHandlerDependencies, scheduleHandlers } from './schedules.ts'
+import {
+  applyFile,
+  countSchedules,
+  findSchedule,
+  type ScheduleHandlerDependencies,
+  scheduleHandlers,
+} from './schedules.ts'
 import type { RunRow } from './tables.ts'
 
 export { createRunConnections, type RunConnections } from './connections.ts'

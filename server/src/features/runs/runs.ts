@@ -1,3 +1,5 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { type Insertable, sql } from 'kysely'
 import { notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import { connectPath } from '../../contract/run-protocol.ts'
@@ -9,8 +11,6 @@ import { type Database, fromNow, type Transaction } from '../../platform/databas
 import { newId } from '../../platform/ids.ts'
 import type { Held } from '../../platform/marks.ts'
 import { type RunRow, type RunsTables, type ScheduleRow, tablesOf } from './tables.ts'
-import { type Insertable, sql } from 'kysely'
-import { createHash, randomBytes } from 'node:crypto'
 
 /** The time in which a client connects to the run that it has made. */
 const ticketLifeMs = 60_000

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { sleepUntilAborted } from '../../platform/abort.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
@@ -7,7 +8,6 @@ import { Canceled, createCapture, type Executor } from './executor.ts'
 import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './runs.ts'
 import { bringForward, earliestTime, takeDue, timesOfAll, updateSchedule } from './schedules.ts'
 import type { RunRow, ScheduleRow } from './tables.ts'
-import { Readable } from 'node:stream'
 
 /** The longest time between two looks at the schedules: one that another server has made is seen by then. */
 const lookMs = 2_000

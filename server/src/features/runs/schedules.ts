@@ -1,3 +1,4 @@
+import { type Insertable, sql, type Updateable } from 'kysely'
 import { invalidRequest, notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import type { HandlersOf } from '../../http/call.ts'
@@ -7,7 +8,6 @@ import { newId } from '../../platform/ids.ts'
 import { type CronTimes, isTimezone, nextTime, nextTimes, problemOfSchedule } from './cron.ts'
 import { auditedCommand, type RunHandlerDependencies } from './runs.ts'
 import type { ScheduleRow, ScheduleTables } from './tables.ts'
-import { type Insertable, sql, type Updateable } from 'kysely'
 
 const shownTimes = 5
 

@@ -1,6 +1,6 @@
+import type { ColumnType, Generated, JSONColumnType, RawBuilder, Selectable } from 'kysely'
 import type { RunStatus } from '../../contract/tasks.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
-import type { ColumnType, Generated, JSONColumnType, RawBuilder, Selectable } from 'kysely'
 
 export interface TerminalSize {
   readonly columns: number

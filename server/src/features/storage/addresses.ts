@@ -1,5 +1,5 @@
-import type { SecretBox } from '../../platform/secrets.ts'
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { SecretBox } from '../../platform/secrets.ts'
 
 /** The path of downloads, outside /v1: they need only the file's address and no API key. */
 export const filesPath = '/files'

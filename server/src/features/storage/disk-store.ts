@@ -1,10 +1,10 @@
-import { syncDirectory } from '../../platform/files.ts'
-import type { FileStore } from './store.ts'
 import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+import { syncDirectory } from '../../platform/files.ts'
+import type { FileStore } from './store.ts'
 
 /**
  * Opens a store in a folder on the local disk, and creates the folder if needed. A file is `<last two characters of the

@@ -1,10 +1,10 @@
+import type { Context, Middleware } from 'koa'
 import { notFound } from '../../contract/errors.ts'
 import { isId } from '../../contract/ids.ts'
 import { outcome } from '../../platform/conditional-requests.ts'
 import { filesPath } from './addresses.ts'
 import type { StoredFile } from './files.ts'
 import type { FileStore } from './store.ts'
-import type { Context, Middleware } from 'koa'
 
 interface DownloadDependencies {
   readonly byAddress: (id: string, token: string) => Promise<StoredFile | undefined>

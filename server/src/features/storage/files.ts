@@ -1,14 +1,14 @@
+import type { Selectable } from 'kysely'
 import { notFound } from '../../contract/errors.ts'
 import type { ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { TenantProject } from '../../http/principal.ts'
-import type { Transaction } from '../../platform/database.ts'
 import { type BatchedRead, createBatchedRead } from '../../platform/database/batcher.ts'
+import type { Transaction } from '../../platform/database.ts'
 import { mediaType } from './media-type.ts'
 import { usageOf } from './reservations.ts'
 import { deleteRow, fileFields, type StorageTables } from './rows.ts'
 import { type FilesDependencies, type Upload, uploadFile } from './upload.ts'
-import type { Selectable } from 'kysely'
 
 export interface Files {
   /** Throws `invalid_request` when the body is not a form with one file, or the file exceeds the project's limits. */

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto'
+import type { Middleware } from 'koa'
 import type { HandlersOf } from '../../http/call.ts'
 import type { Totals } from '../../platform/account-limits.ts'
 import type { Announce } from '../../platform/announce.ts'
 import { createBackground } from '../../platform/background.ts'
 import type { DataDirectory } from '../../platform/data-directory.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import type { BatchedRead } from '../../platform/database/batcher.ts'
 import type { RequestTransactions } from '../../platform/database/request-transactions.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import { assertRoom } from '../../platform/disk/free-space.ts'
 import type { LeaderParts } from '../../platform/leadership/leader-parts.ts'
 import type { Logger } from '../../platform/logger.ts'
@@ -23,8 +25,6 @@ import { storageHandlers } from './handlers.ts'
 import { createPendingFiles, maintenanceMs, type PendingFiles } from './pending.ts'
 import type { ServerStart } from './reservations.ts'
 import type { FileStore } from './store.ts'
-import type { Middleware } from 'koa'
-import { randomUUID } from 'node:crypto'
 
 export interface StorageParts {
   readonly database: Database

@@ -1,10 +1,17 @@
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Slots } from '../../platform/slots.ts'
-import { type AccountSpace, createReservations, leaseEnd, type ServerStart, type Uploading, type Wanted } from './reservations.ts'
+import {
+  type AccountSpace,
+  createReservations,
+  leaseEnd,
+  type ServerStart,
+  type Uploading,
+  type Wanted,
+} from './reservations.ts'
 import type { StorageTables } from './rows.ts'
 import type { FileStore } from './store.ts'
-import { sql } from 'kysely'
 
 /**
  * Tracks files that are, or may be, in the store and have no row in `files`: running uploads, and deleted files that

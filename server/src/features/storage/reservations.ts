@@ -1,8 +1,8 @@
-import { ApiError } from '../../contract/errors.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
-import { createBatcher } from '../../platform/database/batcher.ts'
-import { type Plans, planNamed } from '../../platform/plans.ts'
 import { sql } from 'kysely'
+import { ApiError } from '../../contract/errors.ts'
+import { createBatcher } from '../../platform/database/batcher.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
+import { type Plans, planNamed } from '../../platform/plans.ts'
 
 export interface Wanted {
   /** The bytes that the upload needs to continue, including the bytes that it holds already. */

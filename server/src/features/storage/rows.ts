@@ -1,6 +1,6 @@
+import { type ColumnType, type Generated, type Insertable, sql } from 'kysely'
 import type { Transaction } from '../../platform/database.ts'
 import { tooLarge } from './reservations.ts'
-import { type ColumnType, type Generated, type Insertable, sql } from 'kysely'
 
 export const fileFields = [
   'id',

@@ -1,5 +1,5 @@
-import type { ByteRange } from '../../platform/conditional-requests.ts'
 import type { Readable } from 'node:stream'
+import type { ByteRange } from '../../platform/conditional-requests.ts'
 
 /**
  * Stores the bytes of files under keys that the caller chooses (file ids). A store knows nothing about the database:

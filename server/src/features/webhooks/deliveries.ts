@@ -1,14 +1,14 @@
+import { sql } from 'kysely'
 import { invalidRequest, notFound } from '../../contract/errors.ts'
 import type { BodyOutput, QueryOutput, ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Totals } from '../../platform/account-limits.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import { notify } from '../../platform/database/notifications.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import { announcePing, dueChannel } from './outbox.ts'
 import type { WebhooksTables } from './tables.ts'
 import { findWebhook, keepWebhook } from './webhooks.ts'
-import { sql } from 'kysely'
 
 /** The deliveries of an account's webhooks. Deliveries that the principal may not see are `not_found`. */
 export interface Deliveries {

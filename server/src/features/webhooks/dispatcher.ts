@@ -1,6 +1,7 @@
+import type { ClientConfig } from 'pg'
 import { sleepUntilAborted } from '../../platform/abort.ts'
-import type { Database } from '../../platform/database.ts'
 import { listen } from '../../platform/database/notifications.ts'
+import type { Database } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { Outbound } from '../../platform/outbound.ts'
 import { startPeriodic } from '../../platform/periodic.ts'
@@ -11,7 +12,6 @@ import { changedChannel, dueChannel } from './outbox.ts'
 import { createRecorder, type Recorder, removeExcess, removeOld } from './record.ts'
 import { nextAfter } from './retries.ts'
 import { createSender, messageOf, type Sender, type SendResult } from './send.ts'
-import type { ClientConfig } from 'pg'
 
 interface SendingDependencies {
   readonly database: Database

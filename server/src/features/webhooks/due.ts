@@ -1,8 +1,8 @@
+import { parseSecret, type SigningKey } from '@fairlead/receiver'
+import { sql } from 'kysely'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
-import { parseSecret, type SigningKey } from '@fairlead/receiver'
-import { sql } from 'kysely'
 
 /** The most deliveries of a failing endpoint in memory, so that many dead endpoints do not fill the memory. */
 export const maxHeldFailing = 2

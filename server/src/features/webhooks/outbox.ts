@@ -1,9 +1,9 @@
+import type { EventName } from '@fairlead/receiver'
+import { sql } from 'kysely'
 import type { Announce, OutgoingEvent } from '../../platform/announce.ts'
 import type { Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { WebhooksTables } from './tables.ts'
-import type { EventName } from '@fairlead/receiver'
-import { sql } from 'kysely'
 
 /** The channel that tells the dispatcher that something is due for a webhook. The payload is the webhook's id. */
 export const dueChannel = 'fairlead_webhook_due'

@@ -1,12 +1,12 @@
+import { sql } from 'kysely'
 import { sleepUntilAborted } from '../../platform/abort.ts'
-import type { Database, Transaction } from '../../platform/database.ts'
 import { notify } from '../../platform/database/notifications.ts'
+import type { Database, Transaction } from '../../platform/database.ts'
 import type { Logger } from '../../platform/logger.ts'
 import { changedChannel } from './outbox.ts'
 import { type Health, hasFailedForGood, healthAfter, type Next } from './retries.ts'
 import { type SendResult, storableText } from './send.ts'
 import type { WebhooksTables } from './tables.ts'
-import { sql } from 'kysely'
 
 export interface Recorded {
   /** True when the delivery is due again at once, regardless of the attempt's result. */

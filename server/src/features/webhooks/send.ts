@@ -1,7 +1,7 @@
-import type { Outbound } from '../../platform/outbound.ts'
-import { type SigningKey, sign } from '@fairlead/receiver'
 import { isIP } from 'node:net'
+import { type SigningKey, sign } from '@fairlead/receiver'
 import type { Agent, Dispatcher } from 'undici'
+import type { Outbound } from '../../platform/outbound.ts'
 
 export interface SendResult {
   /** True when there was a complete 2xx answer. */

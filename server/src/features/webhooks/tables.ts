@@ -1,5 +1,5 @@
-import type { DisabledReason } from '../../contract/webhooks.ts'
 import type { Generated } from 'kysely'
+import type { DisabledReason } from '../../contract/webhooks.ts'
 
 export type WebhooksTables = {
   webhooks: {

@@ -1,17 +1,17 @@
+import { generateSecret } from '@fairlead/receiver'
+import { type Selectable, sql } from 'kysely'
 import { ApiError, invalidRequest, notFound } from '../../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../../contract/operations.ts'
 import { type Page, type PageRequest, readPage } from '../../http/page.ts'
 import { mayUseProject, type Principal } from '../../http/principal.ts'
-import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { notify } from '../../platform/database/notifications.ts'
+import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Outbound } from '../../platform/outbound.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import { changedChannel } from './outbox.ts'
 import { urlProblem } from './send.ts'
 import type { WebhooksTables } from './tables.ts'
-import { generateSecret } from '@fairlead/receiver'
-import { type Selectable, sql } from 'kysely'
 
 export interface WebhookRequestsDependencies extends WebhookRulesDependencies {
   readonly database: Database

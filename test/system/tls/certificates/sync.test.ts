@@ -1,5 +1,8 @@
 import { describe, expect, it, vi } from 'vitest'
-import { type CertificateSyncDependencies, startCertificateSync } from '../../../../server/src/features/certificates/serving.ts'
+import {
+  type CertificateSyncDependencies,
+  startCertificateSync,
+} from '../../../../server/src/features/certificates/serving.ts'
 import { dashboardHost } from '../../../harness/certificates/world.ts'
 import { noAuthority, shownFor, useAuthority } from '../authority.ts'
 

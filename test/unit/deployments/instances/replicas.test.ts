@@ -2,7 +2,10 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BuildPlan } from '../../../../server/src/builds/build-plan.ts'
 import { DeploymentError } from '../../../../server/src/features/deployments/failure.ts'
-import { createReplicas, type ReplicasDependencies } from '../../../../server/src/features/deployments/reconcile-replicas.ts'
+import {
+  createReplicas,
+  type ReplicasDependencies,
+} from '../../../../server/src/features/deployments/reconcile-replicas.ts'
 import { createReplicaControl } from '../../../../server/src/features/deployments/replicas.ts'
 import type { DeploymentRow, InstanceRow } from '../../../../server/src/features/deployments/tables.ts'
 import { staticServerName } from '../../../../server/src/platform/toolchain.ts'

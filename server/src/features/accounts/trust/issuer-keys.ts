@@ -1,7 +1,7 @@
-import type { Outbound } from '../../../platform/outbound.ts'
-import { algorithms, TokenRefused } from './token.ts'
 import { createLocalJWKSet, type JWK, type JWTVerifyGetKey } from 'jose'
 import type { Dispatcher } from 'undici'
+import type { Outbound } from '../../../platform/outbound.ts'
+import { algorithms, TokenRefused } from './token.ts'
 
 /** The public keys of issuers, cached for many tokens. */
 export interface IssuerKeys {

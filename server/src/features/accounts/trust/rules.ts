@@ -1,3 +1,4 @@
+import { type Selectable, sql } from 'kysely'
 import { invalidRequest, notFound } from '../../../contract/errors.ts'
 import type { BodyOutput, ResponseBody } from '../../../contract/operations.ts'
 import { mostTrustRules } from '../../../contract/trust.ts'
@@ -5,7 +6,6 @@ import { type Page, type PageRequest, readPage } from '../../../http/page.ts'
 import { type Database, lockByName, type Transaction } from '../../../platform/database.ts'
 import { newId } from '../../../platform/ids.ts'
 import type { AccountsTables } from '../tables.ts'
-import { type Selectable, sql } from 'kysely'
 
 export type TrustRule = Selectable<AccountsTables['trust_rules']>
 

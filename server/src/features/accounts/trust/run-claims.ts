@@ -1,7 +1,7 @@
+import type { JWTPayload } from 'jose'
 import { type IssuerKind, issuerKind } from '../../../contract/trust.ts'
 import { type RefusalReason, TokenRefused } from './token.ts'
 import { claimOfWrongType } from './verify.ts'
-import type { JWTPayload } from 'jose'
 
 /** The conditions of a rule; `null` for a condition that the rule does not have. */
 export interface Conditions {

@@ -1,3 +1,4 @@
+import type { JWTPayload } from 'jose'
 import { ApiError } from '../../../contract/errors.ts'
 import { isId } from '../../../contract/ids.ts'
 import type { WorkflowRun } from '../../../contract/trust.ts'
@@ -13,7 +14,6 @@ import type { TrustRule, TrustRules } from './rules.ts'
 import { decide, type RunFacts, runOf } from './run-claims.ts'
 import { issuerOf, TokenRefused } from './token.ts'
 import { identityHash, type SignedToken, usableUntil, verifyToken } from './verify.ts'
-import type { JWTPayload } from 'jose'
 
 export interface ExchangeDependencies {
   readonly database: Database

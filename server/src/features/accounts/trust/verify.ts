@@ -1,7 +1,7 @@
+import { createHash } from 'node:crypto'
+import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { IssuerKeys } from './issuer-keys.ts'
 import { algorithms, type RefusalReason, TokenRefused } from './token.ts'
-import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
-import { createHash } from 'node:crypto'
 
 export interface SignedToken {
   readonly claims: JWTPayload

@@ -1,5 +1,5 @@
-import type { Database, Transaction } from '../../../platform/database.ts'
 import type { JSONColumnType } from 'kysely'
+import type { Database, Transaction } from '../../../platform/database.ts'
 
 export type Range = '1h' | '24h' | '7d'
 

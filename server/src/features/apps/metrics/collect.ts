@@ -1,7 +1,7 @@
+import { sql } from 'kysely'
 import { type AppTraffic, addTraffic } from '../../../gateway/client.ts'
 import type { Database, Transaction } from '../../../platform/database.ts'
 import { bucketAt, type InstanceUsageRow, rings, slotOf } from './buckets.ts'
-import { sql } from 'kysely'
 
 /** Collects the usage and traffic of apps, and writes it at intervals. Only the leader has one. */
 export interface Metrics {

@@ -1,10 +1,10 @@
+import type { Selectable } from 'kysely'
 import { notFound } from '../../../contract/errors.ts'
 import type { ResponseBody } from '../../../contract/operations.ts'
 import { addCounts, quantileOf } from '../../../gateway/client.ts'
 import type { HandlersOf } from '../../../http/call.ts'
 import type { Database, Transaction } from '../../../platform/database.ts'
 import { bucketsUntil, type InstanceUsageRow, type MetricsTables, type Ring, ringOf, tablesOf } from './buckets.ts'
-import type { Selectable } from 'kysely'
 
 export interface MetricsReads {
   readonly database: Database

@@ -1,3 +1,4 @@
+import type { Authorization, Client, Order } from 'acme-client'
 import { growingPause } from '../../../platform/abort.ts'
 import type { Database } from '../../../platform/database.ts'
 import { createKeyedLock } from '../../../platform/keyed-lock.ts'
@@ -7,7 +8,6 @@ import { newKey } from '../pem.ts'
 import { accountKeyContext, tablesOf } from '../tables.ts'
 import { AcmeError, AttemptError, explain, explainChallenge, problemIn } from './errors.ts'
 import { createTransport, type Library, loadLibrary } from './transport.ts'
-import type { Authorization, Client, Order } from 'acme-client'
 
 export interface AcmeOptions extends Omit<AcmeAccountDependencies, 'library'> {
   /**

@@ -1,6 +1,6 @@
+import { readFile } from 'node:fs/promises'
 import type { Database } from '../../../platform/database.ts'
 import { tablesOf } from '../tables.ts'
-import { readFile } from 'node:fs/promises'
 
 /** The facts about an authority that CAA records refer to. */
 export interface AuthorityFacts {

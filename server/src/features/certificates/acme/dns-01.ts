@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { sleepUntilAborted } from '../../../platform/abort.ts'
 import type { DnsUpdates } from '../../../platform/config/edge.ts'
 import type { Database } from '../../../platform/database.ts'
@@ -9,8 +11,6 @@ import { startProcess } from '../../../platform/processes/spawn.ts'
 import { tablesOf } from '../tables.ts'
 import type { ChallengeKind } from './acme.ts'
 import { AttemptError, plain } from './errors.ts'
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 
 export interface Dns01Dependencies {
   readonly database: Database

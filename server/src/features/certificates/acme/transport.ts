@@ -1,8 +1,8 @@
-import { AcmeError, problemIn, retryAfterMs } from './errors.ts'
-import type { axios } from 'acme-client'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFile } from 'node:fs/promises'
+import type { axios } from 'acme-client'
 import type { Dispatcher } from 'undici'
+import { AcmeError, problemIn, retryAfterMs } from './errors.ts'
 
 /** The time for one request, including its answer. */
 const requestTimeoutMs = 30_000

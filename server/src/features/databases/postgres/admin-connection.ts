@@ -1,6 +1,6 @@
+import type { Client, ClientBase } from 'pg'
 import pg from 'pg'
 import { sleepUntilAborted, unlessAborted } from '../../../platform/abort.ts'
-import type { Client, ClientBase } from 'pg'
 
 /**
  * Connections of an administrator to a PostgreSQL instance. No statement waits longer than 5 s for a lock; users'

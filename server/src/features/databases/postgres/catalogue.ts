@@ -1,6 +1,6 @@
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { type AdminConnection, ofUsers } from './admin-connection.ts'
-import { createHash } from 'node:crypto'
 
 const { escapeIdentifier: id } = pg
 

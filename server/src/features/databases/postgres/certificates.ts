@@ -1,10 +1,10 @@
-import { readOptional } from '../../../platform/files.ts'
-import type { OsUser } from '../../../platform/users.ts'
 import { createPrivateKey, generateKeyPair, randomUUID, webcrypto, X509Certificate } from 'node:crypto'
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { readOptional } from '../../../platform/files.ts'
+import type { OsUser } from '../../../platform/users.ts'
 
 /** The certificate of the clusters of users' databases, signed by an authority that belongs to this data directory. */
 export interface Certificates {

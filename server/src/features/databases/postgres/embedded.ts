@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
 import { unlessAborted } from '../../../platform/abort.ts'
 import type { Range } from '../../../platform/config.ts'
 import type { Transaction } from '../../../platform/database.ts'
@@ -14,8 +16,6 @@ import type { DatabasesTables } from '../rows.ts'
 import type { Certificates } from './certificates.ts'
 import { createInstance, type Engine, EngineError, type Instance, type InstanceKey } from './engine.ts'
 import type { Statistics } from './statistics.ts'
-import { randomInt } from 'node:crypto'
-import { join } from 'node:path'
 
 interface EmbeddedEngineOptions extends ClustersOptions {
   /** The host in connection strings, with which apps reach this machine. */

@@ -1,10 +1,26 @@
+import { randomBytes } from 'node:crypto'
 import { sleepUntilAborted } from '../../../platform/abort.ts'
 import type { DnsAnswer, DnsType } from '../../../platform/dns/messages.ts'
 import type { Resolution, Resolver, Zone, ZoneServer } from '../../../platform/dns/resolver.ts'
 import { DnsError } from '../../../platform/dns/transport.ts'
 import { registrableDomain } from '../names.ts'
-import { type AuthorityAnswer, addressesIn, baseOf, type CaaFacts, type CertificateAuthority, type CheckedDomain, type CheckFacts, challengeName, foundAddresses, isWildcard, type OwnFacts, ownershipName, type ProbeFacts, type ProbeResult, type ZoneFacts } from './facts.ts'
-import { randomBytes } from 'node:crypto'
+import {
+  type AuthorityAnswer,
+  addressesIn,
+  baseOf,
+  type CaaFacts,
+  type CertificateAuthority,
+  type CheckedDomain,
+  type CheckFacts,
+  challengeName,
+  foundAddresses,
+  isWildcard,
+  type OwnFacts,
+  ownershipName,
+  type ProbeFacts,
+  type ProbeResult,
+  type ZoneFacts,
+} from './facts.ts'
 
 /**
  * A request for a text that only this server gives, for a host but sent to a fixed address. Rejects only when the

@@ -1,10 +1,10 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { isIPv6 } from 'node:net'
 import type { Database } from '../../../platform/database.ts'
 import { request } from '../../../platform/http.ts'
 import type { ProbeResult } from './facts.ts'
 import type { Probe } from './gather.ts'
-import { randomBytes } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { isIPv6 } from 'node:net'
 
 /** The path at which every edge of this server answers with the probe text, for every host. */
 export const probePath = '/.well-known/fairlead/probe'

@@ -1,11 +1,22 @@
+import { BlockList, isIP, isIPv6 } from 'node:net'
 import type { Resolution } from '../../../platform/dns/resolver.ts'
 import { createOutbound } from '../../../platform/outbound.ts'
 import type { DomainProblem } from '../tables.ts'
 import { type CaaRefusal, caaRefusal } from './caa.ts'
-import { type AuthorityAnswer, addressesIn, baseOf, type CaaFacts, type CheckFacts, challengeName, foundAddresses, isWildcard, ownershipName, type ProbeFacts } from './facts.ts'
+import {
+  type AuthorityAnswer,
+  addressesIn,
+  baseOf,
+  type CaaFacts,
+  type CheckFacts,
+  challengeName,
+  foundAddresses,
+  isWildcard,
+  ownershipName,
+  type ProbeFacts,
+} from './facts.ts'
 import { isToken } from './gather.ts'
 import { howToSet, isApex } from './records.ts'
-import { BlockList, isIP, isIPv6 } from 'node:net'
 
 /**
  * Finds everything that is wrong with a domain, the most informative problem first. A pure function of the gathered

@@ -1,7 +1,7 @@
+import { isIPv6 } from 'node:net'
 import { registrableDomain } from '../names.ts'
 import type { DomainRecord } from '../tables.ts'
 import { type CheckedDomain, challengeName, isWildcard, ownershipName } from './facts.ts'
-import { isIPv6 } from 'node:net'
 
 /**
  * True for a registered name itself, such as `example.co.uk`: it can have no CNAME record (RFC 1034, section 3.6.2).
