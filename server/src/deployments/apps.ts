@@ -13,7 +13,7 @@ import type { DeploymentStore } from './rows.ts'
 import { tablesOf } from './tables.ts'
 import type { VariableRequests } from './variables.ts'
 
-/** Deploys the commit that serves an app again, with the variables that the app has now, under the lock of the app. */
+/** Deploys the app's serving commit again, with the app's current variables, under the app's lock. */
 type Apply = (
   transaction: Transaction,
   project: TenantProject,
@@ -49,7 +49,7 @@ export function appHandlers(
   }
 }
 
-/** Apps and their releases as owners read and change them. All throw `not_found`. */
+/** Reads and changes of apps and their releases, for owners. All throw `not_found`. */
 interface AppRequests {
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'apps.list'>>>
   get(project: TenantProject, id: string): Promise<ResponseBody<'apps.get'>>
@@ -76,7 +76,7 @@ interface AppRequestDependencies {
   readonly store: Pick<DeploymentStore, 'releases' | 'requests'>
   readonly apps: OwnedApps
   readonly urlOf: UrlOf
-  /** Returns the names that lead to apps, by the ids of the apps. */
+  /** Returns the names that lead to apps, by app id. */
   readonly domainsOf: DomainsOf
 }
 
@@ -130,7 +130,7 @@ export function createAppRequests(dependencies: AppRequestDependencies): AppRequ
   }
 }
 
-/** Shows apps with their releases and domains, by three reads for all of them. */
+/** Shows apps with their releases and domains, with three reads in total. */
 async function viewsOf(
   { store, urlOf, domainsOf }: AppRequestDependencies,
   on: Database | Transaction,
