@@ -2,7 +2,6 @@ import type { PublicAddress } from '../gateway/client.ts'
 import type { PageRequest } from '../http/page.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 
-/** The fields of an app that deployments use. */
 export interface App {
   readonly id: string
   readonly name: string
@@ -42,7 +41,6 @@ export interface OwnedApps {
 }
 
 export interface AppDirectory {
-  /** Throws when the app does not exist. */
   get(id: string): Promise<App>
   byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>

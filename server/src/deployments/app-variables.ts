@@ -20,7 +20,6 @@ export interface AppVariables {
   remove(transaction: Transaction, appId: string, names: readonly string[]): Promise<void>
 }
 
-/** Binds an encrypted value to its app and its name. */
 const contextOf = (appId: string, name: string): string => `${appId} variable ${name}`
 
 export function createAppVariables(secrets: SecretBox): AppVariables {

@@ -53,7 +53,6 @@ export function appHandlers(
 interface AppRequests {
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'apps.list'>>>
   get(project: TenantProject, id: string): Promise<ResponseBody<'apps.get'>>
-  /** Returns the app, locked until the transaction ends. */
   hold(transaction: Transaction, project: TenantProject, id: string): Promise<OwnedApp>
   /** Throws `invalid_request` when another app of the project has the name. */
   rename(
@@ -76,7 +75,6 @@ interface AppRequestDependencies {
   readonly store: Pick<DeploymentStore, 'releases' | 'requests'>
   readonly apps: OwnedApps
   readonly urlOf: UrlOf
-  /** Returns the names that lead to apps, by app id. */
   readonly domainsOf: DomainsOf
 }
 

@@ -61,7 +61,6 @@ interface BuildDependencies {
   readonly jobs: Pick<JobTransitions, 'waits'>
   readonly lastLines: LastLines
   readonly disk: DiskGuard
-  /** Returns the project's credentials for a registry; null when it has none. */
   readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
   readonly settings: { readonly buildTimeoutMs: number; readonly mostReleaseBytes: number }
 }
@@ -144,7 +143,6 @@ function build(
   )
 }
 
-/** The log of a build. */
 interface Told {
   readonly output: FileHandle
   /**

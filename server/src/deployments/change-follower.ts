@@ -28,7 +28,6 @@ export interface ChangeFollowerDependencies {
   readonly wake: () => void
 }
 
-/** Higher than every generation. */
 const everyGeneration = Number.POSITIVE_INFINITY
 
 export function createChangeFollower(dependencies: ChangeFollowerDependencies): ChangeFollower {
@@ -63,7 +62,6 @@ export function createChangeFollower(dependencies: ChangeFollowerDependencies): 
   }
 }
 
-/** Interrupts work that the deployment's row no longer allows. */
 function interruptEnded(
   locks: Pick<DeploymentLocks, 'interrupt'>,
   id: string,

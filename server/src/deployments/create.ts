@@ -70,7 +70,6 @@ interface CreateDependencies {
   readonly addRelease: AddRelease
   readonly plans: Plans
   readonly totals: Pick<Totals, 'assertRoom'>
-  /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
   readonly urlOf: UrlOf
   readonly sources: {
@@ -79,7 +78,6 @@ interface CreateDependencies {
     /** True only in local mode: tokens may be sent over plain http. */
     readonly allowHttpTokens: boolean
     readonly runtimes: RuntimeNames
-    /** Sets the volumes of the app's further images. */
     readonly setImageVolumes: (
       transaction: Transaction,
       appId: string,
@@ -183,7 +181,6 @@ async function givenTo(
 /** A release to make from a checked source. */
 interface ReleaseToMake extends Pick<NewDeployment, 'appId' | 'trigger' | 'applies'>, DeploymentSource {
   readonly trigger: DeploymentTrigger
-  /** The variables of the deployment itself. */
   readonly given: Variables
   readonly gitToken: string | undefined
 }
@@ -317,7 +314,6 @@ export type RepositoryToCheck = Pick<BodyOutput<'deployments.create'>, 'git_url'
 export async function checkSource(
   input: RepositoryToCheck,
   options: {
-    /** The repositories of this machine that the account may deploy. */
     readonly files: FileRule
     /** True only in local mode: tokens may be sent over plain http. */
     readonly allowHttpTokens: boolean
@@ -370,7 +366,6 @@ export async function promotedSource(
   return { gitUrl, sourceId, image, imageDigest, fromId: from.id, branch, commit, commitDetails, root, runtime }
 }
 
-/** The columns of a deployment's source, and the runtime that makes its release. */
 export type DeploymentSource = Pick<
   NewDeployment,
   | 'gitUrl'
@@ -385,7 +380,6 @@ export type DeploymentSource = Pick<
   | 'runtime'
 >
 
-/** The names of this server's runtimes. */
 export interface RuntimeNames {
   /** Builds and runs new releases from sources. */
   readonly preferred: string

@@ -69,7 +69,6 @@ function change(
   return { transaction, by: triggerOf(principal), project, id: params.id }
 }
 
-/** Creation and reads of deployments, for owners. */
 interface Deployments {
   readonly create: CreateDeployment
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'deployments.list'>>>
@@ -234,7 +233,6 @@ const participles: Readonly<Record<Verb, string>> = {
   delete: 'deleted',
 }
 
-/** The advice in a refusal, by action and state. */
 const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], string>>>> = {
   cancel: { running: 'Stop it instead.' },
   stop: { building: 'Cancel it instead.' },

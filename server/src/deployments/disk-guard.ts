@@ -24,7 +24,6 @@ export interface DiskLimit {
   readonly mostBytes: number
   /** Like `ReleaseStore.freeElsewhere` of the runtime whose disk the step writes to. */
   readonly freeElsewhere?: (() => Promise<number | null>) | undefined
-  /** Bytes that exist before the step and do not count. */
   baseline(): Promise<number>
   /** Returns all bytes that exist now; any number above `enough` as soon as there are more. */
   measure(enough: number): Promise<number>
@@ -69,7 +68,6 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
 }
 
 interface Checks {
-  /** Resolves with the free bytes. */
   readonly checkFree: () => Promise<number>
   /** Resolves with the bytes that the step may still write. */
   readonly checkSize: () => Promise<number>

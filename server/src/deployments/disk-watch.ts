@@ -24,12 +24,10 @@ export interface DiskWatchDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly routes: Pick<Routes, 'unroute'>
   readonly instances: Pick<InstanceControl, 'halt'>
-  /** Returns the free bytes on the disk of the apps. */
   readonly freeBytes: () => Promise<number>
   readonly fail: Fail
   /** The most disk space of an app by the plan of its project, by project id. */
   readonly mostBytesOfAll: () => Promise<ReadonlyMap<string, number>>
-  /** While less is free, the apps that write the most are stopped. */
   readonly reserveBytes: number
   readonly logger: Logger
 }
@@ -50,7 +48,6 @@ const freeIntervalMs = 1_000
 const fillingBytes = 50_000_000
 const recordRetryMs = 500
 
-/** Returns the pause after a round that took `tookMs`. */
 function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
   const { leastMs, factor } = pauses[pace]
   return Math.max(leastMs, factor * tookMs)

@@ -4,7 +4,6 @@ import { withVisible } from '../contract/invisible.ts'
 import { createMasker } from '../logs/masking.ts'
 import { type ExceededLimit, mostOpenFiles, mostProcesses } from '../runtimes/limits.ts'
 
-/** The reason of a failure as it is stored and announced. */
 export interface DeploymentFailure {
   readonly stage: DeploymentStage
   readonly code: string
@@ -58,11 +57,9 @@ function storable(text: string): string {
   return withVisible(cut.toWellFormed().replace(/[^\P{Cc}\t\n]/gu, ''))
 }
 
-/** The number of log lines at the end of a failure. */
 const linesInFailure = 20
 const longestLine = 500
 
-/** Points to the output at the end of a failure. */
 export const seeOutput = (lines: readonly string[]): string =>
   lines.length === 0 ? 'It printed nothing.' : 'See the last lines of its output below.'
 

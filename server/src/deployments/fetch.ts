@@ -26,14 +26,12 @@ import type { CommitDetails, DeploymentRow } from './tables.ts'
  */
 export type FetchStep = (
   row: DeploymentRow,
-  /** The folder, and the part of the runtime that measures it. */
   target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },
   signal: AbortSignal,
 ) => Promise<Pick<Unmeasured<unknown>, 'withinLimit'>>
 
 interface FetchDependencies {
   readonly sources: Pick<Sources, 'fetch' | 'fetchUploaded' | 'cacheSize'>
-  /** The path of an uploaded source's pack. */
   readonly packOf: (sourceId: string) => string
   readonly rights: {
     /** The repositories of this machine that an account may deploy. */
@@ -43,7 +41,6 @@ interface FetchDependencies {
   }
   readonly disk: DiskGuard
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
-  /** Returns how git reaches the repository of a deployment. */
   readonly accessOf: (row: DeploymentRow) => Promise<GitAccess>
   readonly jobs: Pick<JobTransitions, 'fetched'>
   readonly note: NoteInLog
@@ -82,7 +79,6 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
   }
 }
 
-/** Fetches the row's repository or uploaded source. */
 async function fetchRow(
   { sources, packOf, rights, accessOf }: FetchDependencies,
   row: DeploymentRow,

@@ -19,7 +19,6 @@ export interface GitCredentialDependencies {
   readonly assertApp: (on: Database | Transaction, projectId: string, appId: string) => Promise<void>
   /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly hold: (transaction: Transaction, project: TenantProject, appId: string) => Promise<unknown>
-  /** Returns the repository of an app; null when it has none. */
   readonly repositoryOf: (on: Transaction, appId: string) => Promise<string | null>
   /** True only in local mode: tokens may be sent over plain http. */
   readonly allowHttpTokens: boolean
@@ -126,14 +125,12 @@ async function view(on: Database | Transaction, appId: string): Promise<Response
   }
 }
 
-/** Binds the encrypted secret to its app and its purpose. */
 const secretContext = (appId: string): string => `${appId} git credentials`
 
 function findCredentials(on: Database | Transaction, appId: string): Promise<GitCredentialsRow | undefined> {
   return tablesOf(on).selectFrom('git_credentials').selectAll().where('app_id', '=', appId).executeTakeFirst()
 }
 
-/** Returns how git reaches the repository of a deployment. */
 type GitAccessOf = (row: DeploymentRow) => Promise<GitAccess>
 
 /**

@@ -17,7 +17,6 @@ export interface HealthWatch {
   watch(signal: AbortSignal): Promise<void>
   /** Begins the checks that are due at a time by `performance.now()`. */
   look(now: number, signal: AbortSignal): Promise<void>
-  /** Resolves when all checks that have begun are done. */
   settle(): Promise<void>
 }
 
@@ -29,7 +28,6 @@ export interface HealthWatchDependencies {
   }
   readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken'>
   readonly instances: Pick<InstanceControl, 'observe' | 'isAdopted' | 'stop'>
-  /** False for an instance that will not answer soon. */
   readonly isExpected: (row: DeploymentRow, instance: InstanceRow) => boolean
   /** Resolves to `healthy`, or to the reason why an endpoint is not healthy. */
   readonly ask: (endpoint: Endpoint, path: string, signal: AbortSignal) => Promise<string>
@@ -48,7 +46,6 @@ const drainMs = 5_000
 interface Target {
   readonly row: DeploymentRow
   readonly path: string
-  /** `web` and a number. */
   readonly name: string
   readonly handle: Handle
   endpoint: Endpoint | null

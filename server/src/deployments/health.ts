@@ -14,7 +14,6 @@ interface HealthOptions {
   readonly startTimeoutMs: number
   /** How long the app must stay up after that answer, in milliseconds. */
   readonly stableMs: number
-  /** The health path of the app. */
   readonly path: string | undefined
 }
 
@@ -142,7 +141,6 @@ const mostShown = 500
 const shown = (text: string, { variables }: Pick<Release, 'variables'>): string =>
   createMasker(Object.values(variables)).mask(text).slice(0, mostShown)
 
-/** Returns `healthy`, or the reason why it is not. */
 export async function askFor(
   gateway: Pick<Gateway, 'probe'>,
   endpoint: Endpoint,

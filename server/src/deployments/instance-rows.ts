@@ -10,7 +10,6 @@ import {
   tablesOf,
 } from './tables.ts'
 
-/** Names an instance within its release. */
 export interface InstanceName {
   readonly type: string
   readonly number: number

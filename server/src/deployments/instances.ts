@@ -172,7 +172,6 @@ function mayHave({ all }: Pick<Runtimes, 'all'>, { runtime }: KeptRelease): read
   return holder === undefined || holder.images !== null ? all : [holder]
 }
 
-/** The instances that this leader has started or adopted, until they end. */
 function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>) {
   const keys = new Map<string, { key: string }>()
   // The database reorders the members of some handles.

@@ -251,7 +251,6 @@ export function createSourcesOf(appVariables: Pick<AppVariables, 'of'>, readData
   }
 }
 
-/** True for deployments whose variables have the connection string of a database. */
 const has = (databaseId: string) =>
   sql<boolean>`exists (
     select from jsonb_each_text(coalesce(variable_origins->'linked', '{}')) as linked where linked.value = ${databaseId}
@@ -260,7 +259,6 @@ const has = (databaseId: string) =>
 /** True for deployments that have instances or can get some. A project may have thousands of other deployments. */
 const startable = sql<boolean>`(retained or status in ('building', 'running'))`
 
-/** A database with its new connection string. */
 interface RotatedDatabase {
   readonly projectId: string
   readonly databaseId: string

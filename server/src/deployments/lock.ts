@@ -67,11 +67,9 @@ interface Group {
   /** Resolves when they hold it. */
   readonly begun: Promise<void>
   turn<T>(work: () => Promise<T>): Promise<T>
-  /** Releases the lock. */
   readonly end: () => void
 }
 
-/** Lower than every generation. */
 const noGeneration = 0
 
 export function createDeploymentLocks(): DeploymentLocks {

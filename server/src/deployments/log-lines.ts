@@ -79,7 +79,6 @@ async function skip(
   return at
 }
 
-/** Yields lines in order of time, in batches. */
 async function* linesBetween(
   deployment: DeploymentLogs,
   { from, to }: Pick<Tail, 'from' | 'to'>,
@@ -171,7 +170,6 @@ interface SourceLine {
   readonly line: LogLine
 }
 
-/** The part of one log that was read from a position. */
 export interface SourcePart {
   readonly source: LogSource
   readonly from: number
@@ -210,7 +208,6 @@ function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted
   })
 }
 
-/** How many bytes of a deployment's logs have been sent. */
 export type Positions = Readonly<Record<LogSource, number>>
 
 /**
@@ -238,7 +235,6 @@ export function parsePositions(id: string | undefined): Positions | undefined {
 interface TextOptions {
   /** Its time (RFC 3339; `-` where it is unknown) and its stream. */
   readonly timestamps: boolean
-  /** The instance that printed it, or `build`. */
   readonly processes: boolean
 }
 

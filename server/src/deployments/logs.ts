@@ -196,7 +196,6 @@ async function* tailApp(app: AppLog<DeploymentRow>, wanted: LogsRequest): AsyncG
   }
 }
 
-/** The most lines of a log that one answer may have. */
 const wholeLog = { tail: mostLogLines, timestamps: false, processes: false }
 
 /** The clients that follow logs, by account, on this server: each holds a connection and reads files. */
@@ -287,7 +286,6 @@ function isOver(status: DeploymentStatus | 'deleted', stream: LogStream | undefi
 
 type Release = Pick<DeploymentRow, 'id' | 'generation' | 'status' | 'variables'>
 
-/** One log of an app over its releases, the oldest first. */
 interface AppLog<Row extends Release = Release> {
   /** Reads the releases of the log, ordered by request. Empty once the app is deleted. */
   readonly releases: () => Promise<readonly Row[]>
@@ -300,7 +298,6 @@ interface Part {
   /** The encrypted variables that `logs` masks. */
   variables: Buffer
   readonly reader: LogReader
-  /** The positions after the last event. */
   positions: Positions
   generation: number
   /** True when any of its lines may have been sent. */

@@ -88,7 +88,6 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
       const isPacked = packs.isPacked()
       // Measured while the files exist.
       if (isPacked) await made.withinLimit()
-      // An image contains everything that it needs from its sources.
       if (maker !== runtime || isPacked) await runtime.releases.remove(release)
       return isPacked ? { value: made.value, withinLimit: async () => undefined } : made
     } finally {
@@ -313,7 +312,6 @@ function referenceOf({ image_digest: digest }: DeploymentRow, image: string): Im
   return digest === null ? reference : { ...reference, digest }
 }
 
-/** Returns a reference that identifies this exact image. */
 async function pull(
   { logs, credentialsFor, disk, settings }: PullDependencies,
   row: DeploymentRow,

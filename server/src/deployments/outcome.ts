@@ -16,7 +16,6 @@ type Announcement = {
 /** Writes the event and its deliveries in the transaction of the change. */
 export type Announce = (transaction: Transaction, announcement: Announcement) => Promise<void>
 
-/** Returns the public address of an app. */
 export type UrlOf = (app: Pick<App, 'address'>) => string
 
 /**

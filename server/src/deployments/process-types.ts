@@ -31,7 +31,6 @@ export function numbersOf(
 /** True for a static site, which has no process. */
 export const isSite = ({ start }: Pick<BuildPlan, 'start'>): boolean => start.argv.includes(staticServerName)
 
-/** The desired state of a process type. */
 export interface DesiredProcess {
   readonly type: string
   readonly command: Command
@@ -90,7 +89,6 @@ export function withinPlan(processes: readonly DesiredProcess[], most: number): 
   })
 }
 
-/** Returns the number of instances of all process types together. */
 export const instancesOf = (processes: readonly DesiredProcess[]): number =>
   processes.reduce((sum, { instances }) => sum + instances, 0)
 

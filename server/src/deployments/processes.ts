@@ -41,7 +41,6 @@ interface LatestUsage {
 type Processes = ResponseBody<'processes.list'>
 type Running = Processes['processes'][number]['running'][number]
 
-/** Reads and scales an app's process types, for its owner. */
 export function processHandlers(dependencies: ProcessRequestDependencies): HandlersOf<'processes'> {
   const { database } = dependencies
   return {
@@ -123,7 +122,6 @@ function processesOf(row: DeploymentRow | undefined, scale: Scale): DesiredProce
   return desiredProcesses(plan, scale)
 }
 
-/** Returns the measurements of a release's instances, by name. */
 function usageIn(latest: LatestUsage | undefined, releaseId: string | undefined): Map<string, Running['usage']> {
   const own = latest?.instances.filter(({ deployment_id }) => deployment_id === releaseId) ?? []
   const measured_at = latest?.at.toISOString() ?? ''

@@ -49,7 +49,6 @@ export interface ReleaseReads {
   servedSince(appId: string, since: Date): Promise<ServedRelease[]>
 }
 
-/** A release with the time at which it began to serve. */
 interface ServedRelease {
   readonly id: string
   readonly at: string
@@ -66,7 +65,6 @@ export interface JobReads {
   existing(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
   running(): Promise<DeploymentRow[]>
-  /** The running releases that name a health path. */
   withHealth(): Promise<DeploymentRow[]>
   /** True while a deployment of the app is being started, checked or switched to. */
   isSwitching(appId: string): Promise<boolean>

@@ -57,7 +57,6 @@ export interface Replicas {
     held: Pick<SharedLock, 'signal' | 'meanwhile'>,
     isReviving?: () => boolean,
   ): Promise<void>
-  /** Resolves when no replacement is under way. */
   settle(): Promise<void>
 }
 
@@ -87,7 +86,6 @@ interface Snapshot {
   readonly most: ReadonlyMap<string, number>
 }
 
-/** The state of one release that is being reconciled. */
 interface Work {
   readonly row: DeploymentRow
   readonly release: Release
@@ -107,7 +105,6 @@ interface Memory {
    */
   readonly promoted: Set<string>
   readonly starting: Set<string>
-  /** Starts that replace instances with older variables. */
   readonly replacements: Restarts
   readonly replacing: Map<string, Promise<void>>
 }
@@ -206,7 +203,6 @@ function isDesired(
   return process !== undefined && numbersOf(process, first).includes(number)
 }
 
-/** Adopts the `web` instances that listen. */
 async function listening(
   { instances, replicas }: Pick<ReplicasDependencies, 'instances' | 'replicas'>,
   row: DeploymentRow,
@@ -321,7 +317,6 @@ async function startOne(
       await instances.stop(release, before.handle, { graceMs: 0 })
     }
     await replicas.start(row, release, process, number, signal)
-    // A change of the number of instances is not a restart.
     if (!isAgain) restarts.forget(key)
     if (process.type === web) await route()
   } catch (error) {

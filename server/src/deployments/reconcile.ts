@@ -70,7 +70,6 @@ export function createRestarts(): Restarts {
   }
 }
 
-/** Remembers how long live instances have not listened. Times are in milliseconds. */
 export interface Silences {
   /**
    * Records that an instance does not listen now. True when that lasts too long: a supervisor restarts its worker by
@@ -130,11 +129,9 @@ const leastGrowth = 1_000_000
 export interface Measured {
   readonly row: DeploymentRow
   readonly bytes: number
-  /** `undefined` when it was not measured before. */
   readonly before: number | undefined
 }
 
-/** The free space of the disk, and its lower limit. */
 interface Space {
   readonly freeBytes: number
   readonly reserveBytes: number

@@ -32,7 +32,6 @@ export interface Reconciler {
   hasTriedAll(): boolean
   /** Reconciles every running release until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
-  /** Compares all releases with the rows soon, because notifications may have been missed. */
   lookAgain(): void
   /** Stops every app; the next start of the server starts them again. */
   stopAll(): Promise<void>
@@ -99,7 +98,6 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
             logger.warn({ err: error }, 'the apps could not be reconciled')
           })
         }
-        // A wake takes effect at once, not at the end of the interval.
         if (await waker.pause(reconcileIntervalMs, stopping)) reconciling.dueAt = 0
       }
       await reconcileAll.settle()
@@ -167,7 +165,6 @@ export interface ReconcileDependencies {
     /** False while another program holds the app's address. */
     isOpen(appId: string): boolean
   }
-  /** Returns the release of a deployment, with its app and its variables. */
   readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
   readonly replicas: Omit<Replicas, 'refresh' | 'isExpected' | 'settle'>
@@ -282,7 +279,6 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   return haveChanged ? adopt(dependencies, row, signal) : isRouted
 }
 
-/** True while the database still names the row's first instance. */
 async function hasInstance(
   { store }: Pick<ReconcileDependencies, 'store'>,
   { id, instance }: DeploymentRow,
@@ -500,7 +496,6 @@ async function giveUp(
   await instances.halt(releaseRef(row))
 }
 
-/** Lets an event end a pause early. */
 export interface Waker {
   /** Ends the current pause, or the next one if there is none. */
   wake(): void

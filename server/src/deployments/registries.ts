@@ -78,7 +78,6 @@ const viewOf = ({
   created_at: created_at.toISOString(),
 })
 
-/** Binds an encrypted password to its project and its registry. */
 const passwordContext = (projectId: string, registry: string): string => `${projectId} registry ${registry}`
 
 /** Returns the project's credentials for a registry; null when it has none. */

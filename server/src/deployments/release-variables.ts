@@ -14,7 +14,6 @@ export interface AppVariable {
   readonly databaseId?: string
 }
 
-/** The names of a release's variables by origin. */
 export interface VariableOrigins {
   /** Variables of the deployment itself. They take precedence over the app's variables, and `apps.apply` keeps them. */
   readonly given: readonly string[]
@@ -31,7 +30,6 @@ export interface ReleaseVariables {
   readonly origins: VariableOrigins
 }
 
-/** Returns a release's variables from its app and its deployment. */
 export function releaseVariables(ofApp: readonly AppVariable[], given: Variables): ReleaseVariables {
   const follows = ofApp.filter(({ name }) => !Object.hasOwn(given, name))
   const linked = Object.fromEntries(follows.flatMap(({ name, databaseId }) => (databaseId ? [[name, databaseId]] : [])))
@@ -53,7 +51,6 @@ export function assertFewVariables(variables: Variables): void {
 export const givenOf = ({ variables, origins }: ReleaseVariables): Variables =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => origins.given.includes(name)))
 
-/** The names of variables that differ between two releases, sorted. */
 export interface VariableChanges {
   readonly added: string[]
   readonly changed: string[]

@@ -188,7 +188,6 @@ export function createStartReplicas(dependencies: {
   readonly replicas: ReplicaControl
   readonly rowsOf: (deploymentId: string) => Promise<InstanceRow[]>
   readonly processesOf: (row: DeploymentRow, plan: BuildPlan) => Promise<readonly DesiredProcess[]>
-  /** The most instances of an app that the plan of its project allows. */
   readonly mostInstances: (projectId: string) => Promise<number>
 }): StartReplicas {
   const { replicas, rowsOf, processesOf, mostInstances } = dependencies

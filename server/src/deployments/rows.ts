@@ -94,7 +94,6 @@ interface RequestTransitions {
   add(transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
   /** `building` → `canceled`. The caller brings back the deployments that it superseded. */
   cancel(transaction: Transaction, row: Pick<DeploymentRow, 'id' | 'app_id'>): Promise<boolean>
-  /** `running` → `stopped`. */
   stop(transaction: Transaction, id: string): Promise<boolean>
   /**
    * A retained, stopped release → `building`. Supersedes the app's deployments that are being built, and returns them
@@ -111,7 +110,6 @@ interface RequestTransitions {
   giveUpVariables(transaction: Transaction, row: Pick<DeploymentRow, 'id'>): Promise<void>
   /** Deletes a stopped deployment, and the app with its last deployment. */
   delete(transaction: Transaction, row: DeploymentRow): Promise<boolean>
-  /** Deletes an app with all its deployments, and returns their ids. */
   deleteApp(transaction: Transaction, appId: string): Promise<readonly string[]>
   /** Stops all deployments of a project, so that its removal can begin. */
   endProject(transaction: Transaction, projectId: string): Promise<void>
@@ -328,7 +326,6 @@ export interface JobTransitions {
     failure: DeploymentFailure,
     only?: Pick<DeploymentRow, 'instance'>,
   ): Promise<boolean>
-  /** True when this generation is running. */
   runs(target: DeploymentGeneration): Promise<boolean>
   /**
    * Records the new first instance of a running release. Returns false when the instance in the given row was replaced.

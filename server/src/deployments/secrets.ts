@@ -48,7 +48,6 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
 /** Binds the encrypted token to its deployment and its purpose. */
 export const tokenContext = (deploymentId: string): string => `${deploymentId} git_token`
 
-/** Assembles the release of a deployment for a runtime to build and run. */
 export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number' | 'name'>) => Promise<Release>
 
 export function createReleaseOf(dependencies: {

@@ -28,7 +28,6 @@ export function sourceOf({ git_url, source_id, image }: SourceColumns): string {
 /** True for a source that is a repository, as `sourceOf` names it. */
 export const isRepository = (source: string): boolean => !source.includes(' ')
 
-/** Returns the repository of a release; null for another kind of source. */
 export const repositoryOf = ({ git_url, source_id, image }: SourceColumns): string | null =>
   source_id === null && image === null ? git_url : null
 

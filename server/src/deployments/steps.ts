@@ -47,7 +47,6 @@ export function lastRequestOf({ generation, last_request }: Pick<Row, 'generatio
   return last_request?.generation === generation ? last_request : null
 }
 
-/** Returns the time of that request in RFC 3339. */
 const requestedAt = (row: Row): string => lastRequestOf(row)?.at ?? row.created_at.toISOString()
 
 /**

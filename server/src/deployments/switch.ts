@@ -184,9 +184,7 @@ export function createRetire(dependencies: {
   }
 }
 
-/** The number of releases of an app that can be rolled back to. */
 const releasesKept = 5
-/** The number of deployments of an app whose logs are kept. */
 const logsKept = 50
 
 /** Removes the oldest releases and logs of an app beyond these numbers. */

@@ -57,7 +57,6 @@ export type DeploymentsTables = {
     image: string | null
     /** The digest (`sha256:…`) by which the image was pulled; null before the pull, and for other sources. */
     image_digest: string | null
-    /** The deployment whose release is copied in place of a build. */
     from_deployment_id: string | null
     branch: string | null
     commit: string | null
@@ -66,7 +65,6 @@ export type DeploymentsTables = {
     triggered_by: JSONColumnType<DeploymentTrigger>
     /** The folder of the app, which overrides fairlead.json; null when the request names no folder. */
     root: string | null
-    /** The variables of the release as encrypted JSON. */
     variables: Buffer
     /**
      * Connection strings from before rotations, the latest last, as encrypted JSON: logs mask their passwords. Null for
@@ -82,9 +80,7 @@ export type DeploymentsTables = {
      */
     superseded_by: string | null
     build_plan: NullableJson<BuildPlan>
-    /** The name of the runtime that keeps the release. */
     runtime: string
-    /** The running instance; null before the first start. */
     instance: NullableJson<Handle>
     failure: JSONColumnType<DeploymentFailure> | ColumnType<null, string | null, string | null>
     /** Counts the starts of its job: more than one when the server died in between. */
@@ -110,13 +106,11 @@ export type DeploymentsTables = {
     source: string | null
     updated_at: Generated<Date>
   }
-  /** The links of apps to databases. */
   database_links: {
     id: string
     project_id: string
     app_id: string
     database_id: string
-    /** The variable that has the connection string. */
     variable: string
     /** The source whose code may have it; null while the source is unknown. */
     source: string | null
@@ -130,7 +124,6 @@ export type DeploymentsTables = {
     number: number
     handle: JSONColumnType<Handle>
     state: InstanceState
-    /** How often it was restarted. */
     restarts: Generated<number>
     started_at: Generated<Date>
   }

@@ -97,7 +97,6 @@ export function createRemoveProject(
     readonly apps: Pick<AppDirectory, 'ofProject'>
     readonly locks: Pick<DeploymentLocks, 'interrupt'>
     readonly closeAddress: (appId: string) => Promise<void>
-    /** Removes all data of an app from runtimes and logs. */
     readonly removeApp: (appId: string) => Promise<void>
     /** Remove the caches of repositories, and uploaded sources. */
     readonly sources: readonly Pick<Sources, 'removeProject'>[]

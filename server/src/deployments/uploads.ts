@@ -30,11 +30,9 @@ export interface UploadDependencies {
   readonly totals: Pick<Totals, 'of'>
   /** Prevents the deletion of the project until the transaction ends; false when the project is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
   /** The most disk space for the files of a commit; a bundle has the same limit. */
   readonly mostSourceBytes: number
-  /** The longest pause of an upload, in milliseconds. */
   readonly idleTimeoutMs: number
   readonly logger: Logger
 }
@@ -175,7 +173,6 @@ interface ReceiveOptions {
   readonly mostBytes: number
   /** The longest pause between bytes. */
   readonly idleTimeoutMs: number
-  /** The longest time for the whole body. */
   readonly deadlineMs: number
 }
 
@@ -252,7 +249,6 @@ export interface SourceExpiry {
 export function createSourceExpiry(dependencies: {
   readonly database: Database
   readonly files: Pick<SourceFiles, 'settled' | 'remove'>
-  /** How many days a source is kept after its last use. */
   readonly days: number
 }): SourceExpiry {
   const { database, files, days } = dependencies

@@ -6,7 +6,6 @@ import { firstNumber, web, withLimits } from './process-types.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** A live instance, its usage and its limits. */
 export interface MeasuredInstance {
   readonly appId: string
   readonly deploymentId: string

@@ -221,7 +221,6 @@ const ownOf = (secrets: Pick<DeploymentSecrets, 'variablesOf'>, row: DeploymentR
   origins: row.variable_origins,
 })
 
-/** Shows the variables of an app, and what applying them would change. */
 async function stateOf(
   { store, secrets, appVariables, sourcesOf }: VariableRequestDependencies,
   on: Database | Transaction,
@@ -265,7 +264,6 @@ interface ApplyDependencies {
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   readonly addRelease: AddRelease
   readonly runtimes: RuntimeNames
-  /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
   /**
    * Throws `invalid_request` for a repository that the account may not deploy, and for a token that cannot be sent

@@ -14,7 +14,6 @@ interface VolumeRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases'>
   readonly apps: Pick<OwnedApps, 'find' | 'hold'>
-  /** The folders of volumes in the data directory. */
   readonly folders: {
     names(appId: string): Promise<readonly string[]>
     /** The bytes of a volume on the disk; infinity when it cannot be read. */
@@ -25,7 +24,6 @@ interface VolumeRequestDependencies {
   readonly plans: Plans
 }
 
-/** Reads and deletes an app's volumes, for its owner. */
 export function volumeHandlers(dependencies: VolumeRequestDependencies): HandlersOf<'volumes'> {
   const { database } = dependencies
   return {
@@ -87,7 +85,6 @@ async function view(
   return { max_bytes: limitsOf(planNamed(plans, project.plan)).diskBytes, volumes }
 }
 
-/** Returns the running release and the most recent release. */
 async function newestOf(
   { releases }: Pick<DeploymentStore, 'releases'>,
   on: Database | Transaction,

@@ -93,7 +93,6 @@ export function createRunConnections(options: {
   }
 }
 
-/** Runs the command of a client, and sends it the end. */
 function serveRun(
   executor: Executor,
   given: {
@@ -130,7 +129,6 @@ function passOn(client: WebSocket, runId: string, path: string): void {
 
 const problemOf = (problem: string): RunEnd => ({ type: 'exit', code: null, signal: null, problem })
 
-/** Sends the end, after all earlier messages. */
 function finish(socket: WebSocket, end: RunEnd): void {
   const given = setTimeout(() => socket.terminate(), restMs).unref()
   socket.once('close', () => clearTimeout(given))
@@ -306,7 +304,6 @@ function createPace(): Pace {
   }
 }
 
-/** Forwards and keeps written chunks, at the pace of the client. */
 function channelOf(socket: WebSocket, channel: number, pace: Pace, keep: (chunk: Buffer) => void): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, written) {

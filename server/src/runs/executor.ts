@@ -55,12 +55,10 @@ export interface ExecutorDependencies {
   readonly findTarget: (appId: string, options: { readonly mayStart: boolean }) => Promise<Target | null>
   /** The minutes that a command of the account may take. */
   readonly mostMinutes: (accountId: string) => Promise<number>
-  /** Masks secrets in the stored output. */
   readonly mask: (text: string, secrets: readonly string[]) => string
   /** Called in the transaction in which a run ends. */
   readonly onEnd: (transaction: Transaction, run: RunRow, outcome: Outcome) => Promise<void>
   readonly watch: RunWatch
-  /** Aborts when the leader stops. */
   readonly stopping: AbortSignal
 }
 
@@ -271,7 +269,6 @@ const keptBytes = mostBytes + marginBytes
 /** The chunks that are concatenated at once. */
 const mostChunks = 1_000
 
-/** Keeps the end of a command's output, in the order of arrival. */
 export interface Capture {
   keep(chunk: Buffer): void
   open(): Writable

@@ -36,10 +36,8 @@ export interface RunsParts {
   readonly announce: Announce
 }
 
-/** The commands that run beside apps: one-off runs and schedules. */
 export interface Runs {
   readonly handlers: HandlersOf<'runs' | 'schedules'>
-  /** Connects clients to their runs by their tickets. */
   readonly connect: ConnectRun
   /** Replaces an app's schedules by the schedules of the release that begins to serve it. */
   readonly applyFile: typeof applyFile

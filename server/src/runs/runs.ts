@@ -111,7 +111,6 @@ export function auditedCommand(command: readonly string[]): string[] {
   return kept
 }
 
-/** The end of a run. */
 export interface Outcome {
   readonly status: 'succeeded' | 'failed' | 'canceled'
   readonly exit_code: number | null

@@ -115,7 +115,6 @@ export function reasonToSkip(
   return null
 }
 
-/** Runs the command of a schedule, without input, and keeps its output. */
 function carryOut(executor: Pick<Executor, 'execute'>, run: RunRow, signal: AbortSignal): Promise<unknown> {
   const capture = createCapture()
   return executor.execute(run.id, {

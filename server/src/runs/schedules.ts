@@ -190,7 +190,7 @@ function findByName(transaction: Transaction, appId: string, name: string): Prom
     .executeTakeFirst()
 }
 
-/** Removes the app's schedules from a file, except schedules with these names. */
+/** Removes the app's schedules that came from a file, except schedules with these names. */
 async function deleteOthersOfFile(transaction: Transaction, appId: string, names: readonly string[]): Promise<void> {
   const ofFile = tablesOf(transaction).deleteFrom('schedules').where('app_id', '=', appId).where('from_file', '=', true)
   await (names.length === 0 ? ofFile : ofFile.where('name', 'not in', names)).execute()
@@ -208,7 +208,6 @@ export async function takeDue(transaction: Transaction, now: Date): Promise<Sche
   return rows[0]
 }
 
-/** The times of a schedule, without its command, which may be long. */
 export type ScheduleTimes = Pick<ScheduleRow, 'id' | 'schedule' | 'timezone' | 'next_at'>
 
 export const timesOfAll = (database: Database): Promise<ScheduleTimes[]> =>
