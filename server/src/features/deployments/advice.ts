@@ -4,8 +4,8 @@ import type { Command } from '../../platform/command.ts'
 import { DeploymentError, withSentence } from './failure.ts'
 
 /**
- * Returns how a command of a build that failed is run once more, and what the log says of that; null where its last lines
- * name no obstacle that another way of running it removes.
+ * Returns how to run a failed build command again, and the note for its log; null when its last lines name no obstacle
+ * that another way of running it removes.
  */
 export function anotherTry(
   { unlocked, ...command }: Command,
@@ -17,13 +17,13 @@ export function anotherTry(
   return { command: { ...command, nodeOptions: ['--openssl-legacy-provider'] }, note: oldHashNote }
 }
 
-/** Returns the advice for a failed build whose last lines name one of these obstacles; else undefined. */
+/** Returns the advice for a failed build whose last lines name one of these obstacles. */
 export function buildAdvice(lines: readonly string[]): string | undefined {
   const text = stripVTControlCharacters(lines.join('\n'))
   return obstacles.find(([pattern]) => pattern.test(text))?.[1]
 }
 
-/** Returns the next step for an app whose last lines tell why it ended before it answered; else undefined. */
+/** Returns the next step for an app whose last lines tell why it ended before it answered. */
 export function startAdvice(lines: readonly string[]): string | undefined {
   const text = stripVTControlCharacters(lines.join('\n'))
   for (const [pattern, advice] of reasons) {
@@ -34,10 +34,10 @@ export function startAdvice(lines: readonly string[]): string | undefined {
 }
 
 /**
- * Returns the error of a deployment with the names of variables that the repository gives samples of and the app has no
- * value for; any other error as it is.
+ * Adds to a deployment's error the names of variables that the repository has samples for and the app has no value for;
+ * returns other errors unchanged.
  *
- * @param variables the app's own variables
+ * @param variables the app's variables, without samples
  */
 export function nameUnset(
   error: unknown,
@@ -56,7 +56,7 @@ export function nameUnset(
   )
 }
 
-/** Failures behind which a variable without a value may stand. */
+/** Failures that a variable without a value may cause. */
 const codes: ReadonlySet<string> = new Set([
   'build_failed',
   'release_failed',
@@ -66,11 +66,11 @@ const codes: ReadonlySet<string> = new Set([
 ])
 const mostNamed = 12
 
-/** True when the last lines tell that the package manager installed nothing, for the lock file does not fit. */
+/** True when the last lines say that the package manager installed nothing, because the lock file does not fit. */
 const refusesLock = (lines: readonly string[]): boolean => lockRefusal.test(stripVTControlCharacters(lines.join('\n')))
 
-/** The refusals of package managers whose lock file does not fit package.json. */
-// npm prints the help of the command below its reason, which may stand far above the last lines.
+/** How package managers refuse a lock file that does not fit package.json. */
+// npm prints the command's help below its reason, which may stand far above the last lines.
 const lockRefusal =
   /package\.json and \S+ (or \S+ )?are in sync|npm help ci\b|ERR_PNPM_OUTDATED_LOCKFILE|lockfile needs to be updated|YN0028|lockfile had changes, but lockfile is frozen/i
 
@@ -83,10 +83,13 @@ const oldHashNote =
   'again with that option. Newer versions of the build tools, or "engines" in package.json with the Node that they were made ' +
   'for, make it unnecessary.'
 
-/** webpack 4 and its like use a hash (MD4) that OpenSSL 3, and so Node 17 and later, has in its legacy provider alone. */
+/**
+ * webpack 4 and similar tools use a hash (MD4) that OpenSSL 3, and so Node 17 and later, has only in its legacy
+ * provider.
+ */
 const lacksOldHash = /ERR_OSSL_EVP_UNSUPPORTED|digital envelope routines::(unsupported|initialization error)/
 
-/** Obstacles whose message is easily missed, or that lie with the machine or its network; the first that fits counts. */
+/** Obstacles whose message is easily missed, or whose cause is the machine or its network; the first match counts. */
 const obstacles: readonly (readonly [pattern: RegExp, advice: string])[] = [
   [
     /self[- ]signed certificate|SELF_SIGNED_CERT|unable to get (local )?issuer certificate|UNABLE_TO_(GET_ISSUER|VERIFY)|CERTIFICATE_VERIFY_FAILED|certificate verify failed|certificate signed by unknown authority|SSL certificate problem|invalid peer certificate|PKIX path building failed/i,
@@ -106,7 +109,7 @@ const obstacles: readonly (readonly [pattern: RegExp, advice: string])[] = [
   ],
 ]
 
-/** Reasons that programs give when they end at their start, and the next step for each; the first that fits counts. */
+/** Reasons that programs print when they end at their start, and the next step for each; the first match counts. */
 const reasons: readonly (readonly [pattern: RegExp, advice: (match: readonly string[]) => string])[] = [
   [
     /Cannot find (?:module|package) '((?:@[\w.-]+\/)?[a-z0-9][\w.-]*)[^']{0,200}'/i,

@@ -2,7 +2,6 @@ import type { PublicAddress } from '../../gateway/client.ts'
 import type { PageRequest } from '../../http/page.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 
-/** An app as deployments see it. */
 export interface App {
   readonly id: string
   readonly name: string
@@ -10,21 +9,20 @@ export interface App {
   readonly address: PublicAddress
 }
 
-/** Reads and locks of apps that a change of a deployment's state needs; the apps feature has them. */
+/** Reads and locks of apps that state changes of deployments need; the apps feature implements them. */
 export interface AppRows {
   lock(transaction: Transaction, id: string): Promise<void>
-  /** Counts the app's generation up, under its lock, and returns it. Throws `not_found`. */
+  /** Increments the app's generation, under its lock, and returns it. Throws `not_found`. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
 }
 
-/** An app as its project's owner sees it. */
 export interface OwnedApp extends App {
   readonly createdAt: Date
 }
 
-/** Apps within one project, for their owner's requests. */
+/** Apps within one project, for requests of their owner. */
 export interface OwnedApps {
   /** Newest first. */
   page(
@@ -42,9 +40,7 @@ export interface OwnedApps {
   ): Promise<void>
 }
 
-/** Finds apps. */
 export interface AppDirectory {
-  /** Throws when there is no such app. */
   get(id: string): Promise<App>
   byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>

@@ -11,16 +11,15 @@ interface StoredVariable extends AppVariable {
   readonly updatedAt: Date
 }
 
-/** The variables of apps, encrypted. Changes are made under the lock of the app. */
+/** The variables of apps, encrypted. Changes are made under the app's lock. */
 export interface AppVariables {
   /** Sorted by name. */
   of(on: Database | Transaction, appId: string): Promise<StoredVariable[]>
-  /** Adds variables, and replaces those of the same names. */
+  /** Adds variables, and replaces existing variables of the same names. */
   set(transaction: Transaction, appId: string, variables: readonly AppVariable[]): Promise<void>
   remove(transaction: Transaction, appId: string, names: readonly string[]): Promise<void>
 }
 
-/** Binds an encrypted value to its app and its name. */
 const contextOf = (appId: string, name: string): string => `${appId} variable ${name}`
 
 export function createAppVariables(secrets: SecretBox): AppVariables {
@@ -74,9 +73,9 @@ export function createAppVariables(secrets: SecretBox): AppVariables {
 }
 
 /**
- * Returns the source that a secret belongs to which an app is given now: that of what a signed-in user has set building, of
- * what serves, or of the latest release. What a key has set building counts for nothing as long as another release serves: a
- * thief can cancel it. Null for an app without releases.
+ * Returns the source that an app's new secrets belong to: the source of the build that a signed-in user started, else
+ * the source of the serving release, else of the latest release. A build that a key started does not count while
+ * another release serves: a thief can cancel that build. Null for an app without releases.
  */
 export async function sourceOfSecrets(
   releases: Pick<ReleaseReads, 'serving' | 'latest'>,
@@ -86,12 +85,14 @@ export async function sourceOfSecrets(
   const current = await currentRelease(releases, on, appId)
   if (current === undefined) return null
   const [serving] = current.status === 'building' ? await releases.serving(on, [appId]) : []
-  // A key may have rolled back to what a user had created.
+  // A key may have rolled back to a release that a user had created.
   const by = lastRequestOf(current)?.by ?? current.triggered_by
   return sourceOf(by.kind === 'user' ? current : (serving ?? current))
 }
 
-/** Gives the secrets of an app to a source: all of them, or those that have none. The lock of the app is the caller's. */
+/**
+ * Gives an app's secrets to a source: all of them, or only secrets without a source. The caller holds the app's lock.
+ */
 export async function giveSecretsTo(
   transaction: Transaction,
   appId: string,

@@ -12,7 +12,7 @@ import { appView, releaseOf } from './presentation.ts'
 import type { DeploymentStore } from './rows.ts'
 import { tablesOf } from './tables.ts'
 
-/** Deploys the commit that serves an app again, with the variables that the app has now, under the lock of the app. */
+/** Deploys the app's serving commit again, with the app's current variables, under the app's lock. */
 type Apply = (
   transaction: Transaction,
   project: TenantProject,
@@ -37,11 +37,10 @@ export function appHandlers(apps: AppRequests, apply: Apply): HandlersOf<'apps' 
   }
 }
 
-/** Apps and their releases as owners read and change them. All throw `not_found`. */
+/** Reads and changes of apps and their releases, for owners. All throw `not_found`. */
 interface AppRequests {
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'apps.list'>>>
   get(project: TenantProject, id: string): Promise<ResponseBody<'apps.get'>>
-  /** Returns the app, locked until the transaction ends. */
   hold(transaction: Transaction, project: TenantProject, id: string): Promise<OwnedApp>
   /** Throws `invalid_request` when another app of the project has the name. */
   rename(
@@ -64,7 +63,6 @@ interface AppRequestDependencies {
   readonly store: Pick<DeploymentStore, 'releases' | 'requests'>
   readonly apps: OwnedApps
   readonly urlOf: UrlOf
-  /** Returns the names that lead to apps, by the ids of the apps. */
   readonly domainsOf: DomainsOf
 }
 
@@ -118,7 +116,7 @@ export function createAppRequests(dependencies: AppRequestDependencies): AppRequ
   }
 }
 
-/** Shows apps with their releases and domains, by three reads for all of them. */
+/** Shows apps with their releases and domains, with three reads in total. */
 async function viewsOf(
   { store, urlOf, domainsOf }: AppRequestDependencies,
   on: Database | Transaction,

@@ -24,9 +24,8 @@ import { type StepRecorder, within } from './steps.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /**
- * Builds a release and runs its release command, with a log, once it has a build slot; returns the plan as it is once the
- * build is there, before all that it wrote is measured. Rejects with a `DeploymentError` that ends in the last lines of what
- * failed.
+ * Builds a release and runs its release command, with a log, once it has a build slot. Returns the build's plan before
+ * the build's output is measured. Rejects with a `DeploymentError` that ends in the failed command's last lines.
  */
 export type BuildStep = (
   row: DeploymentRow,
@@ -40,15 +39,18 @@ type BuildRuntime = Pick<Runtime, 'builder' | 'releases' | 'images'>
 
 export interface BuildWork {
   readonly plan: BuildPlan
-  /** Returns the plan with the start that fits what the build has made since a time, in milliseconds of Unix time. */
+  /**
+   * Returns the plan with the start command for the files that the build has written since a time, in milliseconds of
+   * Unix time.
+   */
   readonly finish: (plan: BuildPlan, since: number) => Promise<Result<BuildPlan>>
   readonly steps: Pick<StepRecorder, 'begin'>
-  /** Makes the release of another runtime of what was built; nothing where the one that builds keeps it. */
+  /** Makes the release of another runtime from the build; absent when the building runtime keeps the release. */
   readonly pack?: (
     plan: BuildPlan,
     options: { readonly output: FileHandle; readonly signal: AbortSignal },
   ) => Promise<void>
-  /** `kept` for a copy, which has its programs already; those of the plan otherwise. */
+  /** `kept` for a copy, which already has its programs; absent to use the programs of the plan. */
   readonly toolchain?: 'kept'
 }
 
@@ -59,7 +61,6 @@ interface BuildDependencies {
   readonly jobs: Pick<JobTransitions, 'waits'>
   readonly lastLines: LastLines
   readonly disk: DiskGuard
-  /** Returns the credentials that a project has for a registry; null without. */
   readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
   readonly settings: { readonly buildTimeoutMs: number; readonly mostReleaseBytes: number }
 }
@@ -97,7 +98,7 @@ export function createBuildStep(dependencies: BuildDependencies): BuildStep {
   }
 }
 
-/** Builds within the limits of time and space; where the machine has no slot for it, the caller has waited. */
+/** Builds within the limits of time and space. The caller has waited for a slot. */
 function build(
   { lastLines, disk, credentialsFor, settings }: BuildDependencies,
   release: Release,
@@ -142,17 +143,16 @@ function build(
   )
 }
 
-/** The log of a build. */
 interface Told {
   readonly output: FileHandle
   /**
-   * Returns a function that reads the last lines of what is written from now on: by a command, whose name stands before its
+   * Returns a function that reads the last lines that are written from now on: by a command, whose name precedes its
    * output, or by the build of an image.
    */
   readonly record: (command: Command | null) => Promise<() => Promise<string[]>>
 }
 
-/** The times of files come from a clock that the kernel sets a hundred times a second or more often. */
+/** File times come from a clock that the kernel advances at least a hundred times a second. */
 const fileClockMs = 10
 
 async function runPlan(
@@ -192,7 +192,7 @@ async function runPlan(
   return finished.value
 }
 
-/** Commands that get packages wait for the network, and most say nothing of it. */
+/** Commands that download packages wait for the network, and most print nothing about it. */
 const getsPackages = /^(ci|install|add|sync|restore|fetch|download)$/
 
 const aliveName = ({ argv }: Command): string =>
@@ -213,7 +213,10 @@ function failure(
   return new DeploymentError('build', code, withLastLines(message, lines))
 }
 
-/** Builds the Dockerfile of a plan, and returns the plan. Rejects with a `DeploymentError` that ends in the build's last lines. */
+/**
+ * Builds the Dockerfile of a plan, and returns the plan. Rejects with a `DeploymentError` that ends in the build's last
+ * lines.
+ */
 async function buildImage(
   images: Images | null,
   release: Release,
@@ -222,7 +225,7 @@ async function buildImage(
     readonly output: FileHandle
     readonly signal: AbortSignal
     readonly lastLines: () => Promise<readonly string[]>
-    /** Returns the credentials that the project has for a registry; null without. */
+    /** Returns the project's credentials for a registry; null when it has none. */
     readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
   },
 ): Promise<BuildPlan> {

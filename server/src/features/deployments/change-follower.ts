@@ -6,11 +6,11 @@ import type { DeploymentLocks } from './lock.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { RemoveDeployment, Teardown } from './teardown.ts'
 
-/** Lets work and instances follow the rows that requests have changed, on whichever server they landed. */
+/** Updates work and instances after requests have changed rows, on any server. */
 interface ChangeFollower {
   /** Follows one change, in the background. Its payload only names the rows, which are read. */
   changed(payload: string): void
-  /** Interrupts work for generations that are over by now, in case that a notification was missed. */
+  /** Interrupts work for outdated generations, in case a notification was missed. */
   interruptOutdated(): Promise<void>
 }
 
@@ -20,21 +20,19 @@ interface ChangeFollowerDependencies {
   readonly apps: Pick<AppDirectory, 'byIds'>
   readonly locks: Pick<DeploymentLocks, 'interrupt' | 'held'>
   readonly addresses: { open(app: App): Promise<void>; close(appId: string): Promise<void> }
-  /** Removes everything that runtimes and logs keep of an app. */
+  /** Removes all data of an app from runtimes and logs. */
   readonly removeApp: (appId: string) => Promise<void>
   readonly teardown: Teardown
   readonly remove: RemoveDeployment
   readonly background: Background
-  /** Reconciles all running releases soon. */
   readonly wake: () => void
 }
 
-/** Higher than every generation. */
 const everyGeneration = Number.POSITIVE_INFINITY
 
 export function createChangeFollower(dependencies: ChangeFollowerDependencies): ChangeFollower {
   const { store, locks, background } = dependencies
-  // An app is deleted with all its deployments, each of which is one change: the last one removes what the app itself left.
+  // An app is deleted with all its deployments, each of which is one change: the last change removes the app's data.
   const underway = new Map<string, number>()
   const followed = (appId: string): boolean => {
     const left = (underway.get(appId) ?? 1) - 1
@@ -64,7 +62,6 @@ export function createChangeFollower(dependencies: ChangeFollowerDependencies): 
   }
 }
 
-/** Interrupts what nothing may be done for any more, as the row of the deployment says. */
 function interruptEnded(
   locks: Pick<DeploymentLocks, 'interrupt'>,
   id: string,

@@ -1,17 +1,17 @@
 import { notify } from '../../platform/database/notifications.ts'
 import type { Transaction } from '../../platform/database.ts'
 
-/** The channel on which requests tell the leader what they have changed. */
+/** The channel on which requests notify the leader of their changes. */
 export const changesChannel = 'fairlead_deployments'
 
-/** A deployment that an owner has changed or deleted, or a new app. It is a hint: the rows say what holds now. */
+/** A deployment that its owner has changed or deleted, or a new app. It is a hint: only the rows count. */
 export interface Changed {
   readonly appId: string
   /** Null for a new app. */
   readonly deploymentId: string | null
 }
 
-/** Tells the leader of a change once the transaction has committed. */
+/** Notifies the leader of a change once the transaction has committed. */
 export function notifyChange(transaction: Transaction, { appId, deploymentId }: Changed): Promise<void> {
   return notify(transaction, changesChannel, deploymentId === null ? appId : `${appId} ${deploymentId}`)
 }

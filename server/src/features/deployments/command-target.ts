@@ -15,20 +15,20 @@ interface CommandTarget {
   readonly release: Release
   readonly handle: Handle
   readonly instances: Pick<Instances, 'attach'>
-  /** Of a release that does not run, whose instance was started for the command. */
+  /** Present for a release that does not run, whose instance was started for the command. */
   readonly own?: {
     /** Aborts when a request needs the release. */
     readonly signal: AbortSignal
-    /** Ends the instance. */
     readonly end: () => Promise<void>
   }
 }
 
 /**
- * Returns the instance that serves an app; null when none does.
+ * Returns the instance that serves an app; null when no instance serves it.
  *
- * @param options.mayStart true to start one of the release that was stopped, or failed, last, where the app has no other
- * @throws RuntimeError when none can be started
+ * @param options.mayStart true to start an instance of the release that was stopped or failed last, when no release of
+ * the app runs
+ * @throws RuntimeError when no instance can be started
  */
 export type FindCommandTarget = (
   appId: string,
@@ -41,7 +41,6 @@ interface FindDependencies {
   readonly apps: Pick<AppDirectory, 'byIds'>
   readonly releaseOf: ReleaseOf
   readonly runtimes: Runtimes
-  /** Starts and ends instances, each with its log. */
   readonly instances: {
     start(
       release: Release,
@@ -72,10 +71,13 @@ export function createFindCommandTarget(dependencies: FindDependencies): FindCom
   }
 }
 
-/** It does nothing; commands run beside it. */
+/** The instance itself does nothing; commands run beside it. */
 const idle = { argv: ['sleep', 'infinity'] } as const
 
-/** Makes the function that starts an instance of a release at rest for one command, which shares the lock of its deployment. */
+/**
+ * Makes the function that starts an instance of a stopped release for one command. The command shares the deployment's
+ * lock.
+ */
 function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDependencies) {
   return async ({ id, runtime, build_plan }: DeploymentRow, release: Release): Promise<CommandTarget> => {
     if (build_plan?.start.argv.includes(staticServerName)) {
@@ -89,7 +91,7 @@ function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDep
         if (row?.retained !== true || row.status === 'building' || row.status === 'running') {
           throw new RuntimeError('not_running', 'The app is being started; try again.')
         }
-        // It was stopped a moment ago, and its instance runs until the notification of the stop is handled.
+        // It was just stopped, and its instance runs until the leader handles the notification.
         if (row.instance !== null) return 'tear down'
         setGeneration({ ...row, isAtRest: true })
         const options = { beside: true, process: 'run.1' }

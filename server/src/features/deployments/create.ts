@@ -31,9 +31,9 @@ import { type SourceColumns, sourceOf } from './source-of.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /**
- * Accepts a deployment: its row, its job and its app, if that is new, in one transaction. Throws `invalid_request` on a
- * hostile address, branch or token, on variables to keep that do not exist, and when the project's plan or the
- * account allows no further app or deployment; `server_error` when the disk is nearly full.
+ * Accepts a deployment: creates its row, its job and, if it is new, its app in one transaction. Throws
+ * `invalid_request` for a hostile address, branch or token, for unknown variables to keep, and when the project's plan
+ * or the account allows no further app or deployment; `server_error` when the disk is nearly full.
  */
 export type CreateDeployment = (
   transaction: Transaction,
@@ -55,13 +55,12 @@ interface CreateDependencies {
   ) => Promise<{ readonly app: App; readonly isNew: boolean }>
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   readonly variables: {
-    /** Makes the variables of an app's current deployment, and those of the next one, variables of the app. */
+    /** Turns the variables of the app's current deployment, and of its next deployment, into variables of the app. */
     readonly adopt: (
       transaction: Transaction,
       appId: string,
       next: { readonly given: Variables; readonly source: string },
     ) => Promise<void>
-    /** Links a database to an app. */
     readonly link: (
       transaction: Transaction,
       caller: { readonly principal: Principal; readonly project: TenantProject },
@@ -71,29 +70,27 @@ interface CreateDependencies {
   readonly addRelease: AddRelease
   readonly plans: Plans
   readonly totals: Pick<Totals, 'assertRoom'>
-  /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
   readonly urlOf: UrlOf
   readonly sources: {
     /** The repositories of this machine that an account may deploy. */
     readonly filesFor: (accountId: string) => FileRule
-    /** True in local mode alone: tokens may be sent over plain http. */
+    /** True only in local mode: tokens may be sent over plain http. */
     readonly allowHttpTokens: boolean
     readonly runtimes: RuntimeNames
-    /** Sets the volumes that further images of an app have. */
     readonly setImageVolumes: (
       transaction: Transaction,
       appId: string,
       volumes: Readonly<Record<string, string>>,
     ) => Promise<void>
-    /** Returns the source of a kept release of the account. Throws `invalid_request`. */
+    /** Returns the source of a retained release of the account. Throws `invalid_request`. */
     readonly promoted: (
       transaction: Transaction,
       project: TenantProject,
       id: string,
       mayUse: (projectId: string) => boolean,
     ) => Promise<DeploymentSource>
-    /** Returns the commit of an uploaded source of a project, which is kept. Throws `invalid_request`. */
+    /** Returns the commit of the project's uploaded source, which is kept. Throws `invalid_request`. */
     readonly uploaded: (
       transaction: Transaction,
       projectId: string,
@@ -112,7 +109,7 @@ export function createCreateDeployment(dependencies: CreateDependencies): Create
     await assertRoom()
     const { app, isNew } = await findOrCreateApp(transaction, project, input.name)
     await assertMayAddApp(dependencies, transaction, project, app.id)
-    // The address answers after the commit, with 503 until the release is there.
+    // The address answers after the commit: with 503 until the release serves.
     if (isNew) {
       const count = () => store.ofProjects.countApps(transaction, project.accountId)
       await dependencies.totals.assertRoom(transaction, project.accountId, 'apps', count)
@@ -134,7 +131,7 @@ export function createCreateDeployment(dependencies: CreateDependencies): Create
   }
 }
 
-/** Checks the source of a new deployment, and returns it as its row has it. */
+/** Checks the source of a new deployment, and returns the columns of its row. */
 async function checkedSource(
   { sources }: CreateDependencies,
   transaction: Transaction,
@@ -153,8 +150,8 @@ async function checkedSource(
 }
 
 /**
- * Returns the variables that the deployment is given by itself. Reads and changes those of before under the lock of the app,
- * which the transaction holds.
+ * Returns the variables of the deployment itself. Reads and changes the previous variables under the app's lock, which
+ * the transaction holds.
  */
 async function givenTo(
   { store, secrets, variables }: CreateDependencies,
@@ -181,17 +178,17 @@ async function givenTo(
   )
 }
 
-/** A release to be made, of a source that was checked. */
+/** A release to make from a checked source. */
 interface ReleaseToMake extends Pick<NewDeployment, 'appId' | 'trigger' | 'applies'>, DeploymentSource {
   readonly trigger: DeploymentTrigger
-  /** The variables that the deployment is given by itself. */
   readonly given: Variables
   readonly gitToken: string | undefined
 }
 
 /**
- * Adds a release with its job, under the lock of its app, and freezes its variables. Throws `invalid_request` when the account
- * allows no further deployment, for too many variables, and for a source that may not have the app's secret ones.
+ * Adds a release with its job, under the app's lock, and freezes its variables. Throws `invalid_request` when the
+ * account allows no further deployment, for too many variables, and for a source that may not have the app's secret
+ * variables.
  */
 export type AddRelease = (
   transaction: Transaction,
@@ -230,7 +227,7 @@ export function createAddRelease(dependencies: AddReleaseDependencies): AddRelea
 }
 
 /**
- * Throws `invalid_request` when the project has as many apps as its plan allows, and this is none of them. An app counts
+ * Throws `invalid_request` when the project has as many apps as its plan allows, not counting this app. An app counts
  * while a deployment of it is building, and once one has run. Call it before the deployment is added.
  */
 export async function assertMayAddApp(
@@ -241,7 +238,7 @@ export async function assertMayAddApp(
 ): Promise<void> {
   const counted = () => store.ofProjects.countedApps(transaction, project.id)
   if ((await counted()).has(appId)) return
-  // Counted one after the other, so that none slips in between. Taken after the lock of the app, by everybody.
+  // Serializes the count, so that two apps cannot take the last slot. All callers take this lock after the app's lock.
   await lockByName(transaction, `room for apps of ${project.id}`)
   const mostApps = planNamed(plans, project.plan).apps
   if ((await counted()).size < mostApps) return
@@ -270,11 +267,11 @@ async function assertMayBuild(
 }
 
 /**
- * Throws `invalid_request` when a key would give the secret variables of an app to code of another source than each of them
- * belongs to: otherwise a stolen key with the permission to deploy could read them. The deployment of a signed-in user takes
- * them along to its source. The lock of the app is the caller's.
+ * Throws `invalid_request` when a key would give an app's secret variables to code of a source that they do not belong
+ * to: otherwise a stolen key with the permission to deploy could read them. The deployment of a signed-in user takes
+ * the variables along to its source. The caller holds the app's lock.
  *
- * @param variables the app's, its links included
+ * @param variables the app's variables, including its links
  */
 async function takeSecrets(
   store: Pick<DeploymentStore, 'releases'>,
@@ -313,18 +310,17 @@ function staysWith(owner: string, field: SourceField) {
 
 export type RepositoryToCheck = Pick<BodyOutput<'deployments.create'>, 'git_url' | 'branch' | 'git_token'>
 
-/** Throws `invalid_request` on a hostile address, branch or token. */
+/** Throws `invalid_request` for a hostile address, branch or token. */
 export async function checkSource(
   input: RepositoryToCheck,
   options: {
-    /** The repositories of this machine that the account may deploy. */
     readonly files: FileRule
-    /** True in local mode alone: tokens may be sent over plain http. */
+    /** True only in local mode: tokens may be sent over plain http. */
     readonly allowHttpTokens: boolean
   },
 ): Promise<void> {
   const problems: FieldProblem[] = []
-  // An uploaded source was checked as it arrived.
+  // An uploaded source was checked when it arrived.
   if (input.git_url === undefined) return
   const source = parseGitUrl(input.git_url, { allowFile: allowsFiles(options.files) })
   if ('field' in source) problems.push(source)
@@ -342,8 +338,9 @@ export async function checkSource(
 }
 
 /**
- * Returns the source of a deployment that is made of another one's release. Throws `invalid_request` when that is not of the
- * account, is of a project that the caller may not use, or is not kept; nobody learns which deployments others have.
+ * Returns the source of a deployment that copies the release of another deployment. Throws `invalid_request` when that
+ * deployment belongs to another account or to a project that the caller may not use, or when its release is not
+ * retained. The errors do not reveal deployments of other accounts.
  */
 export async function promotedSource(
   given: {
@@ -369,7 +366,6 @@ export async function promotedSource(
   return { gitUrl, sourceId, image, imageDigest, fromId: from.id, branch, commit, commitDetails, root, runtime }
 }
 
-/** The source of a deployment, and the runtime that makes its release, as its row has them. */
 export type DeploymentSource = Pick<
   NewDeployment,
   | 'gitUrl'
@@ -384,15 +380,14 @@ export type DeploymentSource = Pick<
   | 'runtime'
 >
 
-/** The names of the runtimes of this server. */
 export interface RuntimeNames {
-  /** Builds and runs new releases of sources. */
+  /** Builds and runs new releases from sources. */
   readonly preferred: string
-  /** Runs container images; null without one. */
+  /** Runs container images; null when this server has no such runtime. */
   readonly images: string | null
 }
 
-/** The fields of a source without any. */
+/** The columns of an empty source. */
 export const noSource: Omit<DeploymentSource, 'runtime'> = {
   gitUrl: '',
   sourceId: null,
@@ -405,14 +400,13 @@ export const noSource: Omit<DeploymentSource, 'runtime'> = {
   root: null,
 }
 
-/** Tells the operator's users how a server comes to run images. */
 const noImages =
   'is not possible: this server runs no container images. Its operator turns Docker on with FAIRLEAD_RUNTIME=process,docker'
 
 /**
- * Returns the source of a deployment of an image. Throws `invalid_request` when this server runs none.
+ * Returns the source of a deployment of an image. Throws `invalid_request` when this server cannot run images.
  *
- * @param image.digest the digest that it is to have; null for the one that its reference has now
+ * @param image.digest the required digest; null for the reference's current digest
  */
 export function imageSource(
   { reference, digest }: { readonly reference: string; readonly digest: string | null },
@@ -422,7 +416,6 @@ export function imageSource(
   return { ...noSource, image: reference, imageDigest: digest, runtime: images }
 }
 
-/** Returns the columns that say where the code of a source comes from. */
 const rowOf = ({
   gitUrl,
   sourceId,
@@ -433,7 +426,7 @@ const rowOf = ({
   image,
 })
 
-/** Returns who creates a deployment, as it is kept with it: keys and users may be gone later. */
+/** Returns the creator of a deployment, which the row stores: keys and users may be deleted later. */
 export function triggerOf({ actor, workflow }: Pick<Principal, 'actor' | 'workflow'>): DeploymentTrigger {
   return {
     kind: workflow === null ? actor.type : 'workflow',

@@ -12,8 +12,8 @@ import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /**
- * Runs the job of one deployment. It leaves the deployment in a state that is true: running, failed with the reason, or,
- * when the server itself stops, still building for its next start.
+ * Runs the job of one deployment. It leaves the deployment in its true state: running, failed with the reason, or, when
+ * the server itself stops, still building for the server's next start.
  */
 type DeployJob = (deploymentId: string, stopping: AbortSignal) => Promise<void>
 
@@ -30,7 +30,7 @@ interface DeployJobDependencies {
   readonly logger: Logger
 }
 
-/** A deployment that ended the server twice is not tried a third time. */
+/** A deployment that crashed the server twice is not tried again. */
 const attemptsAllowed = 2
 
 export function createDeployJob(dependencies: DeployJobDependencies): DeployJob {
@@ -42,7 +42,7 @@ export function createDeployJob(dependencies: DeployJobDependencies): DeployJob 
   }
 }
 
-/** Returns true when it was interrupted: a later request may have been accepted, which only the row can tell. */
+/** Returns true when it was interrupted: only the row can tell whether a later request was accepted. */
 async function attempt(
   dependencies: DeployJobDependencies,
   deploymentId: string,
@@ -51,12 +51,12 @@ async function attempt(
   const { store, deploy } = dependencies
   const row = await store.jobs.begin(deploymentId)
   if (row === undefined) return false
-  // Nothing has been created yet, and the later request may need the release unchanged.
+  // No files or instances exist yet, and the later request may need the release unchanged.
   if (signal.aborted) return giveBack(dependencies, row, signal)
   setGeneration(row)
   const logger = dependencies.logger.child({ deployment: row.id, project: row.project_id })
   try {
-    // An earlier attempt that the server's end cut short may have left something.
+    // The server may have ended during an earlier attempt, which left files or instances.
     if (!row.retained && (await dependencies.instances.isMade(releaseRef(row)))) await cleanUp(dependencies, row)
     if (row.attempts > attemptsAllowed) {
       throw new DeploymentError('build', 'interrupted', 'The server ended twice while it worked on this. Deploy again.')
@@ -71,10 +71,10 @@ async function attempt(
       logger.error({ err: failed }, 'leftovers of a deployment could not be removed; the sweep retries')
     })
     if (signal.aborted) return giveBack(dependencies, row, signal)
-    // The next leader has the job already.
+    // The next leader already has the job.
     if (error instanceof NotLeading) throw error
     if (isShortage(error) && row.git_token === null) {
-      // The queue tries again later, for as long as it takes.
+      // The queue retries until it succeeds.
       await dependencies.store.jobs.giveBack(row)
       throw error
     }
@@ -85,15 +85,15 @@ async function attempt(
 }
 
 /**
- * True for an error of the server itself, such as a database that was unreachable for a moment: the job queue retries it.
- * False when the token may have been deleted, since the repository could not be read again.
+ * True for an error of the server itself, such as a short outage of the database: the job queue retries the job. False
+ * when the token may have been deleted, because git could not read the repository again.
  */
 function isWorthAnotherAttempt({ attempts, git_token }: DeploymentRow, error: unknown): boolean {
   const isServers = !(error instanceof DeploymentError || error instanceof NoLongerDesired)
   return isServers && attempts < attemptsAllowed && git_token === null
 }
 
-/** Returns true when the row is to be read again; rejects when the server stops. */
+/** Returns true when the row must be read again; rejects when the server stops. */
 async function giveBack({ store }: DeployJobDependencies, row: DeploymentRow, signal: AbortSignal): Promise<true> {
   await store.jobs.giveBack(row)
   if (isInterrupted(signal)) return true
@@ -101,8 +101,9 @@ async function giveBack({ store }: DeployJobDependencies, row: DeploymentRow, si
 }
 
 /**
- * Ends everything that runs of a release without the address; its files go, unless the release is retained. The row tells what the job
- * has become: the plan may have led it to another runtime, and the release serves when the job heard nothing of its last commit.
+ * Ends everything that runs of a release without the address; removes its files unless the release is retained. Only
+ * the row tells the job's outcome: the plan may have chosen another runtime, and the release serves if the last commit
+ * succeeded without a confirmation.
  */
 async function cleanUp({ store, instances }: DeployJobDependencies, row: DeploymentRow): Promise<void> {
   const now = await store.rows.find(row.id)

@@ -19,8 +19,8 @@ import type { DeploymentRow } from './tables.ts'
 
 /**
  * Takes a deployment from its repository, or from its retained release, to instances that answer at the app's address.
- * Rejects with a `DeploymentError` that says which step failed and why, or with the signal's reason. The caller removes
- * what was made on the way.
+ * Rejects with a `DeploymentError` that names the failed step and the reason, or with the signal's reason. The caller
+ * removes what the failed deployment made.
  */
 export type Deploy = (row: DeploymentRow, signal: AbortSignal) => Promise<void>
 
@@ -28,13 +28,14 @@ interface DeployDependencies {
   readonly apps: Pick<AppDirectory, 'get'>
   readonly store: { readonly jobs: Pick<JobTransitions, 'noteSteps'>; readonly rows: Pick<JobReads, 'find'> }
   readonly releaseOf: ReleaseOf
-  /** Makes a release of what its deployment names. */
   readonly make: MakeRelease
   readonly start: StartStep
   readonly checkHealth: HealthCheck
   readonly startReplicas: StartReplicas
   readonly switchOver: SwitchStep
-  /** Called when the deployment of a release that had to be made has ended, in whatever way: what can wait may take the processor. */
+  /**
+   * Called when a deployment that made a release has ended, in success or failure: deferred work may use the processor.
+   */
   readonly afterMaking: (row: DeploymentRow) => void
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
 }
@@ -61,14 +62,15 @@ async function deploy(
   const app = await apps.get(row.app_id)
   const made = row.retained ? retainedPlan(row) : await make(row, await releaseOf(row, app), steps, signal)
   const { value: plan, withinLimit } = made
-  // A password of a linked database may have been rotated during the build, which may have gone to another runtime.
+  // During the build, a password of a linked database may have been rotated, and another runtime may have taken the
+  // release.
   const { variables, variable_origins, runtime } = (await store.rows.find(row.id)) ?? row
   const deployment = { ...row, variables, variable_origins, runtime, build_plan: plan }
   const release = await releaseOf(deployment, app)
   steps.begin('start')
   const started = await start(deployment, withLimits(release, plan.processes?.[web] ?? {}), plan, signal)
   steps.begin('check')
-  // Measured only now, because it would take the processor from the start; and while the app starts by itself.
+  // Measured while the app starts, because it would delay the start.
   const measuring = withinLimit()
   measuring.catch(() => undefined)
   const stableMs = row.retained ? Math.min(settings.stableMs, stableAgainMs) : settings.stableMs
@@ -98,8 +100,8 @@ function retainedPlan({ id, build_plan }: DeploymentRow): Unmeasured<BuildPlan> 
 }
 
 /**
- * Starts a release, or returns its running instance: a release that was replaced a moment ago is still finishing its
- * requests, and a rollback to it needs no new process. A release that is started again loses the address and ends first.
+ * Starts a release, or returns its running instance: a release that was just replaced is still finishing its requests,
+ * and a rollback to it needs no new process. A release that is restarted first loses the address and ends.
  */
 type StartStep = (row: DeploymentRow, release: Release, plan: BuildPlan, signal: AbortSignal) => Promise<Handle>
 

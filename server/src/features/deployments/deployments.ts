@@ -55,7 +55,7 @@ export function deploymentHandlers(parts: {
   }
 }
 
-/** The headers of server-sent events (WHATWG HTML, 9.2) say that a log is to be followed, and from where. */
+/** The headers of server-sent events (WHATWG HTML, 9.2) ask to follow a log, and say from where. */
 function logsRequest(query: Omit<LogsRequest, 'lastEventId'>, { message }: RequestFacts) {
   const { accept, 'last-event-id': lastEventId } = message.headers
   const wanted = { ...query, lastEventId: typeof lastEventId === 'string' ? lastEventId : undefined }
@@ -69,7 +69,6 @@ function change(
   return { transaction, by: triggerOf(principal), project, id: params.id }
 }
 
-/** Deployments as owners create and read them. */
 interface DeploymentRequests {
   readonly create: CreateDeployment
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'deployments.list'>>>
@@ -109,7 +108,6 @@ export function createDeploymentRequests(dependencies: {
 
 type Detail = ResponseBody<'deployments.get'>
 
-/** A request to change one deployment. */
 interface Change {
   readonly transaction: Transaction
   readonly by: DeploymentTrigger
@@ -118,8 +116,9 @@ interface Change {
 }
 
 /**
- * Changes of deployments by their owners. Each is one state change in the request's transaction; the leader hears of it
- * after the commit, and lets the instances follow. All throw `not_found`, and `invalid_request` with advice where the state does not allow the change.
+ * Changes of deployments by their owners. Each is one state change in the request's transaction. The leader is notified
+ * after the commit, and updates the instances. All throw `not_found`, and `invalid_request` with advice when the state
+ * does not allow the change.
  */
 interface Lifecycle {
   cancel(change: Change): Promise<Detail>
@@ -179,7 +178,7 @@ export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle 
       await dependencies.assertRoom()
       await takeStart(dependencies, change)
       const ok = await store.requests.restart(change.transaction, row, change.by)
-      // Read under the lock of the app that the change has taken.
+      // Read under the app's lock, which the change has taken.
       const active = await store.rows.active(change.transaction, row.app_id)
       const other = active.find(({ id }) => id !== row.id)
       if (other !== undefined) throw otherIsActive(row, other)
@@ -195,7 +194,7 @@ export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle 
   }
 }
 
-/** Answers a change that found the deployment changed so before; refuses every other. */
+/** Answers a change that the deployment already has; refuses every other change. */
 function unchanged(
   details: DeploymentDetails,
   found: FoundDeployment,
@@ -210,12 +209,12 @@ function notifyOf({ transaction }: Change, { id, app_id }: DeploymentRow): Promi
   return notifyChange(transaction, { appId: app_id, deploymentId: id })
 }
 
-/** Counts a start in the account's hour. It builds nothing, so it waits for no room among the builds. */
+/** Counts a start in the account's hour. A start builds nothing, so it needs no build slot. */
 function takeStart({ totals }: LifecycleDependencies, { transaction, project }: Change): Promise<void> {
   return totals.takeOne(transaction, project.accountId, 'deployments_per_hour')
 }
 
-/** Gives the release its job; jobs for its earlier generations will be interrupted. */
+/** Adds the release's job; jobs for its earlier generations will be interrupted. */
 async function enqueueStart({ store, details }: LifecycleDependencies, change: Change): Promise<Detail> {
   const { transaction, project, id } = change
   const found = await details.find(transaction, project, id)
@@ -234,7 +233,6 @@ const participles: Readonly<Record<Verb, string>> = {
   delete: 'deleted',
 }
 
-/** The advice to the reader, by the action and the state. */
 const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], string>>>> = {
   cancel: { running: 'Stop it instead.' },
   stop: { building: 'Cancel it instead.' },
@@ -243,7 +241,6 @@ const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], stri
   delete: { building: 'Cancel it first.', running: 'Stop it first.' },
 }
 
-/** Returns the error for a change that the deployment's state does not allow. */
 function refusal(row: DeploymentRow, verb: Verb): ApiError {
   const notRetained = (verb === 'rollback' || verb === 'restart') && !row.retained
   const why = advice[verb][row.status] ?? (notRetained ? 'Its release is not kept. Create a new deployment.' : '')
@@ -251,7 +248,7 @@ function refusal(row: DeploymentRow, verb: Verb): ApiError {
   return new ApiError('invalid_request', message, { status: row.status })
 }
 
-/** Returns the error for the restart of a deployment beside another active one of its app. */
+/** Returns the error for the restart of a deployment while another deployment of its app is active. */
 function otherIsActive(row: DeploymentRow, other: DeploymentRow): ApiError {
   const message =
     other.status === 'running'
@@ -260,13 +257,11 @@ function otherIsActive(row: DeploymentRow, other: DeploymentRow): ApiError {
   return new ApiError('invalid_request', message, { status: row.status })
 }
 
-/** A deployment with its app. */
 interface FoundDeployment {
   readonly row: DeploymentWithLatest
   readonly app: App
 }
 
-/** Reads one deployment within a project, and shows it. */
 interface DeploymentDetails {
   /** Throws `not_found`. */
   find(on: Database | Transaction, project: TenantProject, id: string): Promise<FoundDeployment>

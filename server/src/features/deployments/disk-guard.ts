@@ -3,34 +3,35 @@ import { sleepUntilAborted } from '../../platform/abort.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
 import { DeploymentError } from './failure.ts'
 
-/** Keeps deployments from filling the disk that the whole server works on. */
+/** Keeps deployments from filling the server's disk. */
 export interface DiskGuard {
   /**
-   * Runs a step that writes to the disk, and ends it when it writes more than it may or the disk is nearly full. Rejects
-   * with a `DeploymentError`: `too_large` or `no_space`.
+   * Runs a step that writes to the disk, and ends it when it exceeds its limit or the disk is nearly full. Rejects with
+   * a `DeploymentError`: `too_large` or `no_space`.
    */
   guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<Unmeasured<T>>
 }
 
-/** The result of a step, before everything that the step wrote is measured. */
+/** The result of a step, before the step's files are measured. */
 export interface Unmeasured<T> {
   readonly value: T
-  /** Measures what the step wrote, and rejects as `guard` does. Call it once; nothing may go live before it resolves. */
+  /** Measures the step's files, and rejects like `guard`. Call it once; nothing may go live before it resolves. */
   readonly withinLimit: () => Promise<void>
 }
 
 export interface DiskLimit {
   readonly stage: 'fetch' | 'build'
   readonly mostBytes: number
-  /** As `ReleaseStore.freeElsewhere` of the runtime whose disk the step writes to. */
+  /** Like `ReleaseStore.freeElsewhere` of the runtime whose disk the step writes to. */
   readonly freeElsewhere?: (() => Promise<number | null>) | undefined
-  /** Bytes that exist before the step and do not count. */
   baseline(): Promise<number>
-  /** Returns all bytes that exist now; some number above `enough` as soon as there are more. */
+  /** Returns all bytes that exist now; any number above `enough` as soon as there are more. */
   measure(enough: number): Promise<number>
 }
 
-/** The time between two looks at the free space. A fast disk takes a gigabyte in it, which the reserve must outlast. */
+/**
+ * The interval at which the free space is read. A fast disk writes a gigabyte in this time; the reserve must be larger.
+ */
 const freeEveryMs = 500
 
 export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
@@ -42,7 +43,7 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
         const elsewhere = (await limit.freeElsewhere?.()) ?? null
         const here = await freeBytesIn(directory)
         if (Math.min(here, elsewhere ?? here) < reserveBytes) throw noSpace(limit.stage)
-        // Both may be one disk: then what is written counts twice, and is measured earlier.
+        // Both may be on one disk: then written bytes count twice, and are measured earlier.
         return here + (elsewhere ?? 0)
       }
       const freeBefore = await checkFree()
@@ -67,13 +68,12 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
 }
 
 interface Checks {
-  /** Resolves with the free bytes. */
   readonly checkFree: () => Promise<number>
-  /** Resolves with the bytes that the step can still write. */
+  /** Resolves with the bytes that the step may still write. */
   readonly checkSize: () => Promise<number>
 }
 
-/** Runs the checks again and again. `exceeded` aborts with the `DeploymentError` that one throws. */
+/** Repeats the checks. `exceeded` aborts with the `DeploymentError` that a check throws. */
 function watchWith(
   { checkFree, checkSize }: Checks,
   { freeBytes, restBytes }: { readonly freeBytes: number; readonly restBytes: number },
@@ -94,7 +94,7 @@ function watchWith(
       const free = await check(checkFree)
       mostFree = Math.max(mostFree, free ?? 0)
       const begun = performance.now()
-      // While the free space is unknown, it could have fallen by any amount.
+      // While the free space is unknown, it may have fallen by any amount.
       if (!measureIsDue(last, begun, mostFree - (free ?? Number.NEGATIVE_INFINITY))) continue
       const rest = await check(checkSize)
       const now = performance.now()
@@ -126,19 +126,22 @@ export function tooLarge(stage: 'fetch' | 'build' | 'run', mostBytes: number): D
   return new DeploymentError(stage, 'too_large', messages[stage])
 }
 
-/** The least time between two measurements of what a step wrote. Each takes processor time that apps may need. */
+/** The shortest pause between two measurements of a step's files. Each takes processor time that apps may need. */
 const leastMs = 2_000
 /**
- * A step is measured at least this often. In between, it can have reached its limit only if the free space of the disks has
- * fallen by what it had left.
+ * The longest pause between two measurements. In between, the step can reach its limit only if the free space of the
+ * disks falls by the bytes that the step had left.
  */
 const longestMs = 10_000
-/** Measuring a large tree takes long; it must not take more than a tenth of the time. */
+/** Measuring a large tree takes long; it may use a tenth of the time. */
 const pauseFactor = 10
-/** Others may free space at the same time, which hides growth: so the step is measured when the space fell by half of that. */
+/**
+ * Other programs may free space at the same time, which hides growth: so the step is measured once the free space has
+ * fallen by half of its remaining bytes.
+ */
 const shareOfRest = 0.5
 
-/** A measurement of what a step wrote. All times in milliseconds, by one clock. */
+/** A measurement of a step's files. All times in milliseconds, by one clock. */
 interface Measurement {
   readonly endedAt: number
   readonly tookMs: number
@@ -147,10 +150,10 @@ interface Measurement {
 }
 
 /**
- * True when the step is to be measured again.
+ * True when the step must be measured again.
  *
- * @param last the measurement before
- * @param fellBytes how much the free space has fallen since then from the most that was seen
+ * @param last the previous measurement
+ * @param fellBytes how far the free space has fallen since then, from its highest value
  */
 export function measureIsDue({ endedAt, tookMs, restBytes }: Measurement, now: number, fellBytes: number): boolean {
   const passedMs = now - endedAt

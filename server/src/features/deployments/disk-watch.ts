@@ -12,9 +12,9 @@ import type { Routes } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Stops apps that fill the disk as they run. */
+/** Stops running apps that fill the disk. */
 interface DiskWatch {
-  /** Measures the disk usage of every running app, again and again until `signal` aborts. */
+  /** Measures the disk usage of every running app repeatedly, until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
 }
 
@@ -24,27 +24,30 @@ interface DiskWatchDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly routes: Pick<Routes, 'unroute'>
   readonly instances: Pick<InstanceControl, 'halt'>
-  /** Returns the free bytes of the disk of apps. */
   readonly freeBytes: () => Promise<number>
   readonly fail: Fail
-  /** The most that an app may have on the disk by the plan of its project, by the ids of the projects. */
+  /** The most disk space of an app by the plan of its project, by project id. */
   readonly mostBytesOfAll: () => Promise<ReadonlyMap<string, number>>
-  /** While less is free, the apps that write the most are stopped. */
   readonly reserveBytes: number
   readonly logger: Logger
 }
 
-/** Measuring all apps takes time. The pause between two rounds, in milliseconds and as a multiple of that time. */
+/**
+ * The pause between two rounds, in milliseconds and as a multiple of the last round's duration: measuring all apps
+ * takes time.
+ */
 const pauses = {
   calm: { leastMs: 10_000, factor: 100 },
   filling: { leastMs: 1_000, factor: 10 },
 } as const
-/** The free space is read this often, which costs nothing; when it fell by this much, the disk is filling. */
+/**
+ * The free space is read at this interval, which costs almost nothing; a fall by this many bytes means that the disk is
+ * filling.
+ */
 const freeIntervalMs = 1_000
 const fillingBytes = 50_000_000
 const recordRetryMs = 500
 
-/** Returns the pause after a round that took `tookMs`. */
 function pauseAfter(tookMs: number, pace: keyof typeof pauses): number {
   const { leastMs, factor } = pauses[pace]
   return Math.max(leastMs, factor * tookMs)
@@ -86,7 +89,7 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
   }
 }
 
-/** The findings of the last round, which are all that is known while the database cannot write and is away. */
+/** The findings of the last round: the only data while the database is unreachable because it cannot write. */
 interface LastRound {
   running: readonly DeploymentRow[]
   most: ReadonlyMap<string, number>
@@ -109,7 +112,7 @@ async function measureAll(
   for (const row of last.running) {
     if (signal.aborted) break
     try {
-      // A project without a plan is being removed, and its apps with it.
+      // A project without a plan is being removed with its apps.
       const most = last.most.get(row.project_id) ?? Number.POSITIVE_INFINITY
       const bytes = await measure(dependencies, row, most, signal)
       if (bytes !== undefined) measured.push({ row, bytes, before: last.bytes.get(row.id) })
@@ -121,7 +124,7 @@ async function measureAll(
   return measured
 }
 
-/** Returns the disk usage of an app; `undefined` when it is being changed, or was stopped because it has too much. */
+/** Returns the disk usage of an app; `undefined` when it is being changed, or was stopped because it uses too much. */
 async function measure(
   dependencies: DiskWatchDependencies,
   row: DeploymentRow,
@@ -135,7 +138,7 @@ async function measure(
   return undefined
 }
 
-/** Returns the disks on which apps are: that of the data directory, and those that runtimes have besides it. */
+/** Returns the disks that hold apps: the disk of the data directory, and further disks of runtimes. */
 async function disksOf(
   { runtimes }: Pick<DiskWatchDependencies, 'runtimes'>,
   measured: readonly Measured[],
@@ -151,7 +154,7 @@ async function disksOf(
   return [{ measured: own, free }, ...others]
 }
 
-/** Stops the app that writes the most while its disk is nearly full. Another one may follow in the next round. */
+/** Stops the app that writes the most while its disk is nearly full. The next round may stop another app. */
 async function stopWriter(
   dependencies: DiskWatchDependencies,
   measured: readonly Measured[],
@@ -163,15 +166,18 @@ async function stopWriter(
   if (row !== undefined) await stop(dependencies, row, diskFull(), signal)
 }
 
-/** Returns the disk usage of an app; some number above `enough` as soon as there is more. */
+/** Returns the disk usage of an app; any number above `enough` as soon as it uses more. */
 async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, enough: number): Promise<number> {
   const { builder, releases } = runtimes.named(row.runtime)
-  // While a build of the app runs, the folders that both can write to are guarded with the build.
+  // While a build of the app runs, the build's guard measures the folders that both can write to.
   const part = builder.isBuilding(row.app_id) ? 'release' : 'all'
   return releases.diskUsage(releaseRef(row), part, enough)
 }
 
-/** Stops a running app under its lock. While the database is away, it is stopped first, and recorded when that is back. */
+/**
+ * Stops a running app under its lock. While the database is unreachable, the app is stopped first, and the stop is
+ * recorded later.
+ */
 async function stop(
   dependencies: DiskWatchDependencies,
   seen: DeploymentRow,
@@ -182,7 +188,7 @@ async function stop(
   await locks.share(
     seen.id,
     async ({ signal }) => {
-      // Read again: a request may have changed it meanwhile.
+      // Read again: a request may have changed it since.
       const row = await store.rows.find(seen.id).catch(() => seen)
       if (row?.status !== 'running' || row.generation !== seen.generation || signal.aborted) return
       await routes.unroute(row)
@@ -194,7 +200,7 @@ async function stop(
   )
 }
 
-/** The lock is held meanwhile, so that nobody starts the app again. */
+/** The caller holds the lock until then, so that the app is not started again. */
 async function untilRecorded(record: () => Promise<void>, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {

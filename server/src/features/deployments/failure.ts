@@ -4,7 +4,6 @@ import { withVisible } from '../../contract/invisible.ts'
 import { createMasker } from '../../logs/masking.ts'
 import { type ExceededLimit, mostOpenFiles, mostProcesses } from '../../runtimes/limits.ts'
 
-/** The reason of a failure as it is stored and announced. */
 export interface DeploymentFailure {
   readonly stage: DeploymentStage
   readonly code: string
@@ -13,7 +12,7 @@ export interface DeploymentFailure {
   readonly suggestions?: Suggestion[]
 }
 
-/** Ends a deployment. `failure` is shown to its owner. */
+/** Ends a deployment. The owner sees `failure`. */
 export class DeploymentError extends Error {
   override readonly name = 'DeploymentError'
   readonly failure: DeploymentFailure
@@ -24,7 +23,7 @@ export class DeploymentError extends Error {
   }
 }
 
-/** The failure that owners see when the server itself is to blame. */
+/** The failure that owners see for an error of the server. */
 export const serverFailure: DeploymentFailure = {
   stage: 'build',
   code: 'server_error',
@@ -32,8 +31,8 @@ export const serverFailure: DeploymentFailure = {
 }
 
 /**
- * Returns the failure that the owner of a deployment sees. The output of a build may contain the app's secrets, and a
- * failure is shown in many places, so they are masked in it.
+ * Returns the failure that the deployment's owner sees. A build's output may contain the app's secrets, and many places
+ * show the failure, so secrets are masked.
  */
 export function failureOf(error: unknown, secrets: readonly string[]): DeploymentFailure {
   if (error instanceof DeploymentError) {
@@ -42,33 +41,31 @@ export function failureOf(error: unknown, secrets: readonly string[]): Deploymen
   return serverFailure
 }
 
-/** Returns the error for a build that a limit has ended; `end` says in a sentence how its command ended. */
+/** Returns the error for a build that exceeded a limit; `end` is a sentence that says how its command ended. */
 export const exceededLimit = (exceeded: ExceededLimit, end: string, lines: readonly string[]): DeploymentError =>
   new DeploymentError('build', exceeded.code, withLastLines(`${limitMessage(exceeded, 'build')} ${end}`, lines))
 
-/** More than a message with the last lines of a log has; names in a repository may be of any number. */
+/** More than a message with the last lines of a log needs; names in a repository may be very long. */
 const longestMessage = 20_000
 
 /**
- * Returns text that PostgreSQL can store and a terminal can show: well-formed, without control characters besides tab and
- * line feed, and of a bounded length.
+ * Returns text that PostgreSQL can store and a terminal can show: well-formed, without control characters except tab
+ * and line feed, and of a limited length.
  */
 function storable(text: string): string {
   const cut = text.length > longestMessage ? `${text.slice(0, longestMessage)}…` : text
   return withVisible(cut.toWellFormed().replace(/[^\P{Cc}\t\n]/gu, ''))
 }
 
-/** The number of log lines that a failure ends with. */
 const linesInFailure = 20
 const longestLine = 500
 
-/** Points to the output that a failure ends with. */
 export const seeOutput = (lines: readonly string[]): string =>
   lines.length === 0 ? 'It printed nothing.' : 'See the last lines of its output below.'
 
 /**
- * Adds the last lines of a log to a message, if there are any, as text without colours, and a sentence on a limit that they
- * tell of.
+ * Adds the last lines of a log to a message, if there are any, as text without colours, and a sentence about a limit
+ * that they mention.
  */
 export function withLastLines(message: string, lines: readonly string[]): string {
   if (lines.length === 0) return message
@@ -78,13 +75,13 @@ export function withLastLines(message: string, lines: readonly string[]): string
   return `${told}${lastOutput}${withoutFrames(plain).slice(-linesInFailure).join('\n')}`
 }
 
-/** Of a trace that is longer, so many lines are shown: what they follow tells more. */
+/** A longer trace is cut to this many lines: the lines before it explain more. */
 const mostFrames = 4
 
-/** Managers of processes write the name of the app before each line. */
+/** Process managers write the name of the app before each line. */
 const frame = /^(?:.{0,60}\|)?[ \t]+at [^ \t]/
 
-/** Shortens the traces of JavaScript and Java, whose reason stands before them. */
+/** Shortens the traces of JavaScript and Java, which follow their reason. */
 function withoutFrames(lines: readonly string[]): string[] {
   const shown: string[] = []
   let frames = 0
@@ -100,7 +97,7 @@ function withoutFrames(lines: readonly string[]): string[] {
 
 const lastOutput = '\nIts last output:\n'
 
-/** Returns the error with a further sentence, which comes before the last lines of a log. */
+/** Returns the error with a further sentence before the last lines of a log. */
 export function withSentence({ failure }: DeploymentError, sentence: string): DeploymentError {
   const { stage, code, message, suggestions } = failure
   const at = message.indexOf(lastOutput)
@@ -126,7 +123,10 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 1_000_000)} M
 
 const more = 'More needs a larger plan for an app, and a higher FAIRLEAD_BUILD_MEMORY_MB of the operator for a build.'
 
-/** Limits that end no process from outside: programs meet them, or have set them themselves, and say so in their output. */
+/**
+ * Limits that do not end a process from outside: programs reach them, or set them themselves, and report them in their
+ * output.
+ */
 const told: readonly { readonly pattern: RegExp; readonly advice: (lines: readonly string[]) => string }[] = [
   {
     pattern: /JavaScript heap out of memory|JS heap out of memory|ERR_WORKER_OUT_OF_MEMORY/,
@@ -162,13 +162,15 @@ const told: readonly { readonly pattern: RegExp; readonly advice: (lines: readon
   },
 ]
 
-/** Says which limit the last lines of an output tell of, and what can be done; `null` when they tell of none. */
+/** Says which limit the last lines of an output mention, and what to do; `null` when they mention no limit. */
 export function limitInOutput(lines: readonly string[]): string | null {
   const found = told.find(({ pattern }) => lines.some((line) => pattern.test(line)))
   return found === undefined ? null : found.advice(lines)
 }
 
-/** Returns the size of the heap before Node's last attempt to free some, in words; Node prints its attempts at the end. */
+/**
+ * Returns the size of the heap before Node's last garbage collection, in words; Node prints its attempts at the end.
+ */
 function heapOf(lines: readonly string[]): string {
   const sizes = lines.flatMap((line) => /(?:Mark-Compact|Scavenge).*?\s([\d.]+) \([\d.]+\) -> /.exec(line)?.[1] ?? [])
   const last = sizes.at(-1)

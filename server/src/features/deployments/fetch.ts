@@ -20,10 +20,12 @@ import type { DeploymentSecrets } from './secrets.ts'
 import { within } from './steps.ts'
 import type { CommitDetails, DeploymentRow } from './tables.ts'
 
-/** Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before they fit. */
+/**
+ * Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before
+ * the sources are within their limit.
+ */
 export type FetchStep = (
   row: DeploymentRow,
-  /** The folder, and the part of the runtime that measures it. */
   target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },
   signal: AbortSignal,
 ) => Promise<Pick<Unmeasured<unknown>, 'withinLimit'>>
@@ -38,12 +40,10 @@ export interface AccountRights {
 
 interface FetchDependencies {
   readonly sources: Pick<Sources, 'fetch' | 'fetchUploaded' | 'cacheSize'>
-  /** The path of the pack of an uploaded source. */
   readonly packOf: (sourceId: string) => string
   readonly rights: AccountRights
   readonly disk: DiskGuard
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
-  /** Returns how git reaches the repository of a deployment. */
   readonly accessOf: (row: DeploymentRow) => Promise<GitAccess>
   readonly jobs: Pick<JobTransitions, 'fetched'>
   readonly note: NoteInLog
@@ -54,7 +54,7 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
   const { sources, disk, jobs, note, secrets, settings } = dependencies
   return async (row, { directory, releases }, signal) => {
     let cachedBefore = 0
-    // The files and what the caches grow by have the same limit, each for itself.
+    // The files and the growth of the caches each have this limit.
     const limit: DiskLimit = {
       stage: 'fetch',
       mostBytes: settings.mostSourceBytes,
@@ -82,7 +82,6 @@ export function createFetchStep(dependencies: FetchDependencies): FetchStep {
   }
 }
 
-/** Fetches what the row names: a repository, or an uploaded source. */
 async function fetchRow(
   { sources, packOf, rights, accessOf }: FetchDependencies,
   row: DeploymentRow,
@@ -114,8 +113,8 @@ const longestMessage = 1_000
 const longestName = 200
 
 /**
- * Returns what is kept of a commit: short texts that a terminal can show, without the values of variables, which a message
- * can repeat. They are masked first: half of one could be left otherwise.
+ * Returns the stored details of a commit: short texts that a terminal can show, without the values of variables, which
+ * a message may repeat. Values are masked before the texts are cut: otherwise half of a value could remain.
  */
 function commitDetails(info: CommitInfo, variables: Variables): CommitDetails {
   const { mask } = createMasker(Object.values(variables))
@@ -131,7 +130,7 @@ function commitDetails(info: CommitInfo, variables: Variables): CommitDetails {
   }
 }
 
-/** Removes control characters, which a terminal would obey, except for the ends of lines. */
+/** Removes control characters, which a terminal would obey, except line ends. */
 function lines(text: string): string {
   const plain = text.replace(/\r\n?/g, '\n').replace(/\t/g, ' ')
   return withVisible(plain.replace(/(?!\n)\p{Cc}/gu, '')).trim()

@@ -23,11 +23,11 @@ interface GitCredentialDependencies {
   readonly releases: Pick<ReleaseReads, 'serving' | 'latest'>
   /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly hold: (transaction: Transaction, project: TenantProject, appId: string) => Promise<unknown>
-  /** True in local mode alone: tokens may be sent over plain http. */
+  /** True only in local mode: tokens may be sent over plain http. */
   readonly allowHttpTokens: boolean
 }
 
-/** The git credentials of an app as its owner reads and changes them. */
+/** Reads and changes of an app's git credentials, for its owner. */
 export function gitCredentialHandlers(dependencies: GitCredentialDependencies): HandlersOf<'gitCredentials'> {
   const { database, secretBox, apps, hold } = dependencies
   return {
@@ -74,10 +74,13 @@ export function gitCredentialHandlers(dependencies: GitCredentialDependencies): 
   }
 }
 
-/** Adds the name by which the owner of the repository recognises the key. */
+/** Adds a name by which the owner of the repository recognises the key. */
 const withComment = ({ publicKey }: DeployKey, appId: string): string => `${publicKey} fairlead-${appId}`
 
-/** Returns the repository that credentials are for. Throws `invalid_request` for one that does not take them. */
+/**
+ * Returns the repository that credentials are for. Throws `invalid_request` when it cannot use this kind of
+ * credentials.
+ */
 async function repository(
   { releases, allowHttpTokens }: Pick<GitCredentialDependencies, 'releases' | 'allowHttpTokens'>,
   transaction: Transaction,
@@ -135,19 +138,17 @@ async function view(on: Database | Transaction, appId: string): Promise<Response
   }
 }
 
-/** Binds the encrypted secret to its app and its purpose. */
 const secretContext = (appId: string): string => `${appId} git credentials`
 
 function findCredentials(on: Database | Transaction, appId: string): Promise<GitCredentialsRow | undefined> {
   return tablesOf(on).selectFrom('git_credentials').selectAll().where('app_id', '=', appId).executeTakeFirst()
 }
 
-/** Returns how git reaches the repository of a deployment. */
 type GitAccessOf = (row: DeploymentRow) => Promise<GitAccess>
 
 /**
- * Makes the function that returns how git reaches the repository of a deployment: with the token that the deployment was given,
- * or else with the credentials that its app has for this very repository.
+ * Makes the function that returns how git reaches the repository of a deployment: with the deployment's token, else
+ * with the app's credentials for exactly this repository.
  */
 export function createGitAccess(dependencies: {
   readonly database: Database
@@ -169,7 +170,7 @@ export function createGitAccess(dependencies: {
   }
 }
 
-/** The most ssh hosts that an app knows. A commit can name any number of them in its submodules, and each is a row. */
+/** The most ssh hosts of an app. The submodules of a commit can name any number of hosts, and each is a row. */
 const mostHosts = 200
 
 function hostKeysOf(database: Database, appId: string): GitAccess['hostKeys'] {
@@ -210,7 +211,6 @@ const tooManyHosts = (): SourceError =>
   )
 
 type GitAccessTables = {
-  /** The stored credentials of apps. */
   git_credentials: {
     app_id: string
     kind: 'token' | 'deploy_key'
@@ -221,7 +221,7 @@ type GitAccessTables = {
     public_key: string | null
     created_at: Generated<Date>
   }
-  /** The keys of ssh hosts that apps have met. */
+  /** The keys of ssh hosts that apps have connected to. */
   git_hosts: {
     app_id: string
     /** With the port. */
@@ -234,5 +234,5 @@ type GitAccessTables = {
 
 type GitCredentialsRow = Selectable<GitAccessTables['git_credentials']>
 
-/** This part's tables, inside a transaction or outside of one. */
+/** This part's tables, inside or outside a transaction. */
 const tablesOf = (on: Database | Transaction) => on.withTables<GitAccessTables>()

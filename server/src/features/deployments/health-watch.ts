@@ -11,13 +11,12 @@ import { type Routes, stopGraceMs, upstreamOf } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/** Asks the instances of apps that name a health path for as long as they live, and ends those that are not healthy. */
+/** Checks the instances of apps that name a health path as long as they live, and ends unhealthy instances. */
 interface HealthWatch {
-  /** Asks again and again until `signal` aborts. */
+  /** Repeats the checks until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
   /** Begins the checks that are due at a time by `performance.now()`. */
   look(now: number, signal: AbortSignal): Promise<void>
-  /** Resolves when the checks that were begun are done. */
   settle(): Promise<void>
 }
 
@@ -29,9 +28,8 @@ interface HealthWatchDependencies {
   }
   readonly locks: Pick<DeploymentLocks, 'share' | 'isTaken'>
   readonly instances: Pick<InstanceControl, 'observe' | 'isAdopted' | 'stop'>
-  /** False for an instance that will not answer soon. */
   readonly isExpected: (row: DeploymentRow, instance: InstanceRow) => boolean
-  /** Resolves to `healthy`, or to the reason why an endpoint is not. */
+  /** Resolves to `healthy`, or to the reason why an endpoint is not healthy. */
   readonly ask: (endpoint: Endpoint, path: string, signal: AbortSignal) => Promise<string>
   readonly routes: Pick<Routes, 'route'>
   readonly gateway: Pick<Gateway, 'drain' | 'current'>
@@ -39,16 +37,15 @@ interface HealthWatchDependencies {
   readonly logger: Logger
 }
 
-/** Releases and their instances are read again this often. */
+/** The interval at which releases and their instances are read again. */
 const refreshMs = 5_000
 const lookMs = 1_000
-/** An instance that is not healthy has this long for the requests that it still has, if others take the new ones. */
+/** How long an unhealthy instance may finish its requests, if other instances take new requests. */
 const drainMs = 5_000
 
 interface Target {
   readonly row: DeploymentRow
   readonly path: string
-  /** `web` and a number. */
   readonly name: string
   readonly handle: Handle
   endpoint: Endpoint | null
@@ -102,7 +99,7 @@ export function createHealthWatch(dependencies: HealthWatchDependencies): Health
   }
 }
 
-/** Lists the instances of `web` that this leader looks after. What is known of one is kept. */
+/** Lists the `web` instances that this leader monitors. Keeps the findings about each instance. */
 async function readTargets(
   { store, instances }: HealthWatchDependencies,
   previous: ReadonlyMap<string, Target>,
@@ -141,7 +138,7 @@ async function check(
   // It is being started, replaced or ended.
   if (locks.isTaken(row.id) || !instances.isAdopted(handle)) return
   target.endpoint ??= await endpointOf(instances, handle)
-  // One that does not listen any more is the reconciler's; the gateway answers for a static site.
+  // The reconciler handles an instance that stopped listening; the gateway answers for a static site.
   if (target.endpoint === null || 'folder' in target.endpoint) return
   const answer = await ask(target.endpoint, path, signal)
   if (signal.aborted || locks.isTaken(row.id) || !instances.isAdopted(handle)) return
@@ -158,8 +155,9 @@ async function endpointOf(instances: Pick<InstanceControl, 'observe'>, handle: H
 }
 
 /**
- * Ends an instance as if it had crashed, so that the reconciler starts it again by its rules. Other instances of its release
- * take its requests first. Returns false when that has to wait: one instance of a release at a time, and none during a switch.
+ * Ends an instance as if it had crashed, so that the reconciler restarts it by its rules. Other instances of its
+ * release take over its requests first. Returns false when that must wait: only one instance of a release ends at a
+ * time, and none during a switch.
  */
 async function end(
   { store, locks, instances, isExpected, routes, gateway, note, logger }: HealthWatchDependencies,
@@ -178,9 +176,9 @@ async function end(
       const rest = (routed?.endpoints ?? []).filter((each) => !isSame(each, endpoint))
       const replicas = (await store.instances.of(row.id)).filter(({ type }) => type === web)
       const planned = replicas.filter((each) => isExpected(current, each)).length
-      // One without requests is being started, which checks its health.
+      // An instance without requests is being started, which checks its health.
       if (routed?.deploymentId !== row.id || rest.length === routed.endpoints.length) return false
-      // Another one of them is away already, and comes back.
+      // Another instance is already down, and comes back.
       if (rest.length < planned) return false
       logger.warn({ deployment: row.id, instance: name, answer }, 'an instance is not healthy and is started again')
       await note(

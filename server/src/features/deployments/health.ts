@@ -12,24 +12,21 @@ import type { LastLines, NoteInLog } from './release-log.ts'
 interface HealthOptions {
   /** Deadline for the first good answer, in milliseconds. */
   readonly startTimeoutMs: number
-  /** How long the app must stay up after it, in milliseconds. */
+  /** How long the app must stay up after that answer, in milliseconds. */
   readonly stableMs: number
-  /** The path that the app names for its health. */
   readonly path: string | undefined
 }
 
-/** An instance that answers as a healthy app does. */
 interface Healthy {
-  /** Replaces the handle that was checked: an app that listens on another port than `PORT` is served there. */
+  /** Replaces the checked handle: an app that listens on another port than `PORT` is served on that port. */
   readonly instance: Handle
-  /** The endpoints that it answers on. */
   readonly endpoints: readonly [Endpoint, ...Endpoint[]]
 }
 
 /**
- * Watches a started release from outside until it answers as a healthy app does and has stayed up for the stability
- * window. Rejects with a `DeploymentError` at once when it exits, soon when it listens where it cannot be reached, and at
- * the deadline when it does not answer.
+ * Checks a started release from outside until it gives a healthy answer and has stayed up for the stability window.
+ * Rejects with a `DeploymentError` at once when it exits, soon when it listens where the gateway cannot reach it, and
+ * at the deadline when it does not answer.
  */
 export type HealthCheck = (
   release: Release,
@@ -40,14 +37,13 @@ export type HealthCheck = (
 
 /** Most apps answer within the first second, so they are polled more often until then. */
 const firstPauseMs = 10
-/** An app that answers is only looked at. */
 const stablePauseMs = 50
 const eagerMs = 1_000
 const longestPauseMs = 200
-/** A wrong port counts when nothing has changed for this long: some programs open others before the one in `PORT`. */
+/** A wrong port counts when nothing has changed for this long: some programs open other ports before `PORT`. */
 const settledMs = 5_000
 
-/** The log, which people follow meanwhile, says that an app does not answer after this part of the time that it has. */
+/** After this part of its time, the log says that an app does not answer yet, for readers who follow it. */
 const patience = 1 / 6
 
 interface HealthDependencies {
@@ -102,7 +98,7 @@ export function createHealthCheck(dependencies: HealthDependencies): HealthCheck
   }
 }
 
-/** Tells when something that is observed again and again has been the same for some time; `null` is nothing. */
+/** Tells when an observed value has stayed the same for some time; `null` means no value. */
 function createSettling(ms: number): { isSettled(seen: string | null): boolean } {
   let last: string | null = null
   let since = 0
@@ -115,7 +111,7 @@ function createSettling(ms: number): { isSettled(seen: string | null): boolean }
   }
 }
 
-/** Serves an app at the only port that it listens on, if it answers there as a healthy one; else returns null. */
+/** Serves an app at the only port that it listens on, if it gives a healthy answer there; else returns null. */
 async function serveElsewhere(
   { instances }: Pick<HealthDependencies, 'instances'>,
   instance: Handle,
@@ -127,7 +123,7 @@ async function serveElsewhere(
   if (seen.state === 'listening' && (await ask(seen.endpoints[0])) === 'healthy') {
     return { instance: moved, endpoints: seen.endpoints }
   }
-  // Another program of the app may have opened the port, and the app's own may open later.
+  // Another program of the app may have opened the port, and the app's port may open later.
   await instances.serveAt(moved, port)
   return null
 }
@@ -138,11 +134,13 @@ const servedElsewhere = (port: number, servable: number): string =>
 
 const mostShown = 500
 
-/** Returns the output of a program of the app without the values of its variables: it is cut afterwards, so that no half of one is left. */
+/**
+ * Returns a program's output without the values of the app's variables. Values are masked before the text is cut, so
+ * that no half of a value remains.
+ */
 const shown = (text: string, { variables }: Pick<Release, 'variables'>): string =>
   createMasker(Object.values(variables)).mask(text).slice(0, mostShown)
 
-/** Returns `healthy`, or the reason why it is not. */
 export async function askFor(
   gateway: Pick<Gateway, 'probe'>,
   endpoint: Endpoint,
@@ -176,7 +174,7 @@ async function untilStable(
   stableMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  // Nothing of a static site runs that could end.
+  // A static site has no process that could end.
   if ('folder' in endpoint) return
   const end = performance.now() + stableMs
   while (performance.now() < end) {
@@ -256,8 +254,8 @@ interface Answer {
 }
 
 /**
- * True for the answer of a healthy app: 200 to 399 on the path that the app has named for this. Without such a path
- * anything below 500 is healthy, because `/` may well ask for a password or not exist.
+ * True for the answer of a healthy app: 200 to 399 on the app's health path. Without such a path, every status below
+ * 500 is healthy, because `/` may require a password or not exist.
  */
 export const isHealthy = (status: number, healthPath: string | undefined): boolean =>
   healthPath === undefined ? status < 500 : status >= 200 && status < 400
@@ -265,8 +263,8 @@ export const isHealthy = (status: number, healthPath: string | undefined): boole
 const timeoutMs = 5_000
 
 /**
- * Requests a path on a new connection and resolves with the head of the answer. It always settles: it rejects when there
- * is no answer within five seconds, or none that is HTTP.
+ * Requests a path on a new connection and resolves with the head of the answer. It always settles: it rejects when no
+ * answer arrives within five seconds, or the answer is not HTTP.
  */
 export function probe(
   target: Pick<RequestOptions, 'host' | 'port' | 'headers'> & { readonly path: string },

@@ -10,36 +10,38 @@ import {
   tablesOf,
 } from './tables.ts'
 
-/** Names an instance among those of its release. */
 export interface InstanceName {
   readonly type: string
   readonly number: number
 }
 
-/** The rows of the instances of a release besides its first one of `web`. */
+/** The rows of a release's instances, except its first `web` instance. */
 export interface InstanceRows {
   /** Ordered by type and number. */
   of(deploymentId: string, on?: Database | Transaction): Promise<InstanceRow[]>
-  /** Those of all deployments that are building or running. */
+  /** The instances of all deployments that are building or running. */
   all(): Promise<InstanceRow[]>
-  /** Notes a start, in place of the one before; false when the release may not run any more. */
+  /**
+   * Records the start of an instance, which replaces the previous instance of that name. Returns false when the release
+   * may no longer run.
+   */
   started(target: DeploymentGeneration, name: InstanceName, handle: Handle): Promise<boolean>
   /**
-   * Notes a state of an instance, and the handle by which it is known now. False when it has no place any more, as when another one
-   * was put there. One that became the first of its release has a place, and no state.
+   * Records the state of an instance, and its new handle. Returns false when the instance no longer has a row, for
+   * instance because it was replaced. The first instance of a release has a row, but no state.
    */
   note(deploymentId: string, recorded: Handle, state: InstanceState, handle?: Handle): Promise<boolean>
-  /** Removes an instance, unless another one has taken its place. */
+  /** Removes an instance's row, unless another instance has replaced it. */
   remove(deploymentId: string, instance: InstanceName & Pick<InstanceRow, 'handle'>): Promise<void>
   clear(deploymentId: string): Promise<void>
   /**
-   * Puts an instance in the place of another one, also of the first one of its release. False when that one has no place any more
-   * or was noted as ended, and when the release may not run.
+   * Replaces an instance in its row; this may also be the first instance of the release. Returns false when the old
+   * instance no longer has a row or was recorded as ended, and when the release may not run.
    */
   replace(target: DeploymentGeneration, old: Handle, handle: Handle): Promise<boolean>
   /**
-   * Makes an instance of `web` the first one of its release, in place of the one in the given row. Returns the row as it is then; null
-   * when the release may not run any more, or one of the two instances has no place any more.
+   * Makes a `web` instance the first instance of its release, in place of the given row's instance. Returns the changed
+   * row; null when the release may no longer run, or one of the two instances has no row.
    */
   promote(
     target: DeploymentGeneration & Pick<DeploymentRow, 'instance'>,
@@ -120,7 +122,6 @@ async function started(
   return numInsertedOrUpdatedRows === 1n
 }
 
-/** The value of a handle in a condition. */
 const is = (handle: Handle) => sql<Handle>`${JSON.stringify(handle)}::jsonb`
 
 async function note(
@@ -152,7 +153,7 @@ async function replace(
   old: Handle,
   handle: Handle,
 ): Promise<boolean> {
-  // As in `note`, the other instances are tried first.
+  // As in `note`, this table comes first.
   const running = tablesOf(database)
     .selectFrom('deployments')
     .select('id')
@@ -164,7 +165,7 @@ async function replace(
     .set({ handle: JSON.stringify(handle), state: 'running', started_at: sql`now()` })
     .where('deployment_id', 'in', running)
     .where('handle', '=', is(old))
-    // That one is being started again.
+    // An ended instance is being restarted.
     .where('state', '<>', 'ended')
     .executeTakeFirst()
   if (other.numUpdatedRows === 1n) return true
@@ -216,13 +217,16 @@ async function remove(
   return numDeletedRows === 1n
 }
 
-/** True for an instance that has the variables of before a rotation. One with later variables was started since the row was read. */
+/**
+ * True for an instance whose variables are older than a rotation. An instance with later variables was started since
+ * the row was read.
+ */
 export const isOutdated = (
   { variable_origins }: Pick<DeploymentRow, 'variable_origins'>,
   { handle }: Pick<InstanceRow, 'handle'>,
 ): boolean => (handle.rotations ?? 0) < (variable_origins.rotations ?? 0)
 
-/** Returns the first instance of a release if it has the variables of before a rotation. A static site has none. */
+/** Returns the first instance of a release if its variables are older than a rotation. A static site has none. */
 export function outdatedFirst(
   row: Pick<DeploymentRow, 'instance' | 'build_plan' | 'variable_origins'>,
 ): Pick<InstanceRow, 'type' | 'handle'>[] {

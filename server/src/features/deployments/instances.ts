@@ -5,14 +5,19 @@ import type { Handle, Instances, Release, ReleaseRef, Runtime, StopOptions } fro
 import type { Runtimes } from '../../runtimes/runtimes.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** A release with the name of the runtime that its row says keeps it; null for one without a row, which any may have kept. */
+/**
+ * A release with the name of the runtime that keeps it by its row; null without a row: then any runtime may keep it.
+ */
 interface KeptRelease extends ReleaseRef {
   readonly runtime: string | null
 }
 
-/** Starts and ends the instances of releases, each with its log. A runtime that is away fails no release of another one. */
+/**
+ * Starts and ends the instances of releases, each with its log. An unreachable runtime does not affect releases of
+ * other runtimes.
+ */
 export interface InstanceControl {
-  /** As `Instances.start`, with the log of that instance, whose name is `web.1` unless it is given. */
+  /** Like `Instances.start`, with the log of that instance. The default name is `web.1`. */
   start(
     release: Release,
     runtime: string,
@@ -20,23 +25,23 @@ export interface InstanceControl {
     options?: { readonly beside?: boolean; readonly process?: string },
   ): Promise<Handle>
   /**
-   * Takes over an instance that an earlier server has started: its limits, the access that it needs, and its log. May be
-   * repeated, should the access have been lost.
+   * Takes over an instance that an earlier server has started: its limits, its access and its log. It may be called
+   * again if the access was lost.
    */
   adopt(release: Release, handle: Handle): Promise<void>
   /** True when this leader has started or adopted the instance, and it has not ended. */
   isAdopted(handle: Handle): boolean
-  /** Calls the listener each time that an instance ends which this leader has started or adopted. */
+  /** Calls the listener whenever an instance ends that this leader has started or adopted. */
   onEnded(listener: () => void): void
   observe: Instances['observe']
-  /** As `Instances.serveAt`; the instance stays adopted. */
+  /** Like `Instances.serveAt`; the instance stays adopted. */
   serveAt: Instances['serveAt']
   stop(release: ReleaseRef, handle: Handle, options: StopOptions): Promise<void>
-  /** Ends everything that runs of a release, at once when no options are given. Its files are kept. */
+  /** Ends everything that runs of a release, at once when no options are given. Keeps its files. */
   halt(release: KeptRelease, options?: StopOptions): Promise<void>
-  /** Ends everything that runs of a release and removes its files. Its logs are kept. */
+  /** Ends everything that runs of a release and removes its files. Keeps its logs. */
   remove(release: KeptRelease): Promise<void>
-  /** False for a release of which nothing was made, or nothing since it was removed. */
+  /** False for a release without files, instances or images. */
   isMade(release: KeptRelease): Promise<boolean>
 }
 
@@ -94,7 +99,7 @@ export function createInstanceControl({ runtimes, logs }: InstanceControlDepende
   }
 }
 
-/** Returns the handle with the facts that no runtime needs. */
+/** Adds to the handle the facts that runtimes do not need. */
 const named = (
   handle: Handle,
   {
@@ -109,7 +114,6 @@ const named = (
   ...(rotations === 0 ? {} : { rotations }),
 })
 
-/** The ends of whole releases. */
 function endings({ runtimes, logs }: InstanceControlDependencies): Pick<InstanceControl, 'halt' | 'remove'> {
   return {
     async halt(release, options) {
@@ -128,7 +132,10 @@ async function flushAll(logs: Pick<LogStore, 'flush' | 'processes'>, release: Re
   for (const process of await logs.processes(logOf(release))) await logs.flush(logOf(release, process))
 }
 
-/** Makes the function that opens the log of an instance, with one that records its times until an instance leaves it. */
+/**
+ * Makes the function that opens the log of an instance, and records the times of its lines until the instance leaves
+ * the recording.
+ */
 function createOutput(logs: InstanceControlDependencies['logs']) {
   const recordings = createRecordings(logs)
   return async <T>(
@@ -143,13 +150,13 @@ function createOutput(logs: InstanceControlDependencies['logs']) {
 }
 
 /**
- * Yields the runtimes in which something of a release may be. One with images is left out when it is away, unless it is the one
- * that keeps the release: the sweep finds later what is left in it.
+ * Yields the runtimes that may hold parts of a release. Skips an unreachable runtime for images, unless it keeps the
+ * release: the sweep removes the rest later.
  */
 async function* holdersOf(runtimes: Pick<Runtimes, 'all'>, release: KeptRelease): AsyncGenerator<Runtime> {
   for (const runtime of mayHave(runtimes, release)) {
     const isHolder = runtime.images === null || runtime.name === release.runtime
-    // Asked for after the others are done, which do not wait for an engine that hangs.
+    // Queried after the other runtimes, which do not wait for an engine that hangs.
     if (isHolder || (await runtime.releases.isMade(release))) yield runtime
   }
 }
@@ -159,16 +166,15 @@ async function isMadeBy(runtimes: Pick<Runtimes, 'all'>, release: KeptRelease): 
   return made.includes(true)
 }
 
-/** Images are made of sources that another runtime keeps. All that is of any other release is in its own runtime. */
+/** Images are made from sources that another runtime keeps. Every other release is entirely in one runtime. */
 function mayHave({ all }: Pick<Runtimes, 'all'>, { runtime }: KeptRelease): readonly Runtime[] {
   const holder = all.find(({ name }) => name === runtime)
   return holder === undefined || holder.images !== null ? all : [holder]
 }
 
-/** The instances that this leader has started or adopted, until they end. */
 function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>) {
   const keys = new Map<string, { key: string }>()
-  // The database stores the members of some handles in an order of its own.
+  // The database reorders the members of some handles.
   const keyOf = ({ runtime, data }: Handle): string => JSON.stringify([runtime, Object.entries(data).sort()])
   const listeners = new Set<() => void>()
   return {
@@ -185,7 +191,7 @@ function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>
       })
     },
 
-    /** Knows an instance by another handle from now on, which it returns. */
+    /** Replaces the handle of an instance, and returns the new handle. */
     rename(handle: Handle, to: Handle): Handle {
       const entry = keys.get(keyOf(handle))
       if (entry === undefined) return to
@@ -206,7 +212,6 @@ const logOf = ({ id, appId }: ReleaseRef, process?: string): LogName => ({
   process,
 })
 
-/** Names the release of a deployment by its row. */
 export const releaseRef = ({
   id,
   app_id,
@@ -216,7 +221,7 @@ export const releaseRef = ({
   appId: app_id,
 })
 
-/** Makes the function that removes everything that runtimes and logs keep of an app; nothing of it may run any more. */
+/** Makes the function that removes all data of an app from runtimes and logs; no part of the app may run any more. */
 export function createRemoveApp({
   runtimes,
   logs,
@@ -230,9 +235,12 @@ export function createRemoveApp({
   }
 }
 
-/** Records each log for as long as an instance that prints to it lives: one may be started before the last one has ended. */
+/** Records each log while any instance that prints to it lives: the next may start before the last has ended. */
 interface Recordings {
-  /** Begins to record, unless the log is recorded already; the returned function leaves it, and the last one ends it. */
+  /**
+   * Begins to record, unless the log is recorded already. The returned function leaves the recording; the last call
+   * ends it.
+   */
   join(log: LogName): Promise<() => void>
 }
 

@@ -31,13 +31,13 @@ export function linkHandlers(links: LinkRequests): HandlersOf<'links'> {
 
 type Link = ResponseBody<'links.create'>
 
-/** The links between apps and databases of a project, as owners read and change them. */
+/** Reads and changes of the links between a project's apps and databases, for owners. */
 export interface LinkRequests {
   list(project: TenantProject): Promise<ResponseBody<'links.list'>>
   /**
-   * Returns the link that is there already, if it has the same database. Throws `forbidden` for a key that may not change
-   * databases, and `invalid_request` for an app or a database that is not there, for a variable that the app has, also from
-   * another database, and for an app with too many links.
+   * Returns the existing link, if it has the same database. Throws `forbidden` for a key that may not change databases,
+   * and `invalid_request` for a missing app or database, for a variable that the app already has, also from another
+   * database, and for an app with too many links.
    */
   create(
     transaction: Transaction,
@@ -129,8 +129,9 @@ async function createLink(
 }
 
 /**
- * Finds the link of this name. Removes that of a database which is being deleted: no list shows it, and it would keep the
- * name until the database is gone. Throws `invalid_request` for an app that has too many links. The app is locked.
+ * Finds the link with this name. Removes the link of a database that is being deleted: no list shows that link, and it
+ * would keep the name until the database is gone. Throws `invalid_request` for an app that has too many links. The
+ * caller holds the app's lock.
  */
 async function findOrMakeRoom(
   readDatabases: ReadDatabases,
@@ -167,14 +168,15 @@ const viewOf = ({ id, app_id, database_id, variable, created_at }: LinkRow, app:
   created_at: created_at.toISOString(),
 })
 
-/** Lets the instances of linked apps follow the rotation of a database's password. */
+/** Updates the instances of linked apps after the rotation of a database's password. */
 export interface LinkedApps {
   /**
-   * Gives the new connection string of a database to the releases that have the old one, and lets their instances be replaced. The
-   * new password works, and the lock of the database is the caller's. Resolves to false when nothing can have the old one.
+   * Gives the new connection string of a database to the releases that have the old string, and lets their instances be
+   * replaced. The new password already works, and the caller holds the database's lock. Resolves to false when no
+   * release can have the old string.
    */
   follow(transaction: Transaction, rotated: RotatedDatabase): Promise<boolean>
-  /** True when every instance that has a place was started with the current connection string of the database. */
+  /** True when every instance with a row was started with the current connection string of the database. */
   haveFollowed(databaseId: string): Promise<boolean>
 }
 
@@ -195,7 +197,7 @@ export function createLinkedApps(given: {
 
     async haveFollowed(databaseId) {
       const releases = await releasesInUse(database, databaseId)
-      // One that is about to start may have read its variables before.
+      // A starting instance may have read its variables before.
       if (releases.some((row) => row.status === 'building' || outdatedFirst(row).length > 0)) return false
       const byId = new Map(releases.map((row) => [row.id, row]))
       if (byId.size === 0) return true
@@ -212,14 +214,16 @@ export function createLinkedApps(given: {
   }
 }
 
-/** Reads databases of a project by their ids; those that are being deleted are left out. */
+/** Reads databases of a project by their ids, except databases that are being deleted. */
 export type ReadDatabases = (
   on: Database | Transaction,
   projectId: string,
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, { readonly name: string; readonly connectionString: string }>>
 
-/** Returns the variables that a release of an app gets: the app's own, and those of linked databases under other names. */
+/**
+ * Returns the variables of an app's releases: the app's variables, and variables of linked databases under other names.
+ */
 export type SourcesOf = (
   on: Database | Transaction,
   app: { readonly appId: string; readonly projectId: string },
@@ -247,28 +251,27 @@ export function createSourcesOf(appVariables: Pick<AppVariables, 'of'>, readData
   }
 }
 
-/** True for deployments whose variables have the connection string of a database. */
 const has = (databaseId: string) =>
   sql<boolean>`exists (
     select from jsonb_each_text(coalesce(variable_origins->'linked', '{}')) as linked where linked.value = ${databaseId}
   )`
 
-/** True for deployments that have instances or can get some. A project may have thousands of others. */
+/** True for deployments that have instances or can get some. A project may have thousands of other deployments. */
 const startable = sql<boolean>`(retained or status in ('building', 'running'))`
 
-/** A database that has a new password, and its new connection string. */
 interface RotatedDatabase {
   readonly projectId: string
   readonly databaseId: string
   readonly connectionString: string
 }
 
-/** The connection strings of before rotations that a release keeps, so that its logs mask them. */
+/** How many former connection strings a release keeps, so that its logs mask them. */
 const mostFormer = 5
 
 /**
- * Gives the new connection string of a database to the releases that have the old one and can still be started, and counts the
- * rotation: an instance that was started before is outdated from then on. Returns them. The lock of the database is the caller's.
+ * Gives the new connection string of a database to the releases that have the old string and can still start, and
+ * counts the rotation: instances that started before it are outdated. Returns those releases. The caller holds the
+ * database's lock.
  */
 async function refreshReleases(
   given: {

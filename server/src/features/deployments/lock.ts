@@ -3,8 +3,8 @@ import { createSlots } from '../../platform/slots.ts'
 import type { DeploymentGeneration } from './tables.ts'
 
 /**
- * One lock for each deployment: only its holder starts, ends or removes anything of the release. A change by the owner
- * interrupts the holder, which ends what it began as quickly as it can and reads the row again.
+ * One lock for each deployment: only its holder starts, ends or removes parts of the release. A change by the owner
+ * interrupts the holder, which undoes its step as quickly as it can and reads the row again.
  */
 export interface DeploymentLocks {
   /**
@@ -13,30 +13,32 @@ export interface DeploymentLocks {
    */
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
-   * As `run`, but several callers of `share` hold the lock together. Their `work` functions run one after the other. A promise that is given
-   * to `meanwhile` keeps the lock and delays no other caller: a long wait, as for an app that starts, must not keep others from their work.
+   * Like `run`, but several callers of `share` hold the lock together. Their `work` functions run one after the other.
+   * A promise that is given to `meanwhile` keeps the lock without delaying the other callers: use it for long waits,
+   * such as the start of an app.
    */
   share<T>(deploymentId: string, work: (held: SharedLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
-   * Aborts what holds or awaits the lock for this generation or an older one. Called after the change was committed, when
-   * the job that it added may already be running: that job is for a later generation and continues. When this generation has
-   * ended (`isAtRest`), a command that uses the stopped release continues, too: it may have begun before the notification of the end.
+   * Aborts holders of the lock, and callers that wait for it, for this generation or an older one. Call it after the
+   * change is committed: the job that the change added may already be running, is for a later generation and continues.
+   * When this generation has ended (`isAtRest`), a command that uses the stopped release continues, too: it may have
+   * begun before the notification of the end.
    */
   interrupt(target: DeploymentGeneration & { readonly isAtRest?: boolean }): void
-  /** True while the lock is held or waited for. */
+  /** True while the lock is held or awaited. */
   isHeld(deploymentId: string): boolean
-  /** As `isHeld`, of those alone that do not share it. */
+  /** Like `isHeld`, but ignores callers that share the lock. */
   isTaken(deploymentId: string): boolean
-  /** Counts the holders that have ended: what a row says may have changed with each. */
+  /** Counts the holders that have ended: each may have changed the row. */
   ended(): number
-  /** The generations that holders work for, of those that have named one. */
+  /** The generations that holders have named. */
   held(): DeploymentGeneration[]
 }
 
 export interface HeldLock {
   readonly signal: AbortSignal
   /**
-   * Names the generation that the holder works for, once it is known. Before that, any interruption counts.
+   * Names the generation that the holder works for, once it is known. Before that, every interruption counts.
    *
    * @param target.isAtRest true for a holder that uses the release after this generation has ended
    */
@@ -44,7 +46,6 @@ export interface HeldLock {
 }
 
 export interface SharedLock extends HeldLock {
-  /** Keeps the lock until the promise settles, and returns it. */
   meanwhile<T>(going: Promise<T>): Promise<T>
 }
 
@@ -60,17 +61,15 @@ interface Holder {
   readonly isSharing: boolean
 }
 
-/** Those that share a lock. */
+/** Callers that share a lock. */
 interface Group {
   users: number
   /** Resolves when they hold it. */
   readonly begun: Promise<void>
   turn<T>(work: () => Promise<T>): Promise<T>
-  /** Gives the lock back. */
   readonly end: () => void
 }
 
-/** Lower than every generation. */
 const noGeneration = 0
 
 export function createDeploymentLocks(): DeploymentLocks {
@@ -170,7 +169,6 @@ export function createDeploymentLocks(): DeploymentLocks {
   }
 }
 
-/** True when `interrupt` aborted the signal. */
 export function isInterrupted(signal: AbortSignal): boolean {
   return signal.aborted && signal.reason instanceof Interrupted
 }

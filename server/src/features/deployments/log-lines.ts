@@ -6,11 +6,11 @@ import type { LogLine, LogPart } from '../../logs/reader.ts'
 export interface DeploymentLogs {
   readonly logs: Pick<LogStore, 'find' | 'read' | 'processes'>
   readonly name: Pick<LogName, 'appId' | 'deploymentId'>
-  /** Makes the masker of its secrets when it is needed first. Replaced when the secrets change while the log is followed. */
+  /** Makes the masker when it is first needed. Replaced when the secrets change while the log is followed. */
   masker: () => Promise<Masker>
 }
 
-/** The lines to read: of all logs of a deployment, of a stream, or of the instances of a process type or one of them. */
+/** The logs to read: all logs of a deployment, one stream, or the instances of a process type or one instance. */
 export interface WantedSources {
   readonly stream?: LogStream | undefined
   /** Such as `worker` or `worker.2`. */
@@ -35,15 +35,13 @@ async function sourcesOf({ logs, name }: DeploymentLogs, { stream, process }: Wa
 const nameOf = ({ name }: DeploymentLogs, source: LogSource): LogName =>
   source === build ? { ...name, stream: 'build' } : { ...name, stream: 'runtime', process: source }
 
-/** A part of the logs of a deployment. */
 export interface Tail {
   readonly from: Positions
   readonly to: Positions
-  /** The number of lines in it. */
   readonly lines: number
 }
 
-/** Finds where each log begins so that together the last `tail` lines are read, and where it ends now. */
+/** Finds where to begin in each log to read the last `tail` lines of all, and where each log ends now. */
 export async function findTail(deployment: DeploymentLogs, wanted: TailRequest): Promise<Tail> {
   const since = wanted.since === undefined ? undefined : Date.parse(wanted.since)
   const sources = await sourcesOf(deployment, wanted)
@@ -65,7 +63,7 @@ export async function findTail(deployment: DeploymentLogs, wanted: TailRequest):
 
 const noSecrets = async () => createMasker([])
 
-/** Returns where the logs go on after so many lines, in the order of their times. */
+/** Returns the positions in the logs after so many lines, ordered by time. */
 async function skip(
   { logs, name }: DeploymentLogs,
   { from, to }: Pick<Tail, 'from' | 'to'>,
@@ -81,7 +79,6 @@ async function skip(
   return at
 }
 
-/** Yields lines in the order of their times, some at once. */
 async function* linesBetween(
   deployment: DeploymentLogs,
   { from, to }: Pick<Tail, 'from' | 'to'>,
@@ -116,10 +113,10 @@ async function readOn(
   return mergeLines(parts)
 }
 
-/** The positions where the logs begin; those that were not asked for at their beginning. */
+/** The start positions of the logs; logs that were not requested start at 0. */
 export const startOf = ({ from }: Pick<Tail, 'from'>): Positions => ({ [build]: 0, [firstProcess]: 0, ...from })
 
-/** Yields the lines of a part as text, those of the build first. */
+/** Yields the lines of a part as text, first the lines of the build. */
 export async function* textBetween(
   deployment: DeploymentLogs,
   { from, to }: Tail,
@@ -133,9 +130,8 @@ export async function* textBetween(
   }
 }
 
-/** Reads on from positions. */
 export interface LogReader {
-  /** Returns what is new as events; `isMore` tells that there may be more at once. */
+  /** Returns new lines as events; `isMore` is true when more may be available at once. */
   next(isFinal: boolean): Promise<{ events: string; isMore: boolean }>
 }
 
@@ -160,13 +156,13 @@ export function createLogReader(
         events += format(at, source, line)
       }
       Object.assign(at, next)
-      // A position can move without an event: the rest of a long line is left out.
+      // A position can move without an event: the rest of a long line is skipped.
       return { events, isMore: before !== idOf(at) }
     },
   }
 }
 
-/** The log that a line is from: `build`, or the instance that printed it, such as `worker.2`. */
+/** The log of a line: `build`, or the instance that printed it, such as `worker.2`. */
 type LogSource = string
 
 interface SourceLine {
@@ -174,7 +170,6 @@ interface SourceLine {
   readonly line: LogLine
 }
 
-/** The part of one log that was read from a position on. */
 export interface SourcePart {
   readonly source: LogSource
   readonly from: number
@@ -182,8 +177,9 @@ export interface SourcePart {
 }
 
 /**
- * Puts the lines of several logs in the order in which they were noted, those of one time in the order of the logs. A log of
- * which more may come holds back the later lines of the others: these are read again. Also returns where each log goes on.
+ * Merges the lines of several logs by time; lines of the same time are in the order of the logs. A log that may have
+ * more lines holds back later lines of the other logs: these are read again. Also returns the next position in each
+ * log.
  */
 export function mergeLines(parts: readonly SourcePart[]): {
   readonly lines: readonly SourceLine[]
@@ -203,7 +199,7 @@ export function mergeLines(parts: readonly SourcePart[]): {
   return { lines: merged.sort((a, b) => a.noted - b.noted), next }
 }
 
-/** The times of lines never go back within a log: one that was not noted came after the one before it. */
+/** The times of lines never decrease within a log: a line without a time came after the previous line. */
 function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted: number }[] {
   let last = 0
   return lines.map((line) => {
@@ -212,16 +208,17 @@ function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted
   })
 }
 
-/** How far the logs of a deployment have been sent, in bytes. */
 export type Positions = Readonly<Record<LogSource, number>>
 
-/** An event's id: the positions after it, of the build, of `web.1`, and of other instances by their names: `120-4711:worker:2:80`. */
+/**
+ * An event's id: the positions after it, of the build, of `web.1`, and of other instances by name:
+ * `120-4711:worker:2:80`.
+ */
 function idOf({ build = 0, [firstProcess]: first = 0, ...rest }: Positions): string {
   const ofRest = Object.entries(rest).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
   return `${build}-${first}${ofRest.join('')}`
 }
 
-/** Reads an event's id; returns undefined for anything else. */
 export function parsePositions(id: string | undefined): Positions | undefined {
   const [, build, first, rest] =
     /^(\d{1,15})-(\d{1,15})((?::[a-z][a-z0-9_-]{0,29}:\d{1,4}:\d{1,15})*)$/.exec(id ?? '') ?? []
@@ -238,7 +235,6 @@ export function parsePositions(id: string | undefined): Positions | undefined {
 interface TextOptions {
   /** Its time (RFC 3339; `-` where it is unknown) and its stream. */
   readonly timestamps: boolean
-  /** The instance that printed it, or `build`. */
   readonly processes: boolean
 }
 
@@ -249,10 +245,9 @@ function textOf(source: LogSource, { at, text }: LogLine, { timestamps, processe
 
 const streamOf = (source: LogSource): LogStream => (source === 'build' ? 'build' : 'runtime')
 
-/** Makes the server-sent event of a line. `positions` are those after it. */
+/** Makes the server-sent event of a line. `positions` are the positions after the line. */
 type FormatEvent = (positions: Positions, source: LogSource, line: LogLine) => string
 
-/** A line as a server-sent event. */
 export const eventOf: FormatEvent = (positions, source, line) =>
   `id: ${idOf(positions)}\ndata: ${JSON.stringify(dataOf(source, line))}\n\n`
 
@@ -261,9 +256,8 @@ function dataOf(source: LogSource, line: LogLine) {
   return { at: timeOf(line.at), stream, process: stream === 'build' ? null : source, text: line.text }
 }
 
-/** The positions in the logs of one of an app's releases. */
+/** The positions in the logs of one release of an app. */
 interface PartPosition {
-  /** The id of the deployment. */
   readonly id: string
   readonly positions: Positions
 }
@@ -275,7 +269,7 @@ export function appEventOf(parts: readonly PartPosition[], id: string, source: L
   return `id: ${ids.join('.')}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** Reads the id of an event of an app's log: the positions by the id of the deployment. Returns undefined for anything else. */
+/** Reads the id of an event of an app's log: the positions by deployment id. */
 export function parseAppPositions(id: string | undefined): ReadonlyMap<string, Positions> | undefined {
   const parts = (id ?? '').split('.').map((part) => /^(dep_\w{26}):(.*)$/.exec(part))
   const entries = parts.map((part) => [part?.[1] ?? '', parsePositions(part?.[2])] as const)

@@ -33,33 +33,36 @@ import type { DeploymentRow, DeploymentWithLatest } from './tables.ts'
 export type LogsRequest = QueryOutput<'deployments.logs'> & { readonly lastEventId: string | undefined }
 
 /**
- * The logs of deployments and apps, with the values of their variables masked. Reads of one log throw `not_found`; `follow` and
- * `followApp` throw `invalid_request` when the account follows as many logs as it may.
+ * The logs of deployments and apps, with the values of their variables masked. Reads of one log throw `not_found`.
+ * `follow` and `followApp` throw `invalid_request` when the account already follows as many logs as it may.
  */
 export interface Logs {
   /**
-   * Returns the last lines as text, those of the build first, then those of all instances in the order of their times; with
-   * `since`, only those written then or later; with `process`, only those of a process type or an instance; with `timestamps`,
-   * each after its time (RFC 3339; `-` where it is unknown), its stream and a blank; with `processes`, after its instance.
+   * Returns the last lines as text: first the lines of the build, then the lines of all instances, ordered by time.
+   * With `since`, only lines written at that time or later. With `process`, only lines of a process type or an
+   * instance. With `timestamps`, each line begins with its time (RFC 3339; `-` where it is unknown), its stream and a
+   * blank. With `processes`, it begins with its instance.
    */
   tail(project: TenantProject, id: string, wanted: LogsRequest): Promise<TextAnswer>
   /**
-   * Streams the last lines, or those after `lastEventId`, and all that come, as server-sent events (WHATWG HTML, 9.2): a
-   * message for each line, with `{"at","stream","process","text"}` as its data; the event `end` with `{"status"}` when no more will
-   * come. Without it the stream ends when the client is gone or may not read the log any more.
+   * Streams the last lines, or the lines after `lastEventId`, and all new lines, as server-sent events (WHATWG HTML,
+   * 9.2): a message for each line, with `{"at","stream","process","text"}` as its data, and the event `end` with
+   * `{"status"}` when no more lines will come. The stream ends without `end` when the client is gone or may no longer
+   * read the log.
    */
   follow(project: TenantProject, id: string, wanted: LogsRequest, follower: LogFollower): Promise<TextAnswer>
-  /**
-   * As `tail`, over the newest releases of an app, the oldest first: a line names each release before its lines.
-   */
+  /** Like `tail`, over the newest releases of an app, the oldest first: a line names each release before its lines. */
   tailApp(project: TenantProject, appId: string, wanted: LogsRequest): Promise<TextAnswer>
-  /** As `follow`, over the newest releases of an app and those to come: the data of each message has its `deployment_id`. */
+  /**
+   * Like `follow`, over the newest releases of an app and all new releases: the data of each message has its
+   * `deployment_id`.
+   */
   followApp(project: TenantProject, appId: string, wanted: LogsRequest, follower: LogFollower): Promise<TextAnswer>
-  /** Streams several logs as one, each as `follow` would. One that cannot be followed has an error in its place. */
+  /** Streams several logs as one, each like `follow`. A log that cannot be followed has an error in its place. */
   followSeveral(accountId: string, wanted: readonly WantedLog[], follower: LogFollower): TextAnswer
 }
 
-/** One log of several, from the line after `lastEventId` on. */
+/** One of several logs, from the line after `lastEventId`. */
 type WantedLog = QueryOutput<'logs.follow'>['follow'][number]
 
 export interface LogsDependencies {
@@ -69,9 +72,8 @@ export interface LogsDependencies {
   readonly logs: Pick<LogStore, 'find' | 'read' | 'processes'>
   /** Returns how many logs an account may follow at once, on this server. */
   readonly mostFollowers: (accountId: string) => Promise<number>
-  /** Resolves to the project if it belongs to the account, otherwise to `undefined`. */
+  /** Resolves to `undefined` when the project does not belong to the account. */
   readonly findProject: (accountId: string, projectId: string) => Promise<TenantProject | undefined>
-  /** Aborts when the server stops. */
   readonly stopping: AbortSignal
 }
 
@@ -89,7 +91,7 @@ export function createLogs(dependencies: LogsDependencies): Logs {
     name: { appId: row.app_id, deploymentId: row.id },
     masker: maskerOf(row),
   })
-  /** The last masker is kept, because a log is mostly read more than once, and a masker can take longer to make than a log to read. */
+  /** The last masker. Most logs are read more than once, and creating a masker can take longer than reading a log. */
   let last: { readonly key: string; readonly masker: Promise<Masker> } | undefined
   const maskerOf = (row: DeploymentRow): DeploymentLogs['masker'] => {
     let own: Promise<Masker> | undefined
@@ -108,13 +110,13 @@ export function createLogs(dependencies: LogsDependencies): Logs {
     const positions = resumed ?? startOf(await findTail(deployment, wanted))
     const isOfBuild = wanted.stream !== 'runtime' && wanted.process === undefined
     if (row.expected_builds_before !== null && resumed === undefined && isOfBuild) {
-      // There is no log yet that could say so.
+      // No log exists yet.
       const [at, end] = [Date.now(), 0]
       yield eventOf(positions, 'build', { at, noted: at, text: waitingLine(row.expected_builds_before), end })
     }
     const statusNow = async () => {
       const now = await store.rows.find(row.id)
-      // The password of a database may be rotated meanwhile.
+      // The password of a database may have been rotated since.
       if (now?.variables.equals(row.variables) === false) deployment.masker = logsOf(now).masker
       return now?.status ?? 'deleted'
     }
@@ -178,12 +180,12 @@ const textAnswer = (text: AsyncGenerator<string, void>): TextAnswer => ({
 
 const eventAnswer = (events: AsyncGenerator<string, void>): TextAnswer => ({
   type: 'text/event-stream',
-  // Proxies such as nginx keep an answer back until there is much of it, and those that compress it do, too.
+  // Proxies such as nginx buffer an answer; proxies that compress an answer buffer it, too.
   headers: { 'Cache-Control': 'no-store, no-transform', 'X-Accel-Buffering': 'no' },
   body: Readable.from(events),
 })
 
-/** The log of an app is that of its newest releases: each of them is read for every reader. */
+/** The log of an app consists of its newest releases: every reader reads each of them. */
 const mostReleases = 10
 
 async function* tailApp(app: AppLog<DeploymentRow>, wanted: LogsRequest): AsyncGenerator<string, void> {
@@ -194,12 +196,11 @@ async function* tailApp(app: AppLog<DeploymentRow>, wanted: LogsRequest): AsyncG
   }
 }
 
-/** As much of a log as one answer may have. */
 const wholeLog = { tail: mostLogLines, timestamps: false, processes: false }
 
-/** Those who follow logs at once, by account, on this server: each holds a connection and reads files. */
+/** The clients that follow logs, by account, on this server: each holds a connection and reads files. */
 interface Followers {
-  /** Counts one until its signal aborts. Throws `invalid_request` when the account has as many as it may. */
+  /** Counts a client until its signal aborts. Throws `invalid_request` when the account has reached its limit. */
   admit(accountId: string, signal: AbortSignal): Promise<void>
 }
 
@@ -227,19 +228,17 @@ function createFollowers(given: { readonly mostFollowers: (accountId: string) =>
   }
 }
 
-/** The client that follows a log. */
 type LogFollower = Pick<RequestFacts, 'signal' | 'mayGoOn'>
 
-/** How often logs are read for new lines. */
 const pollMs = 250
-/** How often the state of what is followed and the client's permission are checked. */
+/** The interval at which the status of the log and the client's permission are checked. */
 const stateMs = 1_000
-/** Something is sent at least this often, so that no proxy on the way takes the connection for dead. */
+/** Something is sent at least this often, so that proxies do not close the connection. */
 const silenceMs = 15_000
 
 /**
- * Yields server-sent events: a message for each line, and the event `end` with the status when no more will come. Ends
- * without it when the client is gone or may not read the log any more.
+ * Yields server-sent events: a message for each line, and the event `end` with the status when no more lines will come.
+ * Ends without that event when the client is gone or may no longer read the log.
  */
 async function* followLog(
   reader: LogReader,
@@ -253,7 +252,7 @@ async function* followLog(
   let permissionDueAt = performance.now() + stateMs
   while (!signal.aborted) {
     if (performance.now() >= permissionDueAt) {
-      // A key that was revoked, or a user who signed out, reads no further.
+      // The key may be revoked, or the user signed out.
       if (!(await mayGoOn())) return
       permissionDueAt = performance.now() + stateMs
     }
@@ -287,39 +286,37 @@ function isOver(status: DeploymentStatus | 'deleted', stream: LogStream | undefi
 
 type Release = Pick<DeploymentRow, 'id' | 'generation' | 'status' | 'variables'>
 
-/** One log of an app over its releases, the oldest first. */
 interface AppLog<Row extends Release = Release> {
-  /** Reads the releases that the log is of, in the order in which they were wanted. None once the app is deleted. */
+  /** Reads the releases of the log, ordered by request. Empty once the app is deleted. */
   readonly releases: () => Promise<readonly Row[]>
   readonly logsOf: (release: Row) => DeploymentLogs
 }
 
-/** A release whose log is being followed. */
 interface Part {
   readonly id: string
   readonly logs: DeploymentLogs
   /** The encrypted variables that `logs` masks. */
   variables: Buffer
   readonly reader: LogReader
-  /** As of the event that was read last. */
   positions: Positions
   generation: number
   /** True when any of its lines may have been sent. */
   isBegun: boolean
-  /** True when its log was read to the end once: from then on its lines come between those of the others. */
+  /** True when its log was read to the end once. From then on its lines mix with lines of other releases. */
   isCaughtUp: boolean
-  /** True when it prints no more, as it was known before its log was read. */
+  /** True when it was known, before its log was read, that it prints no more. */
   isOver: boolean
-  /** True when it is over and its log was read to the end. */
+  /** True when it prints no more and its log was read to the end. */
   isDone: boolean
 }
 
 /**
- * Yields server-sent events: a message for each line, release after release, then of all that run as they come, and of new
- * releases. An event's id has the positions in the logs of the newest release and of those that may print more. Ends with the
- * event `end` when the app is deleted, and without it when the client is gone or may not read the log any more.
+ * Yields server-sent events: a message for each line, release after release, then new lines of all running releases and
+ * of new releases. An event's id has the positions in the logs of the newest release and of every release that may
+ * print more. Ends with the event `end` when the app is deleted, and without it when the client is gone or may no
+ * longer read the log.
  *
- * @param from the positions after the last event that the client has, by the release; undefined for the last lines
+ * @param from the positions after the client's last event, by release; undefined for the last lines
  */
 async function* followApp<Row extends Release>(
   app: AppLog<Row>,
@@ -340,7 +337,7 @@ async function* followApp<Row extends Release>(
       spokenAt = performance.now()
     }
     if (performance.now() >= dueAt) {
-      // A key that was revoked, or a user who signed out, reads no further.
+      // The key may be revoked, or the user signed out.
       if (!(await mayGoOn())) return
       releases = await app.releases()
       parts.update(releases)
@@ -355,7 +352,7 @@ async function* followApp<Row extends Release>(
 }
 
 function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest) {
-  /** By the id of the release, in the order of their lines. */
+  /** By release id, in the order of their lines. */
   const parts = new Map<string, Part>()
 
   const add = (release: Row, positions: Positions): void => {
@@ -371,21 +368,19 @@ function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest)
   }
 
   return {
-    /** The releases as they are when the log is opened. */
     async begin(releases: readonly Row[], from: ReadonlyMap<string, Positions> | undefined): Promise<void> {
       const starts =
         from === undefined ? await tailOf(app, releases, wanted) : await resume(app, releases, wanted, from)
       for (const release of releases) add(release, starts.get(release.id) ?? nowhere)
     },
 
-    /** The releases as they are now. */
     update(releases: readonly Row[]): void {
       const byId = new Map(releases.map((release) => [release.id, release]))
       for (const part of parts.values()) renew(part, byId.get(part.id), app)
       for (const release of releases) if (!parts.has(release.id)) add(release, nowhere)
     },
 
-    /** Returns what is new as events, of one release after the other until all were read to their ends. */
+    /** Returns new events, one release after the other until all were read to their ends. */
     async next(): Promise<{ events: string; isMore: boolean }> {
       let events = ''
       let isMore = false
@@ -405,7 +400,7 @@ function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest)
   }
 }
 
-/** @param release as it is now; undefined for one that is not among those of the log any more, and so does not run */
+/** @param release the current release; undefined when the log no longer includes it, so it does not run */
 function renew<Row extends Release>(part: Part, release: Row | undefined, app: AppLog<Row>): void {
   part.isOver = release === undefined || hasEnded(release.status)
   if (release === undefined) return
@@ -417,7 +412,10 @@ function renew<Row extends Release>(part: Part, release: Row | undefined, app: A
   part.variables = release.variables
 }
 
-/** Those that may print more, and the newest: those before it that are not named were read to their ends. */
+/**
+ * The releases that may print more, and the newest release: releases before it that are not named were read to their
+ * ends.
+ */
 function namedOf(parts: readonly Part[]): readonly Part[] {
   const begun = parts.filter(({ isBegun }) => isBegun)
   return begun.filter((each) => !each.isDone || each === begun.at(-1))
@@ -428,7 +426,7 @@ const hasEnded = (status: Release['status']): boolean => status !== 'building' &
 
 type Starts = ReadonlyMap<string, Positions>
 
-/** Finds where the last lines begin, those of the newest releases first. */
+/** Finds where the last lines begin, starting at the newest release. */
 async function tailOf<Row extends Release>(
   app: AppLog<Row>,
   releases: readonly Row[],
@@ -437,7 +435,7 @@ async function tailOf<Row extends Release>(
   return new Map((await findAppTail(app, releases, wanted)).map(({ release, part }) => [release.id, startOf(part)]))
 }
 
-/** Finds where each release begins so that together the last `tail` lines are read, in the order of the releases. */
+/** Finds where to begin in each release to read the last `tail` lines of all, in the order of the releases. */
 async function findAppTail<Row extends Release>(app: AppLog<Row>, releases: readonly Row[], wanted: TailRequest) {
   const found: { readonly release: Row; readonly part: Tail }[] = []
   let left = wanted.tail
@@ -449,7 +447,9 @@ async function findAppTail<Row extends Release>(app: AppLog<Row>, releases: read
   return found
 }
 
-/** A release that the client does not name was read to its end when it is older than one that it names. */
+/**
+ * A release that the client does not name was read to its end when it is older than a release that the client names.
+ */
 async function resume<Row extends Release>(
   app: AppLog<Row>,
   releases: readonly Row[],
@@ -466,7 +466,10 @@ async function resume<Row extends Release>(
   return starts
 }
 
-/** Opens the events of one log; throws an `ApiError` when it cannot be followed. `ended` aborts when nothing more is read. */
+/**
+ * Opens the events of one log; throws an `ApiError` when the log cannot be followed. `ended` aborts when the reader
+ * stops.
+ */
 type OpenLog = (ended: AbortSignal) => Promise<AsyncGenerator<string, void>>
 
 interface Step {
@@ -476,15 +479,15 @@ interface Step {
 }
 
 /**
- * Yields the events of several logs as they come. The data of each names its log by `index`, and has `events`, a text of
- * server-sent events, or an `error`. Ends when all logs have ended.
+ * Yields the events of several logs as they come. The data of each event names its log by `index`, and has `events`, a
+ * text of server-sent events, or an `error`. Ends when all logs have ended.
  */
 async function* mergeLogs(logs: readonly OpenLog[]): AsyncGenerator<string, void> {
   const ended = new AbortController()
   const readers = logs.map((open, index) => readerOf(open, index, ended.signal))
   const steps = new Map<number, Promise<Step>>()
   const take = (index: number, step: Promise<Step>) => {
-    // Its error is thrown when its turn comes.
+    // The error is thrown when the step's turn comes.
     step.catch(() => undefined)
     steps.set(index, step)
   }
@@ -493,7 +496,7 @@ async function* mergeLogs(logs: readonly OpenLog[]): AsyncGenerator<string, void
     while (steps.size > 0) {
       const { index, event } = await Promise.race(steps.values())
       const read = readers[index]
-      // It is added again at the end, so that a log that has much to send does not keep the others waiting.
+      // Added again at the end, so that a busy log does not keep other logs waiting.
       steps.delete(index)
       if (event === undefined || read === undefined) continue
       take(index, read())
@@ -504,7 +507,6 @@ async function* mergeLogs(logs: readonly OpenLog[]): AsyncGenerator<string, void
   }
 }
 
-/** Returns a function that reads the next event of a log. */
 function readerOf(open: OpenLog, index: number, streamEnded: AbortSignal): () => Promise<Step> {
   const ended = new AbortController()
   const opened = open(AbortSignal.any([streamEnded, ended.signal]))

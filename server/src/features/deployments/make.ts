@@ -24,7 +24,6 @@ import { type StepRecorder, within } from './steps.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Makes the function that makes a release of what its deployment names: another release, an image, or sources. */
 export const createMake =
   (ways: { readonly promote: Promote; readonly pullImage: PullImage; readonly ofSources: MakeRelease }): MakeRelease =>
   (row, release, steps, signal) => {
@@ -34,7 +33,10 @@ export const createMake =
     return ways.ofSources(row, release, steps, signal)
   }
 
-/** Makes a release of what its deployment names, and returns its plan, see `BuildStep`. The caller removes what is left of one that failed. */
+/**
+ * Makes a release from its deployment's source: another release, an image, or files. Returns its plan, see `BuildStep`.
+ * The caller removes the remains of a failed release.
+ */
 export type MakeRelease = (
   row: DeploymentRow,
   release: Release,
@@ -49,17 +51,16 @@ interface MakeReleaseDependencies {
   readonly fetch: FetchStep
   /** Decides how the source tree in a folder is built and started. */
   readonly plans: PlanApart
-  /** Returns the plan with the start that fits what the build has made in the folder since a time. */
+  /** Returns the plan with the start command for the files that the build has written to the folder since a time. */
   readonly chooseOutput: (directory: string, plan: BuildPlan, since: number) => Promise<Result<BuildPlan>>
   readonly build: BuildStep
 }
 
-/** Makes the function that fetches, plans and builds sources. */
 export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRelease {
   const { runtimes, fetch, plans, chooseOutput, build } = dependencies
   return async (row, release, steps, signal) => {
     steps.begin('fetch')
-    // Sources need a folder alone, until their plan says which runtime makes the release.
+    // Sources need only a folder until their plan says which runtime makes the release.
     const runtime = runtimes.preferred
     const planning = plans.begin(row.account_id)
     try {
@@ -67,7 +68,7 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
       const { withinLimit } = await fetch(row, { directory, releases: runtime.releases }, signal)
       steps.begin('plan')
       const request = requestOf(dependencies, row)
-      // Both only read, and what does not fit may well have no plan.
+      // Both only read, and a source tree that is too large may have no plan.
       const [measured, planned] = await Promise.allSettled([
         withinLimit(),
         request.then((given) => planning.finish(directory, given, signal)),
@@ -85,9 +86,8 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
         throw nameUnset(error, plan, release.variables)
       })
       const isPacked = packs.isPacked()
-      // Measured while the files are there.
+      // Measured while the files exist.
       if (isPacked) await made.withinLimit()
-      // An image has all that it needs of its sources.
       if (maker !== runtime || isPacked) await runtime.releases.remove(release)
       return isPacked ? { value: made.value, withinLimit: async () => undefined } : made
     } finally {
@@ -96,7 +96,7 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
   }
 }
 
-/** Returns what the plan depends on besides the files. */
+/** Returns the inputs of the plan besides the files. */
 async function requestOf(
   { runtimes, rows }: Pick<MakeReleaseDependencies, 'runtimes' | 'rows'>,
   { app_id, root }: DeploymentRow,
@@ -111,7 +111,7 @@ async function requestOf(
   }
 }
 
-/** Returns the runtime that makes the release and keeps it, which the row says from now on. */
+/** Returns the runtime that makes and keeps the release, and records it in the row. */
 async function makerOf(
   { runtimes, jobs }: Pick<MakeReleaseDependencies, 'runtimes' | 'jobs'>,
   row: DeploymentRow,
@@ -123,7 +123,9 @@ async function makerOf(
   return maker
 }
 
-/** Makes the function that makes a release of the runtime of all programs, where that is another one than builds it. */
+/**
+ * Makes the function that turns a build into a release of the runtime that runs programs, if another runtime built it.
+ */
 function createPacks(
   { runtimes: { packs }, jobs }: Pick<MakeReleaseDependencies, 'runtimes' | 'jobs'>,
   row: DeploymentRow,
@@ -137,7 +139,7 @@ function createPacks(
       if (start.argv.includes(staticServerName)) {
         const { [web]: _, ...rest } = processes
         if (Object.keys(rest).length > 0) throw siteWithPrograms()
-        // The gateway serves its folder, and nothing of it runs.
+        // The gateway serves its folder; no process runs.
         return
       }
       const { runtime, pack } = packs
@@ -165,8 +167,8 @@ const notPlanned = ({ code, message, suggestions }: PlanFailure): DeploymentErro
   new DeploymentError('plan', code, message, suggestions)
 
 /**
- * Makes the release of a deployment of the files of the one that it names, and runs its release command, which may belong to
- * another database. Returns the plan. The caller removes what is left of one that failed.
+ * Makes a release from the files of the release that the deployment names, and runs its release command, which may use
+ * another database. Returns the plan. The caller removes the remains of a failed release.
  */
 type Promote = (
   row: DeploymentRow,
@@ -190,14 +192,14 @@ interface PromoteDependencies {
 export function createPromote(dependencies: PromoteDependencies): Promote {
   const { runtimes, build, note, slots } = dependencies
   return async (row, fromId, release, steps, signal) => {
-    // A copy writes as much as a build, and has its turn like one.
+    // A copy writes as much as a build, and needs a slot like a build.
     const copy = () => {
       steps.begin('copy')
       const alive = { what: 'copying the files', say: (line: string) => note(release, 'build', line) }
       return sayAlive(alive, () => copyKept(dependencies, row, fromId, release, signal))
     }
     const plan = await slots.use(row.account_id, signal, copy, () => steps.begin('queued'))
-    // A copy of an image is another name of it, and there is nothing to run.
+    // A copy of an image is another name for it; there is no command to run.
     if (isOfImage(plan)) return { value: plan, withinLimit: async () => undefined }
     const origin = `The files are those of ${fromId}, which were not built again.`
     const work = {
@@ -210,7 +212,10 @@ export function createPromote(dependencies: PromoteDependencies): Promote {
   }
 }
 
-/** Copies under the lock of the origin, so that nothing removes its files meanwhile. Its owner's requests come first. */
+/**
+ * Copies under the origin's lock, so that its files are not removed during the copy. Requests of the origin's owner
+ * have precedence.
+ */
 async function copyKept(
   { runtimes, rows, locks, disk, settings }: PromoteDependencies,
   row: DeploymentRow,
@@ -236,7 +241,7 @@ async function copyKept(
   let again = true
   let plan: BuildPlan | undefined
   while (again) {
-    // Shared: the release may serve, and what keeps it running must not wait for the copy.
+    // Shared: the release may serve, and the reconciler must not wait for the copy.
     const copying = await locks.share(
       fromId,
       async ({ signal: held, meanwhile }) => ({ plan: meanwhile(copy(AbortSignal.any([signal, held]))), held }),
@@ -257,8 +262,8 @@ const notKept = (id: string): DeploymentError =>
   new DeploymentError('build', 'not_kept', `The release of ${id} is not kept any more. Deploy its commit instead.`)
 
 /**
- * Makes the image that a deployment names its release, notes its digest, and returns the plan. An image whose digest is known
- * is pulled by that, whatever its tag names by now. The caller removes what is left of one that failed.
+ * Makes the deployment's image its release, records the digest, and returns the plan. An image whose digest is known is
+ * pulled by its digest, even if its tag has moved. The caller removes the remains of a failed release.
  */
 type PullImage = (
   row: DeploymentRow,
@@ -271,18 +276,18 @@ type PullImage = (
 interface PullDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly logs: Pick<LogStore, 'open' | 'record'>
-  /** Returns the credentials that a project has for a registry; null without. */
+  /** Returns the project's credentials for a registry; null when it has none. */
   readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
   /** Throws a `DeploymentError` for a registry that tenants may not reach through this server. */
   readonly assertReachable: (registry: string) => Promise<void>
-  /** Returns the volumes that images of an app have. */
+  /** Returns the volumes of an app's images. */
   readonly volumesOf: (appId: string) => Promise<Readonly<Record<string, string>>>
   readonly jobs: Pick<JobTransitions, 'pulled'>
   readonly disk: DiskGuard
   readonly settings: { readonly buildTimeoutMs: number; readonly mostReleaseBytes: number }
 }
 
-/** Pulls unpack what they load. Accounts take turns, and no build waits for a pull. */
+/** Pulls also unpack. Accounts take turns, and builds do not wait for pulls. */
 const pullsAtOnce = 2
 
 export function createPullImage(dependencies: PullDependencies): PullImage {
@@ -300,7 +305,6 @@ export function createPullImage(dependencies: PullDependencies): PullImage {
   }
 }
 
-/** Returns the image to pull, by its digest where that is known. */
 function referenceOf({ image_digest: digest }: DeploymentRow, image: string): ImageReference {
   const reference = parseImageReference(image)
   // The request has checked it.
@@ -308,7 +312,6 @@ function referenceOf({ image_digest: digest }: DeploymentRow, image: string): Im
   return digest === null ? reference : { ...reference, digest }
 }
 
-/** Returns the reference by which the very same image is found again. */
 async function pull(
   { logs, credentialsFor, disk, settings }: PullDependencies,
   row: DeploymentRow,
@@ -329,7 +332,7 @@ async function pull(
   }
   return withBuildLog(logs, release, async (output) => {
     await output.write(`Pulling ${reference}${credentials === null ? '' : ` as ${credentials.username}`}\n`)
-    // An image may be as large as what a build makes.
+    // An image may be as large as the output of a build.
     return within('fetch', settings.buildTimeoutMs, signal, (limited) =>
       disk.guard(limit, limited, (guarded) =>
         inBuildLog(output, `pulling ${reference}`, () =>
@@ -349,13 +352,13 @@ function digestOf(reference: string): string {
   throw new Error(`the runtime has pulled ${reference}, which has no digest`)
 }
 
-/** Docker Hub, whose hosts the engine knows, and for which an operator may have set a mirror. */
+/** Docker Hub: the engine knows its hosts, and the operator may have set a mirror. */
 const hub = 'docker.io'
 
 /**
- * Makes the function that throws a `DeploymentError` for a registry whose host leads to an address that tenants may not reach
- * through this server. It is the engine that connects later, and resolves the name again: the check keeps names of the
- * machine and of private networks from it, but not the owner of a name server who answers in two ways.
+ * Makes the function that throws a `DeploymentError` for a registry whose host resolves to an address that tenants may
+ * not reach through this server. The engine connects later, and resolves the name again. So the check blocks names of
+ * the machine and of private networks, but not a name server that gives two different answers.
  */
 export function createRegistryReach(outbound: Pick<Outbound, 'mode' | 'resolve'>): (registry: string) => Promise<void> {
   return async (registry) => {

@@ -6,7 +6,6 @@ import type { ProjectReads } from './reads.ts'
 import { bringBackSuperseded, type JobTransitions } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** The outcome of a deployment. */
 type Announcement = {
   readonly row: Pick<DeploymentRow, 'id' | 'project_id' | 'account_id'>
   readonly url: string
@@ -28,13 +27,12 @@ export function createAnnounceOutcome(announce: Announce): AnnounceOutcome {
     })
 }
 
-/** Returns the public address of an app. */
 export type UrlOf = (app: Pick<App, 'address'>) => string
 
 /**
  * Makes a deployment `failed` and announces it in one transaction. Does nothing when a later request was accepted.
  *
- * @param only the first instance that the release has to have; any when it is not given
+ * @param only the first instance that the release must have; without it, any instance
  */
 export type Fail = (
   row: DeploymentRow,

@@ -6,7 +6,7 @@ import { imageOf, repositoryOf } from './source-of.ts'
 import { lastRequestOf, stepsOf } from './steps.ts'
 import type { DeploymentRow, DeploymentWithLatest } from './tables.ts'
 
-/** Shows a deployment as lists and creations do. */
+/** Shows a deployment as in lists and creations. */
 export function itemOf(row: DeploymentRow, app: App, urlOf: UrlOf): ResponseBody<'deployments.create'> {
   return {
     id: row.id,
@@ -17,7 +17,7 @@ export function itemOf(row: DeploymentRow, app: App, urlOf: UrlOf): ResponseBody
   }
 }
 
-/** Shows one deployment as a whole, except for the values of its variables. */
+/** Shows one deployment in full, except the values of its variables. */
 export function detailOf(
   row: DeploymentWithLatest,
   app: App,
@@ -75,7 +75,7 @@ function commitOf({ commit, commit_details: details }: DeploymentRow): Release['
   return { hash: commit, message: details?.message ?? null, author: details?.author ?? null, at: timeOf(details?.at) }
 }
 
-/** Returns the time of a commit in UTC; null when git does not know it, or it is in no year that RFC 3339 has. */
+/** Returns the time of a commit in UTC; null when git does not know it, or RFC 3339 cannot express its year. */
 function timeOf(at: string | undefined): string | null {
   const time = new Date(at ?? '')
   const isKnown = !Number.isNaN(time.getTime()) && time.getUTCFullYear() >= 0 && time.getUTCFullYear() < 10_000
@@ -88,7 +88,10 @@ function triggerOf(row: DeploymentRow): Release['trigger'] {
   return { ...row.triggered_by, by: row.triggered_by.kind }
 }
 
-/** Shows an app with its releases and domains; there is always a latest one, because an app is deleted with its last deployment. */
+/**
+ * Shows an app with its releases and domains. A latest release always exists, because an app is deleted with its last
+ * deployment.
+ */
 export function appView(
   app: OwnedApp,
   its: {

@@ -8,14 +8,16 @@ import { tablesOf } from './tables.ts'
 /** The process type that has the app's address. */
 export const web = 'web'
 
-/** Returns the name of the first instance of a release, such as `web.1`; it has another number once it took the place of one that ended. */
+/**
+ * Returns the name of a release's first instance, such as `web.1`; the number differs after the instance replaced an
+ * ended instance.
+ */
 export const firstName = (handle: Pick<Handle, 'process'> | null): string => handle?.process ?? `${web}.1`
 
-/** The number in the name of the first instance of a release. */
 export const firstNumber = (handle: Pick<Handle, 'process'> | null): number =>
   Number(firstName(handle).slice(web.length + 1))
 
-/** Returns the numbers of the instances that a process type has besides the first one of the release. */
+/** Returns the numbers of a process type's instances, except the first instance of the release. */
 export function numbersOf(
   { type, instances }: Pick<DesiredProcess, 'type' | 'instances'>,
   first: Pick<Handle, 'process'> | null,
@@ -26,10 +28,9 @@ export function numbersOf(
   return numbers.slice(0, Math.max(0, instances - 1))
 }
 
-/** True for a static site, which is no process. */
+/** True for a static site, which has no process. */
 export const isSite = ({ start }: Pick<BuildPlan, 'start'>): boolean => start.argv.includes(staticServerName)
 
-/** A process type of a release as it should run. */
 export interface DesiredProcess {
   readonly type: string
   readonly command: Command
@@ -38,12 +39,12 @@ export interface DesiredProcess {
   readonly cpus?: number
 }
 
-/** The numbers of instances that an owner has asked for, by process type. */
+/** The numbers of instances that an owner has requested, by process type. */
 export type Scale = ReadonlyMap<string, number>
 
 /**
- * Returns the process types of a release, `web` first. The owner's numbers win over those of its fairlead.json; without
- * either, there is one instance of `web` and none of the others. A static site has one, which is no process.
+ * Returns the process types of a release, `web` first. The owner's numbers override the numbers in fairlead.json; by
+ * default, there is one instance of `web` and no other. A static site has one instance, without a process.
  */
 export function desiredProcesses(plan: BuildPlan, scale: Scale): DesiredProcess[] {
   const { [web]: ofWeb = {}, ...others } = plan.processes ?? {}
@@ -71,14 +72,14 @@ export function withLimits<Of extends Pick<Release, 'limits'>>(
     ...release,
     limits: {
       ...limits,
-      // The kernel takes whole bytes alone, and 64.1 MB are none in floats.
+      // The kernel accepts only whole bytes, and 64.1 MB is not a whole number in floating point.
       memoryBytes: Math.min(limits.memoryBytes, Math.floor((memoryMb ?? Number.POSITIVE_INFINITY) * 1_000_000)),
       cpus: Math.min(limits.cpus, cpus ?? Number.POSITIVE_INFINITY),
     },
   }
 }
 
-/** Returns process types with as many instances together as a plan allows, those of `web` first. */
+/** Reduces the number of instances to the plan's limit, keeping instances of `web` first. */
 export function withinPlan(processes: readonly DesiredProcess[], most: number): DesiredProcess[] {
   let left = most
   return processes.map((process) => {
@@ -88,16 +89,15 @@ export function withinPlan(processes: readonly DesiredProcess[], most: number): 
   })
 }
 
-/** Returns the number of instances of all process types together. */
 export const instancesOf = (processes: readonly DesiredProcess[]): number =>
   processes.reduce((sum, { instances }) => sum + instances, 0)
 
-/** The numbers of instances that owners have asked for. */
+/** The numbers of instances that owners have requested. */
 export interface Scales {
   of(on: Database | Transaction, appId: string): Promise<Scale>
-  /** Those of all apps that have any, by the app's id. */
+  /** All apps that have a scale, by app id. */
   all(): Promise<ReadonlyMap<string, Scale>>
-  /** Sets the number of a process type; null leaves it to fairlead.json. */
+  /** Sets the number for a process type; null means the number in fairlead.json. */
   set(transaction: Transaction, appId: string, type: string, instances: number | null): Promise<void>
 }
 

@@ -24,7 +24,7 @@ interface ProcessRequestDependencies {
   readonly store: Pick<DeploymentStore, 'releases' | 'instances' | 'scales'>
   readonly apps: Pick<OwnedApps, 'find' | 'hold'>
   readonly plans: Plans
-  /** Reads the latest measurement of an app's instances; those of another release may be among them. */
+  /** Reads the latest measurement of an app's instances, possibly with instances of another release. */
   readonly latestUsage: (on: Database | Transaction, appId: string) => Promise<LatestUsage | undefined>
 }
 
@@ -41,7 +41,6 @@ export interface LatestUsage {
 type Processes = ResponseBody<'processes.list'>
 type Running = Processes['processes'][number]['running'][number]
 
-/** The process types of an app as its owner reads and scales them. */
 export function processHandlers(dependencies: ProcessRequestDependencies): HandlersOf<'processes'> {
   const { database } = dependencies
   return {
@@ -117,13 +116,12 @@ async function view(
   }
 }
 
-/** An app that was never built has `web` alone, of which nothing is known. */
+/** An app that was never built has only `web`, without details. */
 function processesOf(row: DeploymentRow | undefined, scale: Scale): DesiredProcess[] {
   const plan = row?.build_plan ?? { kind: 'unknown', build: [], start: { argv: ['-'] } as const }
   return desiredProcesses(plan, scale)
 }
 
-/** Returns the measurements of a release's instances, by their names. */
 function usageIn(latest: LatestUsage | undefined, releaseId: string | undefined): Map<string, Running['usage']> {
   const own = latest?.instances.filter(({ deployment_id }) => deployment_id === releaseId) ?? []
   const measured_at = latest?.at.toISOString() ?? ''

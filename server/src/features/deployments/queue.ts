@@ -5,14 +5,14 @@ import type { DeploymentRow } from './tables.ts'
 
 /** The job that fetches, builds and starts a deployment. */
 export const deployTask = 'deployments.deploy'
-/** The job that starts a retained release: quick, so it has a lane of its own and waits for no build. */
+/** The job that starts a retained release. It is quick, so it has a separate lane and waits for no build. */
 export const startTask = 'deployments.start'
 
 const keyOf = (row: Pick<DeploymentRow, 'id'>): string => `deployment ${row.id}`
 
 /**
- * Adds the job of a deployment in `building`. Builds of one app run in their order. A build's priority falls with the
- * number of deployments that its account has waiting, so that no account keeps others waiting.
+ * Adds the job of a deployment in `building`. Builds of one app run in order. A build's priority falls with the number
+ * of its account's waiting deployments, so that one account does not delay others.
  */
 export async function enqueueDeployment(
   db: Database | Transaction,
@@ -28,8 +28,8 @@ export async function enqueueDeployment(
 }
 
 /**
- * Adds a job for every deployment that is building without one. A deployment and its job are made in one transaction, so
- * this is for jobs whose retries were used up because the database was unreachable.
+ * Adds a job for every deployment that is building without a job. One transaction creates a deployment and its job, so
+ * this is for jobs whose retries were used up while the database was unreachable.
  */
 export async function enqueueForgotten(
   database: Database,

@@ -5,23 +5,24 @@ import { type BatchedRead, createBatchedRead } from '../../platform/database/bat
 import type { Database, Transaction } from '../../platform/database.ts'
 import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './tables.ts'
 
-/** Reads of requests, each within one project. */
+/** Reads for requests, each within one project. */
 export interface ProjectReads {
   get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentWithLatest | undefined>
   /** Newest first. */
   list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentRow[]; next: string | null }>
   ofProject(projectId: string): Promise<DeploymentRow[]>
-  /** The number of deployments that a project has. */
   readonly count: BatchedRead<string, number>
-  /** The number of deployments of an account that wait to be built or are being built; a kept release that starts again is not built. */
+  /**
+   * The number of an account's deployments that wait for a build or are being built. A retained release that starts
+   * again does not count.
+   */
   countBuilding(on: Database | Transaction, accountId: string): Promise<number>
-  /** The ids of a project's apps of which a deployment is building, or has run: those that its plan limits. */
+  /** The ids of the project's apps that count towards its plan: a deployment of them is building, or has run. */
   countedApps(on: Database | Transaction, projectId: string): Promise<ReadonlySet<string>>
-  /** The number of apps of an account that have deployments, as every app but one that is being made has. */
+  /** The number of an account's apps that have deployments. Only an app that is being created has none. */
   countApps(on: Database | Transaction, accountId: string): Promise<number>
 }
 
-/** The releases of an app that are wanted. */
 interface ReleaseFilter {
   readonly status?: DeploymentStatus | undefined
   readonly branch?: string | undefined
@@ -31,12 +32,12 @@ interface ReleaseFilter {
 
 /** Reads of apps' releases, for requests. */
 export interface ReleaseReads {
-  /** Those of these apps that run, or whose generation is the highest. */
+  /** The releases of these apps that run or have the highest generation. */
   serving(on: Database | Transaction, appIds: readonly string[]): Promise<DeploymentRow[]>
   latest(on: Database | Transaction, appIds: readonly string[]): Promise<DeploymentRow[]>
-  /** The one of an app that is kept, and neither builds nor runs, with the highest generation. */
+  /** The app's retained release with the highest generation that neither builds nor runs. */
   resting(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
-  /** The one of an app of the project that runs, and those that were wanted last, in the order in which they were wanted. */
+  /** The running release of the project's app and its most recently requested releases, ordered by request. */
   recent(projectId: string, appId: string, count: number): Promise<DeploymentRow[]>
   /** Newest first. */
   page(
@@ -48,7 +49,6 @@ export interface ReleaseReads {
   servedSince(appId: string, since: Date): Promise<ServedRelease[]>
 }
 
-/** A release at the time at which it began to serve. */
 interface ServedRelease {
   readonly id: string
   readonly at: string
@@ -58,24 +58,20 @@ interface ServedRelease {
 
 const mostServed = 100
 
-/** Reads of the server's own jobs, over all projects. */
+/** Reads for the server's jobs, over all projects. */
 export interface JobReads {
   find(id: string, on?: Transaction): Promise<DeploymentRow | undefined>
-  /** The ids among these that there are rows of. */
+  /** The given ids that have rows. */
   existing(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
   running(): Promise<DeploymentRow[]>
-  /** Those that run and name a path that tells whether they are healthy. */
   withHealth(): Promise<DeploymentRow[]>
-  /** True while a deployment of an app is about to get the address: it is started, checked or switched to. */
+  /** True while a deployment of the app is being started, checked or switched to. */
   isSwitching(appId: string): Promise<boolean>
-  /** The deployment of an app with the highest generation. */
   latest(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
   /** The deployment of an app with the highest generation that has served. */
   latestBuilt(appId: string): Promise<DeploymentRow | undefined>
-  /** The deployments of an app that are building or running. */
   active(on: Database | Transaction, appId: string): Promise<DeploymentRow[]>
-  /** The ids of the newest deployments of an app. */
   newest(appId: string, count: number): Promise<string[]>
 }
 
@@ -136,8 +132,9 @@ export function createProjectReads({ database }: { database: Database }): Projec
 }
 
 /**
- * A deployment that has not begun waits for the builds of its app that have, because one app's builds follow each other, and for what they
- * wait for. Without such builds it comes after all that wait for a build slot: where nobody waits, it begins at once.
+ * A queued deployment waits for the builds of its app that have begun, because an app's builds run in sequence, and for
+ * everything that these builds wait for. Without such builds it comes after all deployments that wait for a build slot;
+ * if none waits, it begins at once.
  */
 const expectedBuildsBefore = sql<number | null>`case when deployments.status = 'building'
   and deployments.started_at is null and not deployments.retained then coalesce(
@@ -227,7 +224,7 @@ export function createReleaseReads({ database }: { database: Database }): Releas
       const rows = await ofApps(database, [appId])
         .where('finished_at', '>=', since)
         .where('status', '<>', 'building')
-        // The plan is noted when a release begins to serve.
+        // The plan is recorded when a release begins to serve.
         .where('build_plan', 'is not', null)
         .where(sql<boolean>`(status <> 'failed' or failure ->> 'stage' = 'run')`)
         .orderBy('finished_at', 'desc')
@@ -298,7 +295,6 @@ export function createJobReads({ database }: { database: Database }): JobReads {
   }
 }
 
-/** Counts the deployments in each state. */
 export async function countByStatus(database: Database): Promise<Record<string, number>> {
   const rows = await tablesOf(database)
     .selectFrom('deployments')
@@ -309,8 +305,9 @@ export async function countByStatus(database: Database): Promise<Record<string, 
 }
 
 /**
- * Returns the release that an app's changes are compared with: the one that is being built, else the one that serves, else the
- * latest. After a rollback it is the one that was rolled back to. There is always one, but for an app that is deleted meanwhile.
+ * Returns the release to compare an app's changes with: the release that is being built, else the serving release, else
+ * the latest. After a rollback it is the release that was rolled back to. It is missing only when the app is being
+ * deleted.
  */
 export async function currentRelease(
   releases: Pick<ReleaseReads, 'serving' | 'latest'>,

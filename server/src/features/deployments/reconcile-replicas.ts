@@ -24,29 +24,32 @@ import type { DeploymentStore } from './rows.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/** Keeps the replicas of running releases as they should be: all instances besides the first one of `web`, of every process type. */
+/**
+ * Keeps the replicas of running releases in their desired state: all instances except the first `web` instance, of
+ * every process type.
+ */
 export interface Replicas {
-  /** Reads what all releases have and should have. */
+  /** Reads the desired and the actual instances of all releases. */
   refresh(): Promise<void>
   /**
-   * True when a release had all its instances at the last refresh, and no more, all have its variables, and they have not ended, but
-   * for those that ended so often that they are not started again soon.
+   * True when, at the last refresh, the release had exactly its desired instances, all with current variables and none
+   * ended. Instances that ended so often that their restart has to wait do not count.
    */
   isSteady(row: DeploymentRow): boolean
-  /** False for an instance that ended so often that it is not started again soon, and for one that is draining. */
+  /** False for an instance that ended so often that its restart has to wait, and for a draining instance. */
   isExpected(row: DeploymentRow, instance: InstanceRow): boolean
-  /** Takes over the instances of `web` that listen, and returns their endpoints in the order of their numbers. */
+  /** Adopts the `web` instances that listen, and returns their endpoints, ordered by number. */
   endpoints(row: DeploymentRow, release: Release): Promise<readonly Endpoint[]>
   /**
-   * Makes an instance of `web` that listens the first one of its release, in place of one that does not. Returns the row as it
-   * is then; null when none listens.
+   * Makes a listening `web` instance the first instance of its release, in place of an instance that does not listen.
+   * Returns the changed row; null when no instance listens.
    */
   promote(row: DeploymentRow, release: Release): Promise<DeploymentRow | null>
   /**
-   * Starts the instances that are missing, when that is due, ends those that are too many, and then begins to replace those that were
-   * started with older variables, also the first one of the release. It does not wait for that.
+   * Starts missing instances, when that is due, ends surplus instances, and then begins to replace instances that have
+   * older variables, including the first instance. It does not wait for the replacements.
    *
-   * @param isReviving true while the first instance is being started again: then it is not replaced
+   * @param isReviving true while the first instance is being restarted: then it is not replaced
    */
   complete(
     row: DeploymentRow,
@@ -54,7 +57,6 @@ export interface Replicas {
     held: Pick<SharedLock, 'signal' | 'meanwhile'>,
     isReviving?: () => boolean,
   ): Promise<void>
-  /** Resolves when nothing is being replaced. */
   settle(): Promise<void>
 }
 
@@ -65,15 +67,15 @@ export interface ReplicasDependencies {
   }
   readonly rows: InstanceRows
   readonly scales: Pick<Scales, 'all'>
-  /** The most instances of an app that the plan of its project allows, by the id of the project. */
+  /** The most instances of an app that the plan of its project allows, by project id. */
   readonly mostOfAll: () => Promise<ReadonlyMap<string, number>>
   readonly replicas: ReplicaControl
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted' | 'stop'>
   readonly gateway: { current(appId: string): Upstream | null }
-  /** Resolves when an upstream that gets no new requests has finished those that it has, or had its time. */
+  /** Resolves when an upstream that gets no new requests has finished its requests, or its time is over. */
   readonly drain: (upstream: Upstream, signal: AbortSignal) => Promise<void>
   readonly routes: Pick<Routes, 'route'>
-  /** Called each time that an instance of an app is started again. */
+  /** Called at each restart of an app's instance. */
   readonly noteRestart: (appId: string) => void
   readonly logger: Logger
 }
@@ -84,7 +86,6 @@ interface Snapshot {
   readonly most: ReadonlyMap<string, number>
 }
 
-/** The state of one release that is brought to its desired state. */
 interface Work {
   readonly row: DeploymentRow
   readonly release: Release
@@ -94,17 +95,17 @@ interface Work {
   readonly isReviving: () => boolean
 }
 
-/** The memory of this leader of how instances behaved. */
+/** How instances behaved, as this leader remembers it. */
 interface Memory {
   readonly restarts: Restarts
   readonly silences: Silences
-  /** Those that became the first of their release in place of one that ended: what takes their place is started again. */
+  /**
+   * Instances that became the first of their release in place of an ended instance: starting their successor is a
+   * restart.
+   */
   readonly promoted: Set<string>
-  /** Those that are being started. */
   readonly starting: Set<string>
-  /** Starts in the place of instances with older variables. */
   readonly replacements: Restarts
-  /** Those that are being replaced. */
   readonly replacing: Map<string, Promise<void>>
 }
 
@@ -202,7 +203,6 @@ function isDesired(
   return process !== undefined && numbersOf(process, first).includes(number)
 }
 
-/** Takes over the instances of `web` that listen. */
 async function listening(
   { instances, replicas }: Pick<ReplicasDependencies, 'instances' | 'replicas'>,
   row: DeploymentRow,
@@ -221,14 +221,14 @@ async function listening(
   return found.filter(({ endpoints }) => endpoints.length > 0).sort((a, b) => a.instance.number - b.instance.number)
 }
 
-/** Returns a function that routes to all instances of `web` that listen now, one change after the other. */
+/** Returns a function that routes to all `web` instances that listen now. Its changes run one after the other. */
 function createRouting(
   { store, instances, routes }: Pick<ReplicasDependencies, 'store' | 'instances' | 'routes'>,
   { row }: Work,
   endpoints: () => Promise<readonly Endpoint[]>,
 ): () => Promise<void> {
   let last = Promise.resolve()
-  // Read again each time: an instance may have taken long to start.
+  // Read again each time: the start of an instance may take long.
   const find = async (): Promise<Upstream | null> => {
     const current = await store.rows.find(row.id)
     if (current === undefined || current.instance === null) return null
@@ -242,7 +242,8 @@ function createRouting(
     while (upstream !== null) {
       const tried = upstream
       let found: Upstream | null = tried
-      // An instance may be replaced while this waits for other changes of the route: its address must not get requests again.
+      // An instance may be replaced while this waits for other changes of the route: its address must not get requests
+      // again.
       const mayRoute = async () => {
         found = (await store.jobs.runs(row)) ? await find() : null
         return isDeepStrictEqual(found, tried)
@@ -256,7 +257,7 @@ function createRouting(
   }
 }
 
-/** Takes the address from instances that are too many, which then finish their requests and end. */
+/** Takes the address from surplus instances, which then finish their requests and end. */
 async function endSurplus(
   { replicas }: Pick<ReplicasDependencies, 'replicas'>,
   { row, release, recorded, desired }: Work,
@@ -268,7 +269,7 @@ async function endSurplus(
   await Promise.all(surplus.map((instance) => replicas.drain(release, instance)))
 }
 
-/** Starts the instances that are missing or have ended, each when that is due; those of `web` get the address one by one. */
+/** Starts missing and ended instances, each when that is due; `web` instances get the address one by one. */
 async function startMissing(
   dependencies: ReplicasDependencies,
   memory: Memory,
@@ -311,12 +312,11 @@ async function startOne(
     if (isAgain) noteRestart(row.app_id)
     if (before !== undefined) {
       logger.info(about, 'an instance is started again')
-      // From here on no successor gets its place. One may have it already.
+      // From here on no successor can replace it. A successor may already have done so.
       if (!(await rows.note(row.id, before.handle, 'ended'))) return
       await instances.stop(release, before.handle, { graceMs: 0 })
     }
     await replicas.start(row, release, process, number, signal)
-    // A change of the number of instances is no restart.
     if (!isAgain) restarts.forget(key)
     if (process.type === web) await route()
   } catch (error) {
@@ -327,7 +327,7 @@ async function startOne(
   }
 }
 
-/** True for an instance that has not ended, which is taken over if an earlier server has started it. */
+/** True for an instance that has not ended. Adopts it if an earlier server has started it. */
 async function lives(
   instances: ReplicasDependencies['instances'],
   release: Release,
@@ -341,8 +341,8 @@ async function lives(
 }
 
 /**
- * Begins to put new instances in the place of those with older variables, as a new release does: each old one serves until its
- * successor does. One that is being started again gets the new variables anyway.
+ * Begins to replace instances that have older variables, as a new release does: each old instance serves until its
+ * successor does. An instance that is being restarted gets the new variables anyway.
  */
 function replaceOutdated(
   dependencies: ReplicasDependencies,
@@ -382,7 +382,7 @@ async function replaceOne(
   const now = performance.now()
   if (replacements.isLoop(key, now) || !replacements.isDue(key, now)) return
   const seen = await instances.observe(handle)
-  // An instance that has ended is started again with the new variables.
+  // The restart of an ended instance uses the new variables.
   if (seen.state === 'exited') return
   const about = { deployment: row.id, instance: firstName(handle) }
   try {
@@ -402,11 +402,14 @@ async function replaceOne(
   } catch (error) {
     if (!signal.aborted) logger.warn({ err: error, ...about }, 'a replaced instance ends before its requests are done')
   }
-  // It has no row any more, so it ends in any case.
+  // It no longer has a row, so it ends in any case.
   await instances.stop(release, handle, { graceMs: stopGraceMs })
 }
 
-/** Gives the address of a replaced instance to its successor, and resolves when it has finished its requests. */
+/**
+ * Gives the address of a replaced instance to its successor, and resolves when the replaced instance has finished its
+ * requests.
+ */
 async function handOver(
   { drain }: Pick<ReplicasDependencies, 'drain'>,
   { row, seen, signal }: Pick<Work, 'row' | 'signal'> & { readonly seen: Observation },

@@ -3,30 +3,30 @@ import { DeploymentError } from './failure.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /*
- * The decisions about running releases, as pure functions: when an ended release starts again, when a release that does not listen
- * counts as ended, when a release is asked for its health, and which app stops when the disk is full.
+ * The decisions about running releases, as pure functions: when an ended release starts again, when a release that does
+ * not listen counts as ended, when a release's health is checked, and which app stops when the disk is full.
  */
 
-/** Decides when a release that has ended is started again, and when that was too often. Times are in milliseconds. */
+/** Decides when an ended release starts again, and when it has restarted too often. Times are in milliseconds. */
 export interface Restarts {
   isDue(id: string, now: number): boolean
   note(id: string, now: number): void
-  /** Records that the last start has failed just now: a start may take longer than the calm time. */
+  /** Records that the last start has just failed: a start may take longer than the calm time. */
   noteFailure(id: string, now: number): void
   /**
-   * Takes back the last note, because the machine could not start it: that is no crash. The next start is due after a pause
-   * that doubles each time, up to a minute.
+   * Reverts the last note, because the machine could not start it: that is not a crash. The next start is due after a
+   * pause that doubles each time, up to a minute.
    */
   postpone(id: string, now: number): void
-  /** True when it was started again as often as is allowed, without a calm time in between. */
+  /** True when it has restarted as often as allowed, without a calm time in between. */
   isLoop(id: string, now: number): boolean
   forget(id: string): void
 }
 
-/** This many restarts, each within a minute of the one before, are a crash loop. */
+/** This many restarts, each within a minute of the previous restart, are a crash loop. */
 const restartsAllowed = 5
 const calmMs = 60_000
-/** Restarts follow at once, then after 1, 2, 4 and 8 s. */
+/** The first restart is immediate; further restarts follow after 1, 2, 4 and 8 s. */
 const firstPauseMs = 1_000
 const longestPostponeMs = 60_000
 
@@ -70,14 +70,16 @@ export function createRestarts(): Restarts {
   }
 }
 
-/** Remembers since when instances that live do not listen. Times are in milliseconds. */
 export interface Silences {
-  /** Notes that an instance does not listen now. True when that lasts: a supervisor starts its worker again by itself. */
+  /**
+   * Records that an instance does not listen now. True when that lasts too long: a supervisor restarts its worker by
+   * itself.
+   */
   isTooLong(handle: Handle, now: number): boolean
 }
 
 const recoverMs = 5_000
-/** One that was noted longer ago than this has listened in between, or is gone. */
+/** An instance that was recorded longer ago has listened in between, or is gone. */
 const forgottenMs = 60_000
 
 export function createSilences(): Silences {
@@ -99,10 +101,10 @@ export const failuresAllowed = 3
 export const mostChecksPerSecond = 10
 
 const checkEveryMs = 10_000
-/** One that has failed is asked again sooner. */
+/** An instance that has failed is checked again sooner. */
 const checkAgainMs = 5_000
 
-/** Returns the failures in a row after a check, and whether the instance has to be started again. */
+/** Returns the failures in a row after a check, and whether the instance must be restarted. */
 export function afterCheck(
   failuresBefore: number,
   isHealthy: boolean,
@@ -112,26 +114,24 @@ export function afterCheck(
 }
 
 /**
- * Returns the time until the next check of an instance in milliseconds. Where there are many instances, all of them are asked
- * less often, so that the checks cost no more.
+ * Returns the time until the next check of an instance in milliseconds. Many instances are each checked less often, so
+ * that the checks cost no more.
  */
 export function nextCheckMs(failures: number, instances: number): number {
   const turnMs = (instances / mostChecksPerSecond) * 1_000
   return Math.max(failures === 0 ? checkEveryMs : checkAgainMs, turnMs)
 }
 
-/** An app that has written less than this since the last round is not one that fills the disk. */
+/** An app that has written less than this since the last round does not fill the disk. */
 const leastGrowth = 1_000_000
 
-/** The disk usage of a running app in this round and in the one before. */
+/** The disk usage of a running app in this round and in the previous round. */
 export interface Measured {
   readonly row: DeploymentRow
   readonly bytes: number
-  /** `undefined` when it was not measured before. */
   readonly before: number | undefined
 }
 
-/** The free space of the disk, and what it should not fall below. */
 interface Space {
   readonly freeBytes: number
   readonly reserveBytes: number
@@ -139,8 +139,9 @@ interface Space {
 }
 
 /**
- * Returns the app to stop while less than the reserve is free: the one that has written the most since the last round. When
- * the disk is critically full and none writes, as none can, it is the largest one, if it holds more than the reserve.
+ * Returns the app to stop while less than the reserve is free: the app that has written the most since the last round.
+ * When the disk is critically full, no app can write: then it is the largest app, if the app holds more than the
+ * reserve.
  */
 export function appToStop(apps: readonly Measured[], space: Space): DeploymentRow | undefined {
   if (space.freeBytes >= space.reserveBytes) return undefined
@@ -152,7 +153,6 @@ export function appToStop(apps: readonly Measured[], space: Space): DeploymentRo
   return largest !== undefined && largest.bytes > space.reserveBytes ? largest.row : undefined
 }
 
-/** Returns the failure of an app that was stopped because it fills the disk. */
 export function diskFull(): DeploymentError {
   return new DeploymentError(
     'run',

@@ -21,31 +21,30 @@ import type { DeploymentSecrets } from './secrets.ts'
 import type { Sweep } from './sweep.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Keeps the releases running that should: at the server's start, and for as long as it lives. */
+/** Keeps all releases running that should run, from the server's start to its end. */
 interface Reconciler {
   /**
-   * Opens every app's address (503 until its release is confirmed), removes what no deployment owns, and begins to adopt or
-   * start every running release until `signal` aborts.
+   * Opens every app's address (503 until its release is confirmed), removes everything that no deployment owns, and
+   * begins to adopt or start every running release until `signal` aborts.
    */
   begin(signal: AbortSignal): Promise<void>
-  /** True once the start of every app that was running when `begin` was called has been tried. */
+  /** True once every app that was running when `begin` was called has been started, or its start has failed. */
   hasTriedAll(): boolean
   /** Reconciles every running release until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
-  /** Compares everything with the rows soon, because notifications of changes may have been missed. */
   lookAgain(): void
-  /** Stops every app; the next start of the server brings them back. */
+  /** Stops every app; the next start of the server starts them again. */
   stopAll(): Promise<void>
 }
 
 interface ReconcilerDependencies {
   readonly listApps: () => Promise<readonly App[]>
   readonly listening: { keepOnly(listApps: () => Promise<readonly App[]>): Promise<void>; retry(): Promise<void> }
-  /** Interrupts work for generations that are over. */
+  /** Interrupts work for outdated generations. */
   readonly interruptOutdated: () => Promise<void>
   readonly sweep: Sweep
   readonly reconcileAll: ReconcileAll
-  /** Woken when an instance ended or refused a connection, and when notifications may have been missed. */
+  /** Woken when an instance has ended or refused a connection, and when notifications may have been missed. */
   readonly waker: Waker
   readonly store: Pick<DeploymentStore, 'rows' | 'instances'>
   readonly gateway: Pick<Gateway, 'current' | 'route'>
@@ -54,7 +53,7 @@ interface ReconcilerDependencies {
 }
 
 const reconcileIntervalMs = 1_000
-/** While all releases serve, they are compared this often in case that an event was missed. */
+/** While all releases serve, they are compared at this interval, in case an event was missed. */
 const steadyIntervalMs = 30_000
 const openAgainMs = 5_000
 const sweepIntervalMs = 60_000
@@ -99,7 +98,6 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
             logger.warn({ err: error }, 'the apps could not be reconciled')
           })
         }
-        // A wake is followed at once, not at the end of the interval.
         if (await waker.pause(reconcileIntervalMs, stopping)) reconciling.dueAt = 0
       }
       await reconcileAll.settle()
@@ -118,7 +116,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 }
 
-/** Reconciles each second while something does not serve, and at the next look when its `dueAt` is set back. */
+/** Reconciles each second while a release does not serve, and at once when its `dueAt` is reset. */
 function reconcilingChore(reconcileAll: ReconcileAll, stopping: AbortSignal) {
   const chore = {
     everyMs: reconcileIntervalMs,
@@ -132,26 +130,25 @@ function reconcilingChore(reconcileAll: ReconcileAll, stopping: AbortSignal) {
 }
 
 async function stop({ gateway, instances, store }: ReconcilerDependencies, row: DeploymentRow): Promise<void> {
-  // The address of an app that another program holds is not open.
+  // The address of an app is closed when another program holds it.
   if (gateway.current(row.app_id) !== null) await gateway.route(row.app_id, null)
   if ((await store.instances.of(row.id)).length > 0) await instances.halt(releaseRef(row), { graceMs: stopGraceMs })
   else if (row.instance !== null) await instances.stop(releaseRef(row), row.instance, { graceMs: stopGraceMs })
 }
 
 /**
- * Compares one running release with what its runtime and the gateway see: adopts its instance, or starts it again when it
- * has ended. Returns `null` for one that serves already, and that nothing works on.
+ * Compares one running release with the state of its runtime and the gateway: adopts its instance, or starts it again
+ * when it has ended. Returns `null` when the release already serves and no work on it is under way.
  */
 export type Reconcile = (row: DeploymentRow, stopping: AbortSignal) => Promise<void> | null
 
-/** The time between two looks at an instance that does not listen. */
+/** The pause between two checks of an instance that does not listen. */
 const pollMs = 50
 
-/** Connections that instances have refused. */
 interface Refusals {
-  /** The deployments whose instances have refused one since they were last seen to listen. */
+  /** The deployments whose instances have refused a connection and were not seen to listen since. */
   readonly ids: Set<string>
-  /** The time that an instance which lives has to listen again before it is started again. */
+  /** How long a live instance may take to listen again before it is restarted. */
   readonly recoverMs: number
 }
 
@@ -168,7 +165,6 @@ export interface ReconcileDependencies {
     /** False while another program holds the app's address. */
     isOpen(appId: string): boolean
   }
-  /** Returns the release of a deployment, with its app and its variables. */
   readonly releaseOf: (row: DeploymentRow) => Promise<Release>
   readonly revive: Revive
   readonly replicas: Omit<Replicas, 'refresh' | 'isExpected' | 'settle'>
@@ -180,14 +176,14 @@ export function createReconcile(dependencies: ReconcileDependencies): Reconcile 
   const reviving = new Set<string>()
 
   const reconcile = async (seen: DeploymentRow, stopping: AbortSignal): Promise<void> => {
-    // Nothing can be routed to an address that another program holds; opening the address is retried elsewhere.
+    // Another program holds the address: routing is impossible, and another chore retries to open the address.
     if (!routes.isOpen(seen.app_id) || locks.isTaken(seen.id) || looking.has(seen.id)) return
     looking.add(seen.id)
     const starts = await locks
       .share(
         seen.id,
         async (held) => {
-          // Read again: a request may have changed it meanwhile.
+          // Read again: a request may have changed it since.
           const row = await store.rows.find(seen.id)
           if (row?.status !== 'running' || held.signal.aborted) return []
           return reconcileRow(dependencies, reviving, row, held)
@@ -201,8 +197,8 @@ export function createReconcile(dependencies: ReconcileDependencies): Reconcile 
 }
 
 /**
- * Keeps the first instance of a release serving, and then the others. Returns functions that wait for the instances that it
- * starts, which share the lock: one that hangs keeps no other from being started.
+ * Keeps the first instance of a release serving, and then its replicas. Returns functions that wait for the started
+ * instances, which share the lock: an instance that hangs does not delay the start of another instance.
  */
 async function reconcileRow(
   dependencies: ReconcileDependencies,
@@ -220,15 +216,14 @@ async function reconcileRow(
   const isKnown = () => hasInstance(dependencies, row)
   if (reviving.has(row.id)) return [complete(row)]
   if (await adopt(dependencies, row, signal)) return [complete(row)]
-  // Another instance has taken its place: the next round looks at the release again.
+  // Another instance has replaced it: the next round checks the release again.
   if (!(await isKnown())) return []
   const hasReplica = (await replicas.endpoints(row, release)).length > 0
   if (!hasReplica) await routes.unroute(row, isKnown)
-  // A supervisor starts its worker again by itself.
   if (dependencies.refusals.ids.delete(row.id) && (await listensAgain(dependencies, row, signal))) {
     if (await adopt(dependencies, row, signal)) return [complete(row)]
   }
-  // Another release may have taken over meanwhile: then this one finishes its requests, and is left alone.
+  // Another release may have replaced this release, which then only finishes its requests.
   if (!(await store.jobs.runs(row))) return []
   const promoted = hasReplica ? await replicas.promote(row, release) : null
   if (promoted !== null) {
@@ -246,9 +241,9 @@ async function reconcileRow(
 type ServesDependencies = Pick<ReconcileDependencies, 'gateway' | 'instances' | 'refusals' | 'replicas'>
 
 /**
- * True when the release has the app's address, and this leader looks after its instance, which is alive. The gateway may
- * send requests to it already: its routes outlive the leader that made them. Health checks at the start are not repeated.
- * After a refused connection, the owner of the listening socket has to be looked up again.
+ * True when the release has the app's address, and this leader monitors its instance, which is alive. The gateway may
+ * already send requests to it: routes outlive the leader that made them. Health checks of the start are not repeated.
+ * After a refused connection, the owner of the listening socket must be looked up again.
  */
 function serves({ gateway, instances, refusals, replicas }: ServesDependencies, row: DeploymentRow): boolean {
   const { id, app_id, instance } = row
@@ -256,7 +251,7 @@ function serves({ gateway, instances, refusals, replicas }: ServesDependencies, 
   return gateway.current(app_id)?.deploymentId === id && instances.isAdopted(instance) && replicas.isSteady(row)
 }
 
-/** Routes to the instance that the row names, if it still is that instance and it can answer. */
+/** Routes to the row's instance, if the row still names it and the instance can answer. */
 async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, signal: AbortSignal): Promise<boolean> {
   const { instances, gateway, routes, store, releaseOf, replicas } = dependencies
   if (row.instance === null) return false
@@ -271,10 +266,10 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   if ('folder' in endpoint && (await gateway.probe(endpoint, '/')) >= 500) return false
   const more = await replicas.endpoints(row, release)
   const upstream = upstreamOf(row, [...seen.endpoints, ...more])
-  // While others start.
+  // Replicas may still be starting.
   if (isKnown && isDeepStrictEqual(gateway.current(row.app_id), upstream)) return true
   let haveChanged = false
-  // An instance that was replaced since then is about to end, and must not get requests again.
+  // An instance that was replaced since is about to end, and must not get requests again.
   const mayRoute = async () => {
     if (!(await store.jobs.runs(row)) || !(await hasInstance(dependencies, row))) return false
     haveChanged = !isDeepStrictEqual(await replicas.endpoints(row, release), more)
@@ -284,7 +279,6 @@ async function adopt(dependencies: ReconcileDependencies, row: DeploymentRow, si
   return haveChanged ? adopt(dependencies, row, signal) : isRouted
 }
 
-/** True while the database still names the same first instance as this row. */
 async function hasInstance(
   { store }: Pick<ReconcileDependencies, 'store'>,
   { id, instance }: DeploymentRow,
@@ -292,7 +286,7 @@ async function hasInstance(
   return isDeepStrictEqual((await store.rows.find(id))?.instance, instance)
 }
 
-/** Waits until the instance listens; false when it has ended or needs too long. */
+/** Waits until the instance listens; false when it has ended or takes too long. */
 async function listensAgain(
   { instances, refusals }: ReconcileDependencies,
   { instance }: DeploymentRow,
@@ -309,19 +303,17 @@ async function listensAgain(
   return false
 }
 
-/** All running releases of the server. */
 interface ReconcileAll {
   /**
-   * Reconciles them in the background, so that a slow one does not delay the others. Resolves to true when all serve: then only
-   * an event can change that, or the end of what works on a deployment.
+   * Reconciles all running releases in the background, so that a slow release does not delay other releases. Resolves
+   * to true when all serve: then only an event, or the end of work on a deployment, can change that.
    */
   run(stopping: AbortSignal): Promise<boolean>
   /** True when work on a deployment has ended since the last run began. */
   mayHaveChanged(): boolean
   settle(): Promise<void>
-  /** Reconciles them for the first time. */
   begin(stopping: AbortSignal): Promise<void>
-  /** True once each that was running when `begin` was called has been adopted, or its start has been tried. */
+  /** True once every release that was running when `begin` was called has been adopted, or its start has been tried. */
   hasTriedAll(): boolean
 }
 
@@ -340,7 +332,7 @@ export function createReconcileAll(dependencies: {
     mayHaveChanged: () => locks.ended() !== seenEnded,
 
     async run(stopping) {
-      // Asked before the rows are read, which do not show what ends afterwards.
+      // Read before the rows, which do not show work that ends afterwards.
       seenEnded = locks.ended()
       let isSteady = true
       await replicas.refresh()
@@ -374,9 +366,9 @@ export function createReconcileAll(dependencies: {
 }
 
 /**
- * Starts a running release again whose instance has ended, when that is due; makes it `failed` in a crash loop.
+ * Restarts a running release whose instance has ended, when a restart is due; a crash loop makes the release `failed`.
  *
- * @param replicas returns the endpoints of its other instances of `web`
+ * @param replicas returns the endpoints of the release's other instances of `web`
  */
 type Revive = (
   row: DeploymentRow,
@@ -394,7 +386,7 @@ interface ReviveDependencies {
   readonly fail: Fail
   readonly secrets: Pick<DeploymentSecrets, 'valuesOf'>
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
-  /** Called each time that an instance of an app is started again. */
+  /** Called at each restart of an app's instance. */
   readonly noteRestart: (appId: string) => void
   readonly logger: Logger
 }
@@ -424,9 +416,9 @@ async function startAgain(
   restarts.note(row.id, performance.now())
   noteRestart(row.app_id)
   let started: Handle | undefined
-  /** The first instance of the release as far as is known here. */
+  /** The first instance of the release, as far as this function knows. */
   let first = row.instance
-  // Instances of other process types go on.
+  // Instances of other process types continue.
   const end = async () => started && instances.stop(release, started, { graceMs: 0 })
   try {
     if (row.build_plan === null) throw new DeploymentError('run', 'server_error', 'Its plan is lost. Deploy again.')
@@ -434,11 +426,11 @@ async function startAgain(
     signal.throwIfAborted()
     const limited = withLimits(release, row.build_plan.processes?.[web] ?? {})
     started = await instances.start(limited, row.runtime, row.build_plan.start, {
-      // The name of the one before may still be in use by a replaced instance that finishes its requests.
+      // A replaced instance that finishes its requests may still use the previous name.
       beside: true,
       process: firstName(row.instance),
     })
-    // From here on a server that stops knows the instance from the row.
+    // From here on a server that stops can find the instance through the row.
     if (!(await store.jobs.setInstance(row, started))) return await end()
     first = started
     const { instance, endpoints } = await checkHealth(
@@ -451,13 +443,13 @@ async function startAgain(
     if (instance !== started && !(await store.jobs.setInstance(current, instance))) return await end()
     first = instance
     const more = await replicas()
-    // One that was replaced since then is about to end. Then the release is routed to when it is looked at again.
+    // An instance that was replaced since is about to end. The next check of the release routes to the new instance.
     const mayRoute = async () => (await store.jobs.runs(row)) && isDeepStrictEqual(await replicas(), more)
     await routes.route(row.app_id, upstreamOf(row, [...endpoints, ...more]), mayRoute)
   } catch (error) {
     if (signal.aborted) return
     logger.warn({ err: error, deployment: row.id }, 'the release could not be started again')
-    // Only the app itself makes an app fail; whatever the machine could not do now is tried again.
+    // Only errors of the app make the app fail; failures of the machine are retried.
     const isApps = error instanceof DeploymentError
     if (!isApps) restarts.postpone(row.id, performance.now())
     await end()
@@ -491,16 +483,16 @@ async function giveUp(
   const { code, message } = failureOf(error, secrets.valuesOf(row))
   const failure = {
     stage: 'run',
-    // A limit that it exceeded is the reason; anything else is in the message.
+    // An exceeded limit is the reason; the message has every other reason.
     code: limitCodes.find((limit) => limit === code) ?? crashLoop,
     message: `The app ended again and again after it was started. ${message}`,
   } as const
   await fail(row, failure, row)
   restarts.forget(row.id)
-  // A healthy instance may have taken the place of the ended one: then the release goes on.
+  // A healthy instance may have replaced the ended instance: then the release continues.
   if (await store.jobs.runs(row)) return
-  // A release that fails ends with all of its process types. An instance that is being started is no longer allowed to run, and ends by
-  // itself when its start finds that.
+  // A failed release ends with all its process types. An instance that is still starting finds that it may no longer
+  // run, and ends.
   await instances.halt(releaseRef(row))
 }
 
@@ -508,7 +500,7 @@ async function giveUp(
 interface Waker {
   /** Ends the pause that is under way, or the next one. */
   wake(): void
-  /** Resolves after `ms` milliseconds, at `wake`, or when `signal` aborts. Returns true when it was woken. */
+  /** Resolves after `ms` milliseconds, at `wake`, or when `signal` aborts. Returns true when `wake` ended the pause. */
   pause(ms: number, signal: AbortSignal): Promise<boolean>
 }
 

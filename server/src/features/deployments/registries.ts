@@ -11,7 +11,7 @@ import type { RegistryCredentials } from '../../runtimes/runtime.ts'
 /** More than any project pulls from. */
 const mostRegistries = 50
 
-/** The credentials of projects for registries as their owners read and change them. */
+/** Reads and changes of projects' registry credentials, for owners. */
 export function registryHandlers(given: {
   readonly database: Database
   readonly secretBox: SecretBox
@@ -78,10 +78,9 @@ const viewOf = ({
   created_at: created_at.toISOString(),
 })
 
-/** Binds an encrypted password to its project and its registry. */
 const passwordContext = (projectId: string, registry: string): string => `${projectId} registry ${registry}`
 
-/** Returns the credentials that a project has for a registry; null without. */
+/** Returns the project's credentials for a registry; null when it has none. */
 type CredentialsFor = (projectId: string, registry: string) => Promise<RegistryCredentials | null>
 
 export function createCredentialsFor(given: {
@@ -102,11 +101,10 @@ export function createCredentialsFor(given: {
 }
 
 type RegistriesTables = {
-  /** The credentials of projects for registries of container images. */
   registries: {
     id: string
     project_id: string
-    /** The host with its port, as references of images have it. */
+    /** The host with its port, as in references of images. */
     registry: string
     username: string
     /** Encrypted. */
@@ -115,5 +113,5 @@ type RegistriesTables = {
   }
 }
 
-/** This part's tables, inside a transaction or outside of one. */
+/** This part's tables, inside or outside a transaction. */
 const tablesOf = (on: Database | Transaction) => on.withTables<RegistriesTables>()

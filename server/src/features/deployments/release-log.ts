@@ -6,7 +6,7 @@ import type { Handle, Release, ReleaseRef } from '../../runtimes/runtime.ts'
 import type { JobTransitions } from './rows.ts'
 import type { DeploymentGeneration } from './tables.ts'
 
-/** Does something that writes to the build log of a release, which is recorded meanwhile. */
+/** Runs work that writes to a release's build log, and records the log during it. */
 export async function withBuildLog<T>(
   logs: Pick<LogStore, 'open' | 'record'>,
   { id, appId }: ReleaseRef,
@@ -24,7 +24,7 @@ export async function withBuildLog<T>(
   }
 }
 
-/** Does a part of a build, and tells in its log that it goes on while nothing else is written there. */
+/** Runs a part of a build. Notes in the log that it continues while nothing else is written there. */
 export const inBuildLog = <T>(output: FileHandle, what: string, work: () => Promise<T>): Promise<T> =>
   sayAlive(
     {
@@ -35,10 +35,10 @@ export const inBuildLog = <T>(output: FileHandle, what: string, work: () => Prom
     work,
   )
 
-/** Tells, in a build's log and in its row, how many builds come before it. */
+/** Shows, in a build's log and in its row, how many builds come before it. */
 interface QueueNotes {
   note(before: number): void
-  /** Notes that it waits no more, if it has waited. */
+  /** Records that the build no longer waits, if it has waited. */
   end(): Promise<void>
   /** Resolves when everything is written. Never rejects: a build does not depend on notes. */
   settle(): Promise<void>
@@ -49,7 +49,7 @@ export function createQueueNotes(
   row: DeploymentGeneration,
   output: Pick<FileHandle, 'write'>,
 ): QueueNotes {
-  // One after the other, so that an earlier number never replaces a later one.
+  // Written one after the other, so that an earlier number never replaces a later one.
   let written: Promise<unknown> | undefined
   const add = (work: () => Promise<unknown>) => {
     written = Promise.resolve(written)
@@ -73,17 +73,20 @@ export function createQueueNotes(
   }
 }
 
-/** Says in a log how many builds are ahead of one that waits, never whose. The action shows the line outside the log. */
+/**
+ * Says in a log how many builds precede a waiting build, but not whose builds. The action shows the line outside the
+ * log.
+ */
 export const waitingLine = (before: number): string =>
   `Waiting for a build slot: ${before === 1 ? '1 build is' : `${before} builds are`} ahead.`
 
-/** More than a failure shows: the reason may come before a long trace. */
+/** More than a failure shows: the reason may precede a long trace. */
 const linesRead = 100
 
 /**
  * Reads the last lines for the message of a failure, oldest first, with the values of the app's variables masked.
  *
- * @param part.logFrom the position at which the output of what failed begins
+ * @param part.logFrom the position at which the failed command's output begins
  */
 export type LastLines = (
   release: Pick<Release, 'id' | 'appId' | 'variables'>,
@@ -99,7 +102,7 @@ export function createLastLines(logs: Pick<LogStore, 'tail'>): LastLines {
     )
 }
 
-/** Writes a sentence of Fairlead's own into a log that is being recorded. */
+/** Writes a sentence from Fairlead into a log that is being recorded. */
 export type NoteInLog = (release: ReleaseRef, stream: LogStream, sentence: string, process?: string) => Promise<void>
 
 export function createNoteInLog(logs: Pick<LogStore, 'open'>): NoteInLog {

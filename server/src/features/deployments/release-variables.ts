@@ -4,36 +4,32 @@ import { isRepository } from './source-of.ts'
 
 export type Variables = Readonly<Record<string, string>>
 
-/** A variable of an app. */
 export interface AppVariable {
   readonly name: string
   readonly kind: VariableKind
   readonly value: string
-  /** The source whose code may have it, as `sourceOf` names it; null while that is not known. */
+  /** The source whose code may have it, as `sourceOf` names it; null while the source is unknown. */
   readonly source: string | null
   /** The linked database whose connection string is the value. */
   readonly databaseId?: string
 }
 
-/** The names of a release's variables by where they come from. */
 export interface VariableOrigins {
-  /** Those that the deployment was given by itself. They take precedence over the app's, and stay over `apps.apply`. */
+  /** Variables of the deployment itself. They take precedence over the app's variables, and `apps.apply` keeps them. */
   readonly given: readonly string[]
-  /** Those of the app that are not secret. */
+  /** Variables of the app that are not secret. */
   readonly plain: readonly string[]
-  /** The ids of linked databases by the variables that have their connection strings. */
+  /** The ids of linked databases, by the names of the variables with their connection strings. */
   readonly linked?: Readonly<Record<string, string>>
   /** How often the password of a linked database was rotated since the release was made. Absent for 0. */
   readonly rotations?: number
 }
 
-/** The variables of a release, frozen. */
 export interface ReleaseVariables {
   readonly variables: Variables
   readonly origins: VariableOrigins
 }
 
-/** Returns the variables that a release has of its app and of its own deployment. */
 export function releaseVariables(ofApp: readonly AppVariable[], given: Variables): ReleaseVariables {
   const follows = ofApp.filter(({ name }) => !Object.hasOwn(given, name))
   const linked = Object.fromEntries(follows.flatMap(({ name, databaseId }) => (databaseId ? [[name, databaseId]] : [])))
@@ -51,11 +47,10 @@ export function assertFewVariables(variables: Variables): void {
     throw invalidRequest({ field: 'env_vars', message: `must be, together with those of the app, ${problem}` })
 }
 
-/** Returns the variables of a release that its deployment was given by itself. */
+/** Returns the release's variables that its deployment itself was given. */
 export const givenOf = ({ variables, origins }: ReleaseVariables): Variables =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => origins.given.includes(name)))
 
-/** The names of variables that differ between two releases, sorted. */
 export interface VariableChanges {
   readonly added: string[]
   readonly changed: string[]
@@ -73,10 +68,11 @@ export function changesBetween(before: Variables, after: Variables): VariableCha
 }
 
 /**
- * Returns the variables that a new deployment is given by itself: those of its request, and those of the latest one that are
- * to be kept. Variables that the latest release has of its app follow the app, and are left out. Throws `invalid_request`
- * for names that it does not have. Code of another repository gets none of them: the owner of the app gave them to that one
- * alone. Uploaded sources follow each other, because whoever may deploy an app decides what is uploaded.
+ * Returns the variables of a new deployment itself: the variables of its request, and variables of the latest
+ * deployment that the request keeps. Excludes variables that the latest release has from its app: they follow the app.
+ * Throws `invalid_request` for names that the latest deployment does not have. Code of another repository gets no kept
+ * variables: the app's owner gave them only to the previous repository. Uploaded sources count as one source, because
+ * every user who may deploy an app decides what to upload.
  */
 export function givenToNext(
   wanted: {

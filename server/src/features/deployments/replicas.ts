@@ -12,12 +12,15 @@ import { stopGraceMs } from './routes.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/** Starts and ends the replicas of a release: its instances besides the first one of `web`, each with its row. Replaces any instance. */
+/**
+ * Starts and ends the replicas of a release: its instances except the first `web` instance, each with its row. Replaces
+ * any instance.
+ */
 export interface ReplicaControl {
   /**
-   * Starts an instance in the place of an earlier one of that number, and resolves with its endpoints when it is healthy:
-   * one of `web` answers, one of another type, which has no endpoint, stays up. Rejects as a health check does, and with
-   * `NoLongerDesired` when the release may not run any more; nothing of it runs then.
+   * Starts an instance in place of an earlier instance with that number, and resolves with its endpoints when it is
+   * healthy: a `web` instance answers; an instance of another type has no endpoint and stays up. Rejects like a health
+   * check, and with `NoLongerDesired` when the release may no longer run; then no part of it runs.
    */
   start(
     row: DeploymentRow,
@@ -27,8 +30,9 @@ export interface ReplicaControl {
     signal: AbortSignal,
   ): Promise<readonly Endpoint[]>
   /**
-   * Starts an instance beside another one of its name, which may be the first of the release, and gives it the place of that
-   * one as soon as it is healthy. The caller then ends the other one. Rejects as `start` does; nothing new runs then.
+   * Starts an instance beside another instance with its name, which may be the first of the release, and replaces that
+   * instance's row as soon as the new instance is healthy. The caller then ends the old instance. Rejects like `start`;
+   * then no new instance runs.
    */
   replace(
     row: DeploymentRow,
@@ -38,14 +42,14 @@ export interface ReplicaControl {
     signal: AbortSignal,
   ): Promise<void>
   /**
-   * Lets an instance that has lost the address finish its requests, then ends it and removes its row, in the background. Does
-   * nothing for an instance that is draining already.
+   * Lets an instance that has lost the address finish its requests, then ends it and removes its row, in the
+   * background. Does nothing for an instance that is already draining.
    */
   drain(release: Release, instance: InstanceRow): Promise<void>
   isDraining(instance: Pick<InstanceRow, 'handle'>): boolean
-  /** Keeps an instance that is draining; false when it is being ended already. */
+  /** Keeps a draining instance; false when it is already ending. */
   keep(instance: Pick<InstanceRow, 'handle'>): boolean
-  /** The endpoints of an instance that listens; none otherwise, and none of an instance that is draining. */
+  /** The endpoints of a listening instance; empty otherwise, and for a draining instance. */
   endpointsOf(instance: Pick<InstanceRow, 'handle'>): Promise<readonly Endpoint[]>
 }
 
@@ -57,7 +61,7 @@ interface ReplicaControlDependencies {
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
 }
 
-/** The time between two looks at an instance that has to stay up. */
+/** The pause between two checks of an instance that must stay up. */
 const pollMs = 50
 
 export function createReplicaControl(dependencies: ReplicaControlDependencies): ReplicaControl {
@@ -80,7 +84,7 @@ export function createReplicaControl(dependencies: ReplicaControlDependencies): 
       const name = { type: process.type, number }
       const handle = await begin(row, release, process, `${process.type}.${number}`)
       try {
-        // From here on a server that stops knows the instance from its row.
+        // From here on a server that stops can find the instance through its row.
         if (!(await rows.started(row, name, handle))) throw new NoLongerDesired()
         const { instance, endpoints } = await untilHealthy(dependencies, { row, release, process, handle }, signal)
         if (!(await rows.note(row.id, handle, 'running', instance))) throw new NoLongerDesired()
@@ -100,7 +104,7 @@ export function createReplicaControl(dependencies: ReplicaControlDependencies): 
         await end()
         throw error
       })
-      // While nobody can tell which of the two has the place, both go on; the sweep ends the other one.
+      // While it is unknown which of the two has the row, both continue; the sweep ends the other instance.
       if (await takesPlace(rows, row, { old: old.handle, instance }, signal)) return
       await end()
       throw new NoLongerDesired()
@@ -119,7 +123,7 @@ export function createReplicaControl(dependencies: ReplicaControlDependencies): 
   }
 }
 
-/** Gives an instance the place of another one; false when that one has no place any more. */
+/** Gives an instance the row of another instance; false when that instance no longer has it. */
 async function takesPlace(
   rows: Pick<InstanceRows, 'note' | 'replace'>,
   row: DeploymentRow,
@@ -166,7 +170,7 @@ async function staysUp(
   }
 }
 
-/** The endpoints of the further instances of `web` that a release needs before it gets the address. */
+/** The endpoints of the further `web` instances that a release needs before it gets the address. */
 export type StartReplicas = (
   row: DeploymentRow,
   release: Release,
@@ -176,15 +180,14 @@ export type StartReplicas = (
 ) => Promise<readonly Endpoint[]>
 
 /**
- * Makes the step that starts the further instances of `web`, all at once. Those of a release that was replaced a moment ago, and
- * that listen, are kept. Rejects with a `DeploymentError` when one does not become healthy, and when the plan of the project
- * does not allow so many.
+ * Makes the step that starts the further `web` instances, all at once. Keeps listening instances of a release that was
+ * just replaced. Rejects with a `DeploymentError` when an instance does not become healthy, and when the plan of the
+ * project does not allow so many.
  */
 export function createStartReplicas(dependencies: {
   readonly replicas: ReplicaControl
   readonly rowsOf: (deploymentId: string) => Promise<InstanceRow[]>
   readonly processesOf: (row: DeploymentRow, plan: BuildPlan) => Promise<readonly DesiredProcess[]>
-  /** The most instances of an app that the plan of its project allows. */
   readonly mostInstances: (projectId: string) => Promise<number>
 }): StartReplicas {
   const { replicas, rowsOf, processesOf, mostInstances } = dependencies
@@ -216,18 +219,18 @@ const tooMany = (together: number, most: number): string =>
   'in fairlead.json or by fairlead scale, or choose another plan.'
 
 /**
- * Instances that are one too many: each takes no new requests, finishes those that it has, and is ended. This goes on in the
- * background, because nothing else of their release has to wait for it.
+ * Surplus instances: each takes no new requests, finishes its requests, and ends. This runs in the background, because
+ * no other part of the release has to wait for it.
  */
 interface Draining {
   has(instance: Handle): boolean
   /**
-   * Begins with an instance; does nothing for one that is draining already.
+   * Begins to drain an instance; does nothing when it is already draining.
    *
-   * @param upstream its endpoints, which get no new requests any more; null without any
+   * @param upstream its endpoints, which get no new requests any more; null when it has none
    */
   begin(instance: Handle, upstream: Upstream | null, end: () => Promise<void>): void
-  /** Keeps an instance that is wanted again; false when it is being ended already. */
+  /** Keeps an instance that is desired again; false when it is already ending. */
   keep(instance: Handle): boolean
 }
 
@@ -237,8 +240,8 @@ interface DrainingInstance {
 }
 
 /**
- * @param drain resolves when the upstream has finished its requests or had its time, and when the signal aborts
- * @param inBackground tracks what goes on
+ * @param drain resolves when the upstream has finished its requests or its time is over, and when the signal aborts
+ * @param inBackground tracks the background work
  */
 export function createDraining(
   drain: (upstream: Upstream, signal: AbortSignal) => Promise<void>,

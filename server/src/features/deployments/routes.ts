@@ -5,23 +5,26 @@ import type { Endpoint } from '../../runtimes/runtime.ts'
 import { web } from './process-types.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** How long an instance may take to end after it was asked to, in milliseconds. */
+/** How long an instance may take to end after the request to end, in milliseconds. */
 export const stopGraceMs = 10_000
 
-/** Changes of an app's route. One change of an app's route runs at a time, after a deployment's lock and never before it. */
+/** Changes of an app's route. One change runs at a time for each app, after a deployment's lock and never before it. */
 export interface Routes {
   /**
-   * Takes the app's address from a release, if it has it and `mayUnroute`, asked under the lock, allows it; returns the upstream that
-   * had it until then.
+   * Takes the app's address from a release, if the release has it and `mayUnroute`, called under the lock, allows it.
+   * Returns the upstream that had the address.
    */
   unroute(release: ReleaseOfApp, mayUnroute?: () => Promise<boolean>): Promise<Upstream | null>
-  /** Gives the app's address to an upstream if `mayRoute` allows it, asked under the lock; returns what it answered. */
+  /**
+   * Gives the app's address to an upstream if `mayRoute`, called under the lock, allows it; returns the result of
+   * `mayRoute`.
+   */
   route(appId: string, upstream: Upstream, mayRoute: () => Promise<boolean>): Promise<boolean>
   /**
-   * Takes the app's address from a release, if it has it, and lets the release finish its requests. Ends early, without an
-   * error, when `signal` aborts.
+   * Takes the app's address from a release, if it has it, and lets the release finish its requests. Ends early, without
+   * an error, when `signal` aborts.
    *
-   * @param replaced the upstream of a release whose address another one has already
+   * @param replaced the upstream of a release that has already lost the address to another release
    * @returns the upstream that had the requests, for another call after an early end
    */
   drain(release: ReleaseOfApp, signal: AbortSignal, replaced?: Upstream | null): Promise<Upstream | null>
@@ -65,16 +68,18 @@ export function createRoutes(dependencies: {
 
 type Row = Pick<DeploymentRow, 'id' | 'app_id' | 'variables' | 'build_plan'>
 
-/** Returns the upstream of a release at these endpoints; with keys for its clients' cookies where its plan asks for them. */
+/**
+ * Returns the upstream of a release at these endpoints, with keys for its clients' cookies when its plan requires them.
+ */
 export function upstreamOf(row: Row, endpoints: Upstream['endpoints']): Upstream {
   const isSticky = row.build_plan?.processes?.[web]?.sticky === true
   return { deploymentId: row.id, endpoints, ...(isSticky && { sticky: stickyOf(row, endpoints) }) }
 }
 
 /**
- * Gives each endpoint a key that tells nothing about it, and that all servers know alike. The stored form of the release's
- * variables begins with random bytes that no client ever sees. Apps have cookies of their own: those of one host are sent to
- * all of its ports.
+ * Gives each endpoint a key that does not reveal the endpoint, and that is the same on all servers. The stored form of
+ * the release's variables begins with random bytes that clients never see. Each app has its own cookies: browsers send
+ * a host's cookies to all ports of the host.
  */
 function stickyOf({ app_id, variables }: Row, endpoints: readonly Endpoint[]): Sticky {
   const suffix = createHash('sha256').update(app_id).digest('hex').slice(0, 12)

@@ -27,15 +27,15 @@ import {
 } from './tables.ts'
 
 /**
- * The rows of deployments. Every change of state is one guarded UPDATE that says which states it may leave, and reports
- * when the row was in another.
+ * The rows of deployments. Every change of state is one guarded UPDATE that names the states it may leave, and reports
+ * when the row was in another state.
  */
 export interface DeploymentStore {
-  /** For requests, within one project. */
+  /** Reads for requests, within one project. */
   readonly ofProjects: ProjectReads
-  /** For requests, within apps of one project. */
+  /** Reads for requests, within the apps of one project. */
   readonly releases: ReleaseReads
-  /** For jobs, over all projects. */
+  /** Reads for jobs, over all projects. */
   readonly rows: JobReads
   readonly requests: RequestTransitions
   readonly jobs: JobTransitions
@@ -63,58 +63,55 @@ export interface NewDeployment {
   readonly projectId: string
   readonly accountId: string
   readonly appId: string
-  /** Empty with `sourceId` and with `image`. */
   readonly gitUrl: string
   readonly sourceId: string | null
-  /** The reference of an image. */
   readonly image: string | null
-  /** Known before the pull for an image that is deployed again alone. */
+  /** Known before the pull only when an image is deployed again. */
   readonly imageDigest: string | null
   /** The deployment to copy in place of a build. */
   readonly fromId: string | null
   readonly branch: string | null
   readonly commit: string | null
-  /** Known before the fetch for a copy alone. */
+  /** Known before the fetch only for a copy. */
   readonly commitDetails: CommitDetails | null
   readonly root: string | null
   readonly trigger: DeploymentTrigger
   readonly variables: Buffer
   readonly origins: VariableOrigins
   readonly gitToken: Buffer | null
-  /** True when it applies the variables of the app. */
+  /** True when the deployment applies the app's variables. */
   readonly applies?: boolean
   readonly runtime: string
 }
 
-/** State changes that owners ask for, each in the transaction of the request. `false` refuses a change. */
+/** State changes that owners request, each in the transaction of the request. `false` refuses a change. */
 interface RequestTransitions {
   /**
-   * Adds a deployment in `building`, and supersedes earlier ones of the app whose build has not begun. A release that
-   * waits to be started again is not superseded: it is ready sooner, and visitors have it until the new one is.
+   * Adds a deployment in `building`, and supersedes the app's earlier deployments whose builds have not begun. It does
+   * not supersede a release that waits to start again: that release is ready sooner, and serves visitors until the new
+   * release does.
    */
   add(transaction: Transaction, deployment: NewDeployment): Promise<DeploymentRow>
-  /** `building` → `canceled`. The caller brings back what it superseded. */
+  /** `building` → `canceled`. The caller brings back the deployments that it superseded. */
   cancel(transaction: Transaction, row: Pick<DeploymentRow, 'id' | 'app_id'>): Promise<boolean>
-  /** `running` → `stopped`. */
   stop(transaction: Transaction, id: string): Promise<boolean>
   /**
-   * A retained release at rest → `building`. Everything of the app that is being built is superseded, and returned so that
-   * its jobs can be ended.
+   * A retained, stopped release → `building`. Supersedes the app's deployments that are being built, and returns them
+   * so that the caller can end their jobs.
    */
   rollBack(
     transaction: Transaction,
     row: DeploymentRow,
     by: DeploymentTrigger,
   ): Promise<{ ok: boolean; superseded: readonly DeploymentRow[] }>
-  /** A retained release, running or at rest → `building`, with its instance forgotten so that a new one is started. */
+  /** A retained release, running or stopped → `building`. Clears its instance, so that a new instance starts. */
   restart(transaction: Transaction, row: DeploymentRow, by: DeploymentTrigger): Promise<boolean>
-  /** Records that a deployment was given no variables of its own: they are the app's now. The release stays as it is. */
+  /** Records that the deployment has no variables besides the app's. The release does not change. */
   giveUpVariables(transaction: Transaction, row: Pick<DeploymentRow, 'id'>): Promise<void>
-  /** Deletes a deployment at rest, and its app with the last one. */
+  /** Deletes a stopped deployment, and the app with its last deployment. */
   delete(transaction: Transaction, row: DeploymentRow): Promise<boolean>
-  /** Deletes an app with all its deployments, and returns their ids. */
   deleteApp(transaction: Transaction, appId: string): Promise<readonly string[]>
-  /** Brings all deployments of a project to rest, so that its removal can begin. */
+  /** Stops all deployments of a project, so that its removal can begin. */
   endProject(transaction: Transaction, projectId: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
 }
@@ -151,7 +148,7 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
     },
 
     async giveUpVariables(transaction, { id }) {
-      // In the database: a rotation may be counted since the row was read.
+      // Computed in the database: a rotation may have been counted since the row was read.
       const variable_origins = sql<string>`jsonb_set(variable_origins, '{given}', '[]')`
       await tablesOf(transaction).updateTable('deployments').set({ variable_origins }).where('id', '=', id).execute()
     },
@@ -281,48 +278,47 @@ async function deleteRow(apps: AppRows, transaction: Transaction, row: Deploymen
   return true
 }
 
-/** Facts that became known while a release was made. */
+/** Facts that the making of a release finds out. */
 export interface ReleaseFacts {
   readonly plan: BuildPlan
   readonly instance: Handle
 }
 
 /**
- * State changes by the server's own jobs. Each is one guarded UPDATE for one generation: it changes nothing when the
- * deployment is in another state by now, or a later request was accepted.
+ * State changes by the server's jobs. Each is one guarded UPDATE for one generation: it changes nothing when the
+ * deployment has left the expected state, or a later request was accepted.
  */
 export interface JobTransitions {
   /**
-   * `building` → `building`: the job begins, or begins again; → `superseded` when a later generation of the app runs
-   * already, and then nothing is returned.
+   * `building` → `building`: the job begins, or begins again. → `superseded` when a later generation of the app is
+   * already running; then it returns nothing.
    */
   begin(id: string): Promise<DeploymentRow | undefined>
-  /** Takes back a `begin` that was cut short by no fault of the deployment. */
+  /** Reverts a `begin` that was interrupted through no fault of the deployment. */
   giveBack(target: DeploymentGeneration): Promise<void>
-  /** Notes which source was fetched, and deletes the token. */
+  /** Records the fetched source, and deletes the token. */
   fetched(
     target: DeploymentGeneration,
     source: { readonly branch: string | null; readonly commit: string; readonly info: CommitDetails | null },
   ): Promise<void>
-  /** Notes the digest of the image that was pulled. */
   pulled(target: DeploymentGeneration, digest: string): Promise<void>
-  /** Notes that another runtime keeps the release from now on. False when the deployment is not this one's work any more. */
+  /** Records that another runtime keeps the release from now on. Returns false when this generation is outdated. */
   moveTo(target: DeploymentGeneration, runtime: string): Promise<boolean>
-  /** Notes how many builds end before this one begins; null when it begins. */
+  /** Records how many builds end before this build begins; null when it begins. */
   waits(target: DeploymentGeneration, buildsBefore: number | null): Promise<void>
-  /** Notes the steps that have begun. It may arrive after the deployment's end, which closes the last step. */
+  /** Records the steps that have begun. It may arrive after the deployment's end, which closes the last step. */
   noteSteps(target: DeploymentGeneration, steps: readonly StepTimes[]): Promise<void>
-  /** `building` → `running`; the release that ran until now becomes `superseded` and is returned. */
+  /** `building` → `running`. The release that ran until now becomes `superseded` and is returned. */
   run(
     transaction: Transaction,
     row: DeploymentRow,
     facts: ReleaseFacts,
   ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }>
   /**
-   * `building` | `running` → `failed`, from the state that the row has: a restart may have been accepted since. The caller has ended all of its instances, which are forgotten, and brings back what it
-   * superseded.
+   * `building` | `running` → `failed`, from the row's current state: a restart may have been accepted since. The caller
+   * has ended all instances of the deployment, which are cleared, and brings back the deployments that it superseded.
    *
-   * @param only the first instance that the release has to have; any when it is not given
+   * @param only the first instance that the release must have; without it, any instance
    */
   fail(
     transaction: Transaction,
@@ -330,13 +326,14 @@ export interface JobTransitions {
     failure: DeploymentFailure,
     only?: Pick<DeploymentRow, 'instance'>,
   ): Promise<boolean>
-  /** True when this generation is the running one. */
   runs(target: DeploymentGeneration): Promise<boolean>
-  /** Notes the instance that a running release has been started as again; false when the one in the given row was replaced. */
+  /**
+   * Records the new first instance of a running release. Returns false when the instance in the given row was replaced.
+   */
   setInstance(target: DeploymentGeneration & Pick<DeploymentRow, 'instance'>, instance: Handle): Promise<boolean>
-  /** Notes that the instance of a release at rest is about to be ended: from now on it must not be routed to. */
+  /** Clears the instance of a stopped release, which is about to end: from now on nothing may route to it. */
   forgetInstance(target: DeploymentGeneration): Promise<boolean>
-  /** Gives up all but the newest `keep` retained releases at rest of an app, and returns those that it gave up. */
+  /** Discards all retained, stopped releases of an app except the newest `keep`, and returns the discarded releases. */
   prune(appId: string, keep: number): Promise<DeploymentRow[]>
 }
 
@@ -406,7 +403,6 @@ export function createJobTransitions(given: {
   }
 }
 
-/** The value of a handle in a condition. */
 const jsonOf = (handle: Handle | null) => (handle === null ? null : sql<Handle>`${JSON.stringify(handle)}::jsonb`)
 
 async function begin(database: Database, id: string): Promise<DeploymentRow | undefined> {
@@ -493,7 +489,7 @@ async function run(
   { plan, instance }: ReleaseFacts,
 ): Promise<{ ok: boolean; previous: DeploymentRow | undefined }> {
   const trx = tablesOf(transaction)
-  // Checked first: when this one may not run, the old one must not be touched.
+  // Checked first: when this deployment may not run, the old release must stay unchanged.
   const current = await trx
     .selectFrom('deployments')
     .select(['status', 'generation'])
@@ -511,7 +507,7 @@ async function run(
       .where('id', '<>', row.id)
       .returningAll()
   const serving = await supersede().where('status', '=', 'running').executeTakeFirst()
-  // A release that is restarted for maintenance does not run at the moment.
+  // A release that is being restarted for maintenance is in `building`.
   const restarted = supersede().where('status', '=', 'building').where('retained', '=', true)
   const previous = serving ?? (await restarted.where('generation', '<', row.generation).executeTakeFirst())
   await trx
@@ -549,11 +545,12 @@ function prune(database: Database, appId: string, keep: number): Promise<Deploym
 }
 
 /*
- * A new deployment supersedes those of its app whose build has not begun. If the new one is canceled or fails, the last one that it
- * superseded waits for its build again. So the superseded one keeps its token until a newer one serves. Callers hold the lock of the app.
+ * A new deployment supersedes the app's deployments whose builds have not begun. If the new deployment is canceled or
+ * fails, the last deployment that it superseded waits for its build again. So a superseded deployment keeps its token
+ * until a newer deployment serves. Callers hold the app's lock.
  */
 
-/** Supersedes what waits for its build, but for releases that are started again. */
+/** Supersedes deployments that wait for their builds, except releases that start again. */
 export async function supersedeWaiting(transaction: Transaction, by: { id: string; appId: string }): Promise<void> {
   const { finished_at, builds_before } = atRest
   await tablesOf(transaction)
@@ -566,7 +563,10 @@ export async function supersedeWaiting(transaction: Transaction, by: { id: strin
     .execute()
 }
 
-/** Gives up for good what newer deployments of the app have superseded: all of it, or what is older than a generation. */
+/**
+ * Discards for good the deployments that newer deployments of the app have superseded: all, or all older than a
+ * generation.
+ */
 export async function giveUpSuperseded(
   transaction: Transaction,
   { app_id, generation }: { readonly app_id: string; readonly generation?: number },
@@ -580,7 +580,7 @@ export async function giveUpSuperseded(
     .execute()
 }
 
-/** Lets what a deployment has superseded wait for its build again, once that one is canceled or has failed. */
+/** Queues the builds that a deployment has superseded, once that deployment is canceled or has failed. */
 export async function bringBackSuperseded(
   transaction: Transaction,
   reads: Pick<ProjectReads, 'countBuilding'>,
@@ -602,7 +602,7 @@ export async function bringBackSuperseded(
     .where('status', '=', 'building')
     .orderBy('generation')
     .executeTakeFirst()
-  // Of several, the newest one comes back, and has superseded the others.
+  // Only the newest comes back; it supersedes the rest.
   await deployments
     .updateTable('deployments')
     .set({ superseded_by: next?.id ?? found.id })
@@ -619,15 +619,15 @@ export async function bringBackSuperseded(
   await notifyChange(transaction, { appId: row.app_id, deploymentId: row.id })
 }
 
-/** The states in which no job works on a deployment and nothing of it runs. */
+/** The states in which no job works on a deployment and none of its instances run. */
 const restingStatuses = ['failed', 'canceled', 'superseded', 'stopped'] as const
 
-/** The columns of a deployment that comes to rest: it has an end, waits for nothing, and its token is deleted. */
+/** The columns of a deployment that enters such a state: it has an end, waits for nothing, and its token is deleted. */
 const atRest = { finished_at: sql<Date>`coalesce(finished_at, now())`, git_token: null, builds_before: null }
 
 /**
- * Waits for a change of the deployment that is not committed yet. Otherwise a guarded update would test the state before
- * that change, and the error that explains the refusal would name the state after it.
+ * Waits for an uncommitted change of the deployment. Otherwise a guarded update would test the state before that
+ * change, and the error that explains the refusal would name the state after it.
  */
 async function lockDeployment(transaction: Transaction, id: string): Promise<void> {
   await tablesOf(transaction).selectFrom('deployments').select('id').where('id', '=', id).forUpdate().execute()

@@ -36,7 +36,7 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
       const { plain, linked = {} } = deployment.variable_origins
       const variables = variablesOf(deployment)
       const secret = Object.entries(variables).flatMap(([name, value]) => (plain.includes(name) ? [] : [value]))
-      // Many programs print the parts of an address, each by itself.
+      // Many programs print the parts of an address separately.
       const former = formerOf(deployment)
       const addresses = [...Object.keys(linked).map((name) => variables[name] ?? ''), ...former]
       const passwords = addresses.flatMap((address) => URL.parse(address)?.password ?? [])
@@ -48,12 +48,10 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
 /** Binds the encrypted token to its deployment and its purpose. */
 export const tokenContext = (deploymentId: string): string => `${deploymentId} git_token`
 
-/** Assembles the release of a deployment as a runtime builds and runs it. */
 export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number' | 'name'>) => Promise<Release>
 
 export function createReleaseOf(dependencies: {
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
-  /** The limits of a project's plan. */
   readonly limitsOf: (projectId: string) => Promise<Limits>
   /** The name of an app as a part of host names. */
   readonly slugOf: (name: string) => string

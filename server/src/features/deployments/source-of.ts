@@ -16,9 +16,9 @@ interface ImageColumns {
 export const uploadedSources = 'uploaded sources'
 
 /**
- * Returns what the code of a release comes from: its repository, the name of its image in its registry, or the text that
- * stands for all uploaded sources, because they follow each other. Only the address of a repository has no space, so that no
- * repository passes for an image: `registry.example:5000/shop` is an address for git, too.
+ * Returns the origin of a release's code: its repository, the name of its image in its registry, or one text for all
+ * uploaded sources, because they count as one source. Only the address of a repository contains no space, so a
+ * repository cannot pass for an image: `registry.example:5000/shop` is an address for git, too.
  */
 export function sourceOf({ git_url, source_id, image }: SourceColumns): string {
   if (source_id !== null) return uploadedSources
@@ -28,7 +28,6 @@ export function sourceOf({ git_url, source_id, image }: SourceColumns): string {
 /** True for a source that is a repository, as `sourceOf` names it. */
 export const isRepository = (source: string): boolean => !source.includes(' ')
 
-/** Returns the repository of a release; null for one of another source. */
 export const repositoryOf = ({ git_url, source_id, image }: SourceColumns): string | null =>
   source_id === null && image === null ? git_url : null
 
@@ -37,6 +36,6 @@ function nameOf(reference: string): string {
   return 'problem' in parsed ? reference : imageName(parsed)
 }
 
-/** Returns the image that a release was created with; null for one of another source. */
+/** Returns the image that a release was created with; null for another kind of source. */
 export const imageOf = ({ image, image_digest: digest }: ImageColumns) =>
   image === null ? null : { reference: image, digest }

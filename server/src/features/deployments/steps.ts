@@ -3,14 +3,17 @@ import { DeploymentError } from './failure.ts'
 import type { JobTransitions } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Records when the steps of a deployment begin. Each ends as the next one begins, and the last with the deployment. */
+/**
+ * Records when the steps of a deployment begin. Each step ends when the next begins, and the last step with the
+ * deployment.
+ */
 export interface StepRecorder {
   begin(name: DeploymentStep): void
   /** Resolves when everything is written. Never rejects: a deployment does not depend on its times. */
   settle(): Promise<void>
 }
 
-/** Steps that follow each other while the database is written to are written together, so that none waits for it. */
+/** Steps that begin during a write to the database are written together, so that no step waits for the database. */
 export function createStepRecorder(jobs: Pick<JobTransitions, 'noteSteps'>, row: DeploymentRow): StepRecorder {
   let steps = queuedSteps(row)
   let writing: Promise<void> | undefined
@@ -39,17 +42,16 @@ type Row = Pick<
   'generation' | 'status' | 'steps' | 'last_request' | 'created_at' | 'started_at' | 'finished_at'
 >
 
-/** Returns the request that the release as it is now follows; null for its creation. */
+/** Returns the request that led to the release's current state; null for its creation. */
 export function lastRequestOf({ generation, last_request }: Pick<Row, 'generation' | 'last_request'>) {
   return last_request?.generation === generation ? last_request : null
 }
 
-/** Returns the time in RFC 3339 at which the release as it is now was asked for. */
 const requestedAt = (row: Row): string => lastRequestOf(row)?.at ?? row.created_at.toISOString()
 
 /**
- * Returns the times of a deployment's steps. The last step of a deployment that came to rest ended with it, also when it
- * was canceled or its server died.
+ * Returns the times of a deployment's steps. The last step of an ended deployment ended with it, also when the
+ * deployment was canceled or its server died.
  */
 export function stepsOf(row: Row): readonly StepTimes[] {
   const ended = row.status === 'building' ? null : (row.finished_at?.toISOString() ?? null)
@@ -59,7 +61,7 @@ export function stepsOf(row: Row): readonly StepTimes[] {
   return steps.map((step) => ({ ...step, finished_at: step.finished_at ?? ended }))
 }
 
-/** Returns the steps after the next one has begun. No step ends before its beginning, though two clocks may differ. */
+/** Returns the steps after the next step has begun. No step ends before its beginning, though two clocks may differ. */
 function withStep(steps: readonly StepTimes[], name: DeploymentStep, now: Date): readonly StepTimes[] {
   const last = steps.at(-1)
   if (last === undefined) return [{ name, started_at: now.toISOString(), finished_at: null }]
@@ -68,7 +70,7 @@ function withStep(steps: readonly StepTimes[], name: DeploymentStep, now: Date):
   return [...steps.slice(0, -1), { ...last, finished_at: at }, { name, started_at: at, finished_at: null }]
 }
 
-/** Returns the steps of a deployment whose job begins: it was queued from the request for it on. */
+/** Returns the steps of a deployment whose job begins: it was queued from its request on. */
 const queuedSteps = (row: Row): readonly StepTimes[] => [
   { name: 'queued', started_at: requestedAt(row), finished_at: null },
 ]

@@ -12,10 +12,10 @@ import type { DeploymentRow } from './tables.ts'
 import type { Teardown } from './teardown.ts'
 
 /**
- * Compares what runtimes and logs hold with the database, and removes leftovers: releases that are neither active nor
- * retained, instances of releases at rest and those without a row, logs and apps that are gone. Gives every deployment that is building its job.
- * Normally each of these is done where it belongs; the sweep completes those that were cut short by a crash, a full disk or
- * an unreachable database, and those of which the leader did not hear.
+ * Compares the contents of runtimes and logs with the database, and removes leftovers: releases that are neither active
+ * nor retained, instances of stopped releases, instances without a row, and logs and apps that are gone. Adds a job for
+ * every deployment that is building without one. Normally other code does each of these; the sweep completes work that
+ * a crash, a full disk or an unreachable database interrupted, and work whose notification the leader missed.
  */
 export type Sweep = () => Promise<void>
 
@@ -70,8 +70,8 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
 }
 
 /**
- * Returns what a runtime holds; nothing when it cannot be asked, as while a Docker engine is away. The next sweep asks again, and
- * the leftovers of other runtimes do not wait for it, nor does the start of the leader.
+ * Returns the contents of a runtime; empty when the runtime is unreachable, such as a Docker engine that is down. The
+ * next sweep asks again. Leftovers of other runtimes do not wait for it, nor does the start of the leader.
  */
 async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise<Inventory> {
   try {
@@ -109,7 +109,6 @@ async function clearRelease(
   if (found.instances > (await recordedInstances(dependencies, row)).length) await endUnknown(dependencies, row.id)
 }
 
-/** Returns the instances of a release that have a row. */
 async function recordedInstances(
   { store }: Pick<SweepDependencies, 'store'>,
   { id, instance }: DeploymentRow,
@@ -118,7 +117,7 @@ async function recordedInstances(
   return instance === null ? further : [instance, ...further]
 }
 
-/** Ends the instances of a running release that have no row: a server has started them right before it was killed. */
+/** Ends the instances of a running release that have no row: a server started them right before it was killed. */
 async function endUnknown(dependencies: SweepDependencies, id: string): Promise<void> {
   const { store, locks, runtimes, logger } = dependencies
   await locks.run(id, async () => {

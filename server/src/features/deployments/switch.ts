@@ -34,8 +34,8 @@ interface SwitchRequest {
 }
 
 /**
- * Gives the app's address to a healthy release: routes to it, confirms that visitors get it, then makes it `running` and
- * announces that in one transaction. If any of this fails, the old release has the address again.
+ * Gives the app's address to a healthy release: routes to it, confirms that visitors reach it, then makes it `running`
+ * and announces that in one transaction. If any of this fails, the old release gets the address again.
  */
 export type SwitchStep = (request: SwitchRequest, signal: AbortSignal) => Promise<void>
 
@@ -68,7 +68,7 @@ export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
         const previous = await makeRunning(dependencies, request, { before, signal })
         retire(app, previous, before)
       } catch (error) {
-        // Should the old release have been stopped meanwhile, its teardown waits for the lock to take the address.
+        // If the old release was stopped since, its teardown waits for the lock to take the address.
         await gateway.route(app.id, before)
         throw error
       }
@@ -93,14 +93,14 @@ async function makeRunning(
     })
   } catch (error) {
     if (error instanceof NoLongerDesired) throw error
-    // The connection may have broken after the commit and before its confirmation. Then the success is announced already,
-    // and only the database can tell, however long it is away.
+    // The connection may have broken after the commit and before its confirmation. Then the success is already
+    // announced, and only the database knows, however long it is unreachable.
     if (!(await onceDatabaseIsBack(() => store.jobs.runs(deployment), signal))) throw error
     return before === null ? undefined : store.rows.find(before.deploymentId)
   }
 }
 
-/** Usually open since the app was made; not when another program held the address at the server's start. */
+/** Usually open since the app was made, unless another program held the address at the server's start. */
 async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<void> {
   try {
     await gateway.open(app.id, app.address)
@@ -115,7 +115,10 @@ async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<vo
   }
 }
 
-/** Throws an error of the gateway as the reason of the deployment's failure, if it does not answer; else as it is. */
+/**
+ * Converts an error of the gateway to the failure of the deployment if the gateway does not answer; throws other errors
+ * unchanged.
+ */
 function throwUnanswered(error: unknown): never {
   if (!isUnanswered(error)) throw error
   throw new DeploymentError(
@@ -129,7 +132,7 @@ function throwUnanswered(error: unknown): never {
 const confirmAttempts = 5
 
 /**
- * Asks the gateway for the app as a visitor would, and resolves when the new release answers. Rejects with a
+ * Requests the app from the gateway as a visitor would, and resolves when the new release answers. Rejects with a
  * `DeploymentError` of the stage `switch` otherwise.
  */
 async function confirmRoute(
@@ -165,8 +168,8 @@ function hostHeader(address: PublicAddress): Record<string, string> {
 }
 
 /**
- * Lets the release that was replaced finish its requests and tears it down, in the background; then removes the oldest
- * releases. A server that dies in between finds the rest at its next start.
+ * Lets the replaced release finish its requests and tears it down, in the background; then removes the oldest releases.
+ * A server that dies in between continues at its next start.
  */
 export function createRetire(dependencies: {
   readonly locks: Pick<DeploymentLocks, 'interrupt'>
@@ -187,12 +190,10 @@ export function createRetire(dependencies: {
   }
 }
 
-/** The number of releases of an app that can be rolled back to. */
 const releasesKept = 5
-/** The number of deployments of an app whose logs are kept. */
 const logsKept = 50
 
-/** Removes the oldest releases and logs of an app beyond those that are kept. */
+/** Removes the oldest releases and logs of an app beyond these numbers. */
 type Prune = (appId: string) => Promise<void>
 
 export function createPrune({
@@ -210,7 +211,7 @@ export function createPrune({
     const found = (await logs.list()).find((app) => app.appId === appId)
     for (const deploymentId of found?.deploymentIds ?? []) {
       if (kept.has(deploymentId)) continue
-      // The release of an old deployment may have been rolled back to, and still writes its log.
+      // The release of an old deployment may serve again after a rollback, and still writes its log.
       const row = await store.rows.find(deploymentId)
       if (row?.retained !== true && row?.status !== 'building' && row?.status !== 'running') {
         await logs.remove({ appId, deploymentId })

@@ -10,11 +10,11 @@ import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /**
- * Reduces a release to what its deployment's state allows: nothing is taken from one that is building or running; one at
- * rest keeps its files, if they are retained, and loses its instance; one that is gone loses everything. Requests under
- * way may finish. Safe to call for any release at any time, and again.
+ * Reduces a release to what its deployment's state allows: a building or running release keeps everything; a stopped
+ * release keeps its files, if they are retained, and loses its instance; a deleted release loses everything. Current
+ * requests may finish. Safe to call for any release at any time, and again.
  *
- * @param replaced the upstream of a release whose address another one has already
+ * @param replaced the upstream of a release that has already lost the address to another release
  */
 export type Teardown = (
   deployment: Pick<DeploymentRow, 'id' | 'app_id'>,
@@ -60,14 +60,14 @@ async function endInstance(
   row: DeploymentRow,
   signal: AbortSignal,
 ): Promise<void> {
-  // Noted before the instance is ended: from then on no job routes to it.
+  // Recorded before the instance ends: from then on no job routes to it.
   if (row.instance === null || signal.aborted || !(await store.jobs.forgetInstance(row))) return
   const options = { graceMs: stopGraceMs, signal }
   if ((await store.instances.of(row.id)).length > 0) await instances.halt(releaseRef(row), options)
   else await instances.stop(releaseRef(row), row.instance, options)
 }
 
-/** Removes everything that a deleted deployment left: instances, files, logs. */
+/** Removes the instances, files and logs of a deleted deployment. */
 export type RemoveDeployment = (deployment: Pick<DeploymentRow, 'id' | 'app_id'>) => Promise<void>
 
 interface RemoveDependencies {
@@ -84,9 +84,9 @@ export function createRemoveDeployment(dependencies: RemoveDependencies): Remove
 }
 
 /**
- * Stops and removes all deployments and apps of a project: instances, files, logs, addresses, caches, rows. For a job: it
- * may break off at any moment and is called again until it resolves; calling it once more does nothing. No new deployment
- * of the project may be accepted any more.
+ * Stops and removes all deployments and apps of a project: instances, files, logs, addresses, caches, rows. For a job:
+ * it may be interrupted at any moment and is called again until it resolves; repeated calls are safe. The project must
+ * accept no new deployments.
  */
 export type RemoveProject = (projectId: string) => Promise<void>
 
@@ -97,7 +97,6 @@ export function createRemoveProject(
     readonly apps: Pick<AppDirectory, 'ofProject'>
     readonly locks: Pick<DeploymentLocks, 'interrupt'>
     readonly closeAddress: (appId: string) => Promise<void>
-    /** Removes everything that runtimes and logs keep of an app. */
     readonly removeApp: (appId: string) => Promise<void>
     /** Remove the caches of repositories, and uploaded sources. */
     readonly sources: readonly Pick<Sources, 'removeProject'>[]
@@ -111,7 +110,7 @@ export function createRemoveProject(
     for (const row of rows) locks.interrupt(row)
     const apps = await dependencies.apps.ofProject(projectId)
     for (const app of apps) await closeAddress(app.id)
-    // The rows are deleted last: as long as one is there, this is not done.
+    // The rows are deleted last: as long as a row exists, the removal is not complete.
     for (const row of rows) await removeDeployment(row)
     for (const app of apps) await removeApp(app.id)
     for (const each of sources) await each.removeProject(projectId)

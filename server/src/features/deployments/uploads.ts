@@ -33,13 +33,11 @@ interface UploadDependencies {
   readonly files: SourceFiles
   readonly plans: Plans
   readonly totals: Pick<Totals, 'of'>
-  /** Keeps the project from being deleted until the transaction ends; false when it is not active any more. */
+  /** Prevents the deletion of the project until the transaction ends; false when the project is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
-  /** The most disk space for the files of a commit, which counts for a bundle, too. */
+  /** The most disk space for the files of a commit; a bundle has the same limit. */
   readonly mostSourceBytes: number
-  /** The longest pause of an upload, in milliseconds. */
   readonly idleTimeoutMs: number
   readonly logger: Logger
 }
@@ -47,16 +45,16 @@ interface UploadDependencies {
 interface SourceUpload {
   readonly project: TenantProject
   readonly message: IncomingMessage
-  /** Records in the audit log that the source of this id was created. */
+  /** Records in the audit log that the source with this id was created. */
   readonly audit: (transaction: Transaction, sourceId: string) => Promise<void>
 }
 
 type Answer = ResponseBody<'sources.create'>
 
 /**
- * Stores the pack of one git bundle, as it arrives. Its row reserves the space before the first byte is written. Git reads
- * the pack when it is deployed, in its sandbox; here its header alone is read. Throws `invalid_request` on a body that is
- * no bundle with exactly one head, and when the project or the account may upload no more.
+ * Stores the pack of one git bundle as it arrives. The row reserves the space before the first byte is written. Git
+ * reads the pack in the sandbox of its deployment; here only the header is read. Throws `invalid_request` for a body
+ * that is not a bundle with exactly one head, and when the project or the account may upload no more.
  */
 type UploadSource = (upload: SourceUpload) => Promise<Answer>
 
@@ -76,8 +74,8 @@ export function createUploadSource(dependencies: UploadDependencies): UploadSour
       return await receive(dependencies, upload, { id, mostBytes: length })
     } catch (error) {
       const stored = await finishing.use(project.accountId, undefined, async () => {
-        // Only the database can tell what became of a commit whose confirmation was lost. While it is away, the file stays: the leader
-        // removes files without rows.
+        // Only the database knows the outcome of a commit without confirmation. While the database is away, the file
+        // stays: the leader removes files without rows.
         const found = await giveUp(database, id)
         if (found === undefined) await files.remove(id)
         return found
@@ -99,7 +97,7 @@ function checkHeaders({ headers }: IncomingMessage): void {
   }
 }
 
-/** Adds the row. Returns the ids of older sources that made room for it. */
+/** Adds the row. Returns the ids of older sources that were deleted to make room. */
 function reserve(
   { transact, totals, holdProject }: UploadDependencies,
   { id, project, bytes }: { readonly id: string; readonly project: TenantProject; readonly bytes: number },
@@ -124,7 +122,7 @@ function reserve(
   })
 }
 
-/** Deletes the row of an upload that failed. Returns the answer instead when the upload is complete. */
+/** Deletes the row of a failed upload. Returns the answer instead when the upload is complete. */
 async function giveUp(database: Database, id: string): Promise<Answer | undefined> {
   const row = tablesOf(database)
   await row.deleteFrom('sources').where('id', '=', id).where('received_at', 'is', null).execute()
@@ -177,17 +175,15 @@ async function receive(
 
 interface ReceiveOptions {
   readonly message: IncomingMessage
-  /** The most bytes that the bundle may have. */
   readonly mostBytes: number
   /** The longest pause between bytes. */
   readonly idleTimeoutMs: number
-  /** The longest time for the whole body. */
   readonly deadlineMs: number
 }
 
 /**
- * Writes the pack of a bundle as it arrives. Throws `invalid_request` as soon as it is known that the body is no bundle
- * that can be deployed, or too large. The rest of a refused body is left unread.
+ * Writes the pack of a bundle as it arrives. Throws `invalid_request` as soon as the body proves to be no deployable
+ * bundle, or too large. The rest of a refused body stays unread.
  */
 async function receiveBundle(
   options: ReceiveOptions,
@@ -209,7 +205,6 @@ async function receiveBundle(
 
 const refused = (message: string): ApiError => invalidRequest({ field: 'body', message })
 
-/** Returns the error for a bundle that is larger than a project may upload. */
 function bundleTooLarge(mostBytes: number): ApiError {
   const message = `is too large: a source may have ${mostBytes} bytes. Leave its history out, as fairlead deploy does.`
   return new ApiError('invalid_request', `body: ${message}`, {
@@ -219,7 +214,7 @@ function bundleTooLarge(mostBytes: number): ApiError {
   })
 }
 
-/** Hands on the body as it arrives, each part once the one before it was taken. */
+/** Passes the body on as it arrives, each part after the previous part was taken. */
 async function readBody(
   { message, idleTimeoutMs, deadlineMs }: ReceiveOptions,
   take: (chunk: Buffer) => Promise<void>,
@@ -250,16 +245,15 @@ async function readBody(
 
 /** Removes uploaded sources; for the leader. */
 interface SourceExpiry {
-  /** Removes those that were unused for long, and files that have no row. */
+  /** Removes sources that have not been used for a long time, and files without rows. */
   forget(): Promise<void>
-  /** Removes those of a project to which nothing can be uploaded any more. */
+  /** Removes the sources of a project that accepts no uploads any more. */
   removeProject(projectId: string): Promise<void>
 }
 
 export function createSourceExpiry(dependencies: {
   readonly database: Database
   readonly files: Pick<SourceFiles, 'settled' | 'remove'>
-  /** How many days a source is kept after its last use. */
   readonly days: number
 }): SourceExpiry {
   const { database, files, days } = dependencies
@@ -277,19 +271,18 @@ export function createSourceExpiry(dependencies: {
   }
 }
 
-/** The commit of an uploaded source. */
 interface UploadedSource {
   readonly commit: string
   readonly branch: string | null
 }
 
-/** The longest that an upload may take; its row is removed some time after that. */
+/** The longest duration of an upload; its row is removed some time later. */
 const longestUploadMs = 3_600_000
 const abandoned = sql<boolean>`received_at is null and created_at < now() - interval '2 hours'`
 
 /**
- * True for sources that a deployment may still need: it is building or running, may come back in place of a newer one that fails, or is
- * the newest of its app, which can be deployed again with other variables.
+ * True for sources that a deployment may still need: the deployment is building or running, may come back when a newer
+ * deployment fails, or is the newest of its app, which can be deployed again with other variables.
  */
 const inUse = sql<boolean>`exists (
   select from deployments where source_id = sources.id and (
@@ -300,7 +293,7 @@ const inUse = sql<boolean>`exists (
   )
 )`
 
-/** Returns the commit of a source, and keeps it until the transaction ends. Throws `invalid_request`. */
+/** Returns the commit of a source, and keeps the source until the transaction ends. Throws `invalid_request`. */
 export async function useSource(transaction: Transaction, projectId: string, id: string): Promise<UploadedSource> {
   const used = isId('source', id)
     ? await tablesOf(transaction)
@@ -318,7 +311,7 @@ export async function useSource(transaction: Transaction, projectId: string, id:
   return { commit: used.commit, branch: used.branch }
 }
 
-/** Returns the number and the size of the sources of an account, with those that are being received. */
+/** Returns the number and the size of an account's sources, including uploads under way. */
 async function usageOf(transaction: Transaction, accountId: string): Promise<{ count: number; bytes: number }> {
   const { count, bytes } = await tablesOf(transaction)
     .selectFrom('sources')
@@ -328,9 +321,9 @@ async function usageOf(transaction: Transaction, accountId: string): Promise<{ c
   return { count: Number(count), bytes: Number(bytes) }
 }
 
-/** Deletes the row of the account's source that was not used for the longest time; returns its id, if there is one. */
+/** Deletes the row of the account's least recently used source; returns its id, if there is one. */
 async function deleteOldest(transaction: Transaction, accountId: string): Promise<string | undefined> {
-  // One that was uploaded just now is about to be deployed.
+  // A source that was just uploaded is about to be deployed.
   const unused = sql<boolean>`received_at is not null and used_at < now() - interval '15 minutes'`
   const oldest = tablesOf(transaction)
     .selectFrom('sources')
@@ -351,7 +344,7 @@ async function deleteOldest(transaction: Transaction, accountId: string): Promis
   return deleted?.id
 }
 
-/** Deletes the rows of sources that were unused for so many days, and of uploads that were broken off. */
+/** Deletes the rows of sources that were unused for so many days, and of interrupted uploads. */
 async function deleteExpired(database: Database, days: number): Promise<void> {
   const unused = sql<boolean>`received_at is not null and used_at < now() - make_interval(days => ${days}) and not ${inUse}`
   await tablesOf(database).deleteFrom('sources').where(sql<boolean>`(${unused}) or (${abandoned})`).execute()
@@ -363,7 +356,7 @@ async function deleteOfProject(database: Database, projectId: string): Promise<s
   return (await sources.returning('id').execute()).map(({ id }) => id)
 }
 
-/** Returns those of the ids that have rows. */
+/** Returns the ids that have rows. */
 async function existingSources(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tablesOf(database)
     .selectFrom('sources')
@@ -373,21 +366,20 @@ async function existingSources(database: Database, ids: readonly string[]): Prom
   return new Set(rows.map(({ id }) => id))
 }
 
-/** The packs of uploaded sources in one folder. Which of them should exist is decided by the rows in `sources`. */
+/** The packs of uploaded sources in one folder. The rows in `sources` decide which packs should exist. */
 interface SourceFiles {
-  /** The path of a source's pack. */
   pathOf(id: string): string
   create(id: string): Promise<PackWriter>
   remove(id: string): Promise<void>
-  /** Returns the ids of those that no upload writes any more. */
+  /** Returns the ids of sources that no upload is writing. */
   settled(): Promise<string[]>
 }
 
 interface PackWriter {
   write(bytes: Buffer): Promise<void>
-  /** Resolves when the file would be there after a loss of power. */
+  /** Resolves when the file would survive a loss of power. */
   finish(): Promise<void>
-  /** Closes the file; it is removed by `SourceFiles.remove`. */
+  /** Closes the file; `SourceFiles.remove` removes it. */
   abort(): Promise<void>
 }
 

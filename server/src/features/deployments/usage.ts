@@ -6,7 +6,6 @@ import { firstNumber, web, withLimits } from './process-types.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** An instance that lives, what it uses and what it may use. */
 interface MeasuredInstance {
   readonly appId: string
   readonly deploymentId: string
@@ -17,7 +16,7 @@ interface MeasuredInstance {
   readonly limits: Limits
 }
 
-/** Measures the instances of all running releases, one after the other, so that nothing waits for it. */
+/** Measures the instances of all running releases, one after the other, in the background. */
 export type MeasureInstances = (signal: AbortSignal) => Promise<readonly MeasuredInstance[]>
 
 export function createMeasureInstances({
@@ -30,7 +29,6 @@ export function createMeasureInstances({
   readonly store: { readonly rows: Pick<DeploymentStore['rows'], 'running'> } & Pick<DeploymentStore, 'instances'>
   readonly instances: Pick<InstanceControl, 'isAdopted'>
   readonly usageOf: (handle: Handle) => Promise<Usage>
-  /** The limits of a project's plan. */
   readonly limitsOf: (projectId: string) => Promise<Limits>
   readonly logger: Pick<Logger, 'warn'>
 }): MeasureInstances {
@@ -44,7 +42,7 @@ export function createMeasureInstances({
       for (const { type, number, handle } of [...firstOf(row), ...(others.get(row.id) ?? [])]) {
         if (signal.aborted) return measured
         if (!instances.isAdopted(handle)) continue
-        // A runtime that is away fails its own apps alone.
+        // An unreachable runtime affects only its apps.
         const usage = await usageOf(handle).catch((error: unknown) => {
           logger.warn({ err: error, deployment: row.id }, 'an instance could not be measured')
           return null

@@ -43,19 +43,18 @@ export function variableHandlers(variables: VariableRequests): HandlersOf<'varia
 
 type State = ResponseBody<'variables.list'>
 
-/** An app that a request names, and who asks. */
 interface AppRequest {
   readonly principal: Principal
   readonly project: TenantProject
   readonly appId: string
 }
 
-/** The variables of apps as owners read and change them. All throw `not_found` for the app. */
+/** Reads and changes of apps' variables, for owners. All throw `not_found` for the app. */
 interface VariableRequests {
   list(app: AppRequest): Promise<State>
-  /** Throws `invalid_request` for names that it does not have, and for too many variables. */
+  /** Throws `invalid_request` for unknown names, and for too many variables. */
   update(transaction: Transaction, app: AppRequest, body: BodyOutput<'variables.update'>): Promise<State>
-  /** Throws `invalid_request` for an app that is not there or that the caller may not use. */
+  /** Throws `invalid_request` for an app that does not exist or that the caller may not use. */
   copy(transaction: Transaction, app: AppRequest, body: BodyOutput<'variables.copy'>): Promise<State>
   adopt(transaction: Transaction, app: AppRequest): Promise<State>
 }
@@ -69,7 +68,6 @@ interface VariableRequestDependencies {
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   readonly appVariables: AppVariables
   readonly sourcesOf: SourcesOf
-  /** Resolves to the project if it belongs to the account. */
   readonly findProject: (accountId: string, projectId: string, on: Transaction) => Promise<TenantProject | undefined>
 }
 
@@ -112,16 +110,16 @@ export function createVariableRequests(dependencies: VariableRequestDependencies
   }
 }
 
-/** Variables that the next deployment of an app is given, and its source. */
+/** Variables of the app's next deployment itself, and its source. */
 interface GivenToNext {
   readonly given: Variables
   readonly source: string
 }
 
 /**
- * Returns the function that makes the variables that an app's current deployment was given by itself, and those of the next one,
- * secret variables of the app; they belong to the sources that they were given to. The lock of the app is the caller's. Throws
- * `invalid_request` for too many.
+ * Returns the function that turns the variables of the app's current and next deployments into secret variables of the
+ * app; they belong to the sources of those deployments. The caller holds the app's lock. Throws `invalid_request` for
+ * too many variables.
  */
 export function createAdoption({
   store,
@@ -142,7 +140,7 @@ export function createAdoption({
     await appVariables.set(transaction, appId, adopted)
     await assertFits(appVariables, transaction, appId, 'env_vars')
     if (current === undefined) return
-    // Locks linked databases before the release, as a rotation of their passwords does.
+    // Locks linked databases before the release, in the same order as a rotation of their passwords.
     await sourcesOf(transaction, { appId, projectId: current.project_id })
     await store.requests.giveUpVariables(transaction, current)
   }
@@ -158,7 +156,10 @@ async function assertFits(
   throw invalidRequest({ field, message: `an app has at most ${mostVariables} variables` })
 }
 
-/** Returns what a request changes. Throws `invalid_request` for names to remove that are not there, or are set, too. */
+/**
+ * Returns the changes of a request. Throws `invalid_request` for names to remove that do not exist, or that the request
+ * also sets.
+ */
 function changeOf(
   { set = {}, dotenv = {}, kind, unset = [] }: BodyOutput<'variables.update'>,
   { existing, source }: { readonly existing: readonly AppVariable[]; readonly source: string | null },
@@ -177,7 +178,7 @@ function changeOf(
   return { set: variables, removed: unset }
 }
 
-/** Returns the variables of these names, or all. Throws `invalid_request` for names that are not there. */
+/** Returns the variables with these names, or all. Throws `invalid_request` for unknown names. */
 function chosen(variables: readonly AppVariable[], names: readonly string[] | undefined): readonly AppVariable[] {
   if (names === undefined) return variables
   const byName = new Map(variables.map((variable) => [variable.name, variable]))
@@ -188,7 +189,7 @@ function chosen(variables: readonly AppVariable[], names: readonly string[] | un
   })
 }
 
-/** Returns the id of the app to copy from. One that the caller may not use is answered like one that is not there. */
+/** Returns the id of the app to copy from. An app that the caller may not use gets the same answer as a missing app. */
 async function appToCopy(
   { apps, findProject }: Pick<VariableRequestDependencies, 'apps' | 'findProject'>,
   transaction: Transaction,
@@ -205,9 +206,9 @@ async function appToCopy(
 }
 
 /**
- * Returns variables to copy, with the source that their copies belong to: that of the app that gets them for a signed-in user,
- * and the one that they belong to for a key. Throws `invalid_request` when a key would copy secret ones to an app of another
- * source: otherwise a stolen key with the permission to deploy could read them with any repository.
+ * Returns variables to copy, with the source that their copies belong to: for a signed-in user the source of the
+ * receiving app, for a key their present source. Throws `invalid_request` when a key would copy secret variables to an
+ * app with another source: otherwise a stolen key with the permission to deploy could read them with any repository.
  */
 async function takenAlong(
   { store, appVariables }: Pick<VariableRequestDependencies, 'store' | 'appVariables'>,
@@ -233,7 +234,6 @@ const ownOf = (secrets: Pick<DeploymentSecrets, 'variablesOf'>, row: DeploymentR
   origins: row.variable_origins,
 })
 
-/** Shows the variables of an app, and what an application of them would change. */
 async function stateOf(
   { store, secrets, appVariables, sourcesOf }: VariableRequestDependencies,
   on: Database | Transaction,
@@ -261,8 +261,8 @@ async function stateOf(
 }
 
 /**
- * Deploys the commit that serves an app again, with the variables that the app has now. The app is locked by the
- * transaction. Throws `invalid_request` while a deployment of it is building, and for what a creation is refused for.
+ * Deploys the app's serving commit again, with the app's current variables. The transaction holds the app's lock.
+ * Throws `invalid_request` while a deployment of the app is building, and in every case in which a creation throws it.
  */
 type ApplyVariables = (
   transaction: Transaction,
@@ -277,11 +277,13 @@ interface ApplyDependencies {
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   readonly addRelease: AddRelease
   readonly runtimes: RuntimeNames
-  /** Throws `server_error` when the disk is nearly full. */
   readonly assertRoom: () => Promise<void>
-  /** Throws `invalid_request` for a repository that the account may not deploy, and for a token that cannot be sent there. */
+  /**
+   * Throws `invalid_request` for a repository that the account may not deploy, and for a token that cannot be sent
+   * there.
+   */
   readonly checkRepository: (accountId: string, source: RepositoryToCheck) => Promise<void>
-  /** Throws `invalid_request` when an uploaded source is gone, and notes its use otherwise. */
+  /** Throws `invalid_request` when an uploaded source is gone; otherwise records its use. */
   readonly useUploaded: (transaction: Transaction, projectId: string, sourceId: string) => Promise<unknown>
   readonly urlOf: UrlOf
 }
@@ -308,7 +310,7 @@ export function createApplyVariables(dependencies: ApplyDependencies): ApplyVari
   }
 }
 
-/** Returns the source of the commit that is deployed again; a promoted release is copied, as it was before. */
+/** Returns the source of the commit to deploy again; a promoted release is copied, as before. */
 async function sourceAgain(
   dependencies: Pick<ApplyDependencies, 'store' | 'runtimes' | 'useUploaded' | 'checkRepository'>,
   transaction: Transaction,
@@ -322,7 +324,7 @@ async function sourceAgain(
     const mayUse = (projectId: string) => projectId === project.id
     return promotedSource({ ...dependencies, mayUse }, transaction, project, id)
   }
-  // The very same image, whatever its tag names by now.
+  // The same image, even if its tag has moved.
   if (image !== null) return imageSource({ reference: image, digest: current.image_digest }, runtimes)
   if (sourceId !== null) await dependencies.useUploaded(transaction, project.id, sourceId)
   else await dependencies.checkRepository(project.accountId, { git_url: gitUrl, ...body })

@@ -14,19 +14,16 @@ interface VolumeRequestDependencies {
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'releases'>
   readonly apps: Pick<OwnedApps, 'find' | 'hold'>
-  /** The folders of volumes in the data directory. */
   readonly folders: {
-    /** The names of an app's volumes. */
     names(appId: string): Promise<readonly string[]>
     /** The bytes of a volume on the disk; infinity when it cannot be read. */
     bytesOf(appId: string, name: string): Promise<number>
-    /** Takes volumes away from the app at once; their files are removed later. */
+    /** Detaches volumes from the app at once; their files are removed later. */
     remove(appId: string, names: readonly string[]): Promise<void>
   }
   readonly plans: Plans
 }
 
-/** The volumes of an app as its owner reads and deletes them. */
 export function volumeHandlers(dependencies: VolumeRequestDependencies): HandlersOf<'volumes'> {
   const { database } = dependencies
   return {
@@ -38,7 +35,7 @@ export function volumeHandlers(dependencies: VolumeRequestDependencies): Handler
   }
 }
 
-/** Under the app's lock, which every deployment takes: none that names a volume begins meanwhile. */
+/** Under the app's lock, which every deployment takes: no deployment that names a volume can begin at the same time. */
 async function remove(
   { store, apps, folders }: VolumeRequestDependencies,
   transaction: Transaction,
@@ -88,7 +85,6 @@ async function view(
   return { max_bytes: limitsOf(planNamed(plans, project.plan)).diskBytes, volumes }
 }
 
-/** Returns the release that runs and the one that was made last. */
 async function newestOf(
   { releases }: Pick<DeploymentStore, 'releases'>,
   on: Database | Transaction,
@@ -97,7 +93,7 @@ async function newestOf(
   return [...(await releases.latest(on, [appId])), ...(await releases.serving(on, [appId]))]
 }
 
-/** Returns the volumes that releases name; those of the last one count first. */
+/** Returns the volumes that releases name; later releases take precedence. */
 const pathsIn = (rows: readonly DeploymentRow[]): VolumePaths =>
   Object.assign({}, ...rows.map(({ build_plan }) => build_plan?.volumes ?? {}))
 
@@ -113,16 +109,14 @@ type VolumesTables = {
 
 const tablesOf = (on: Database | Transaction) => on.withTables<VolumesTables>()
 
-/** The path of each volume, by its name. */
 type VolumePaths = Readonly<Record<string, string>>
 
-/** Returns the volumes that images of an app have. */
 export async function imageVolumesOf(on: Database | Transaction, appId: string): Promise<VolumePaths> {
   const rows = await tablesOf(on).selectFrom('app_volumes').selectAll().where('app_id', '=', appId).execute()
   return Object.fromEntries(rows.map(({ name, path }) => [name, path]))
 }
 
-/** Sets the volumes that further images of an app have, in place of others. Their files stay as they are. */
+/** Replaces the volumes of the app's further images. Files of volumes do not change. */
 export async function setImageVolumes(transaction: Transaction, appId: string, volumes: VolumePaths): Promise<void> {
   const trx = tablesOf(transaction)
   await trx.deleteFrom('app_volumes').where('app_id', '=', appId).execute()

@@ -10,21 +10,23 @@ import type { Logger } from '../../platform/logger.ts'
 import { Canceled, createCapture, type Executor, type RunStreams } from './executor.ts'
 import { hashTicket, redeemTicket } from './runs.ts'
 
-/** The connections of clients to the commands that they run. The leader runs them; other servers pass messages on to it. */
+/** The connections of clients to their commands. The leader runs the commands; other servers forward messages to it. */
 export interface RunConnections {
   /** Makes this server run commands, until the returned function is called. */
   open(executor: Executor): () => void
-  /** Connects a client to its run, here or by the server that leads. Resolves when it is connected, and never rejects. */
+  /** Connects a client to its run, here or through the leader. Resolves when it is connected, and never rejects. */
   connect(request: IncomingMessage, socket: Duplex, head: Buffer, runId: string): Promise<void>
-  /** Takes what other servers of the data directory pass on: a request for a WebSocket at `/runs/<id>`. */
+  /**
+   * Handles a connection that another server of the data directory forwards: a request for a WebSocket at `/runs/<id>`.
+   */
   fromServer(request: IncomingMessage, socket: Duplex, head: Buffer): void
 }
 
-/** When the server stops, connections are closed after this time: commands have been ended by then. */
+/** When the server stops, connections are closed after this time: commands have ended by then. */
 const endMs = 8_000
-/** The time in which a client reads the rest, once its command has ended: a pager may take long. */
+/** The time in which a client reads remaining output after its command has ended: a pager may take long. */
 const restMs = 600_000
-/** A leader that hangs is not waited for any longer. */
+/** The longest wait for a leader that hangs. */
 const handshakeMs = 10_000
 const pathOfRun = /^\/runs\/(run_[0-9a-z]{26})$/
 
@@ -75,7 +77,7 @@ export function createRunConnections(options: {
       const path = await findLeader().catch(() => undefined)
       if (path === undefined) return finish(client, problemOf('No server leads at the moment; try again.'))
       passOn(client, runId, path)
-      // The command goes on no longer than the way to it.
+      // The command ends with the connection to it.
       whileOpen(client, stopping, () => client.close(1012))
     },
 
@@ -91,7 +93,6 @@ export function createRunConnections(options: {
   }
 }
 
-/** Runs the command of a client, and tells it the end. */
 function serveRun(
   executor: Executor,
   given: {
@@ -119,7 +120,6 @@ function passOn(client: WebSocket, runId: string, path: string): void {
     handshakeTimeout: handshakeMs,
   })
   leader.once('open', () => {
-    // The client may be gone by now.
     if (client.readyState !== client.OPEN) return leader.terminate()
     bridge(client, leader)
     client.resume()
@@ -129,19 +129,17 @@ function passOn(client: WebSocket, runId: string, path: string): void {
 
 const problemOf = (problem: string): RunEnd => ({ type: 'exit', code: null, signal: null, problem })
 
-/** Sends the end, after what was sent before it. */
 function finish(socket: WebSocket, end: RunEnd): void {
   const given = setTimeout(() => socket.terminate(), restMs).unref()
   socket.once('close', () => clearTimeout(given))
   socket.send(JSON.stringify(end), () => socket.close(1000))
 }
 
-/** Ends a connection that outlives its server's stop. */
+/** Closes a connection that is still open when its server stops. */
 function closeWith(socket: WebSocket, stopping: AbortSignal): void {
   whileOpen(socket, stopping, () => void setTimeout(() => socket.terminate(), endMs).unref())
 }
 
-/** Calls back when a signal aborts, unless the connection has closed. */
 function whileOpen(socket: WebSocket, signal: AbortSignal, callback: () => void): void {
   signal.addEventListener('abort', callback, { once: true })
   socket.once('close', () => signal.removeEventListener('abort', callback))
@@ -149,12 +147,12 @@ function whileOpen(socket: WebSocket, signal: AbortSignal, callback: () => void)
 
 const pingMs = 20_000
 
-/** Passes the messages of each connection to the other, at its pace, until one of them closes. */
+/** Forwards the messages of each connection to the other, at its pace, until one of them closes. */
 function bridge(client: WebSocket, leader: WebSocket): void {
   pass(client, leader)
   pass(leader, client)
   client.once('close', () => leader.terminate())
-  // 1000 is a regular end, 1012 that of a server that stops (RFC 6455).
+  // 1000 is a regular end; 1012 means that the server stops (RFC 6455).
   leader.once('close', (code: number) => client.close(code === 1000 ? 1000 : 1012))
   leader.on('error', () => undefined)
 }
@@ -167,8 +165,9 @@ function pass(from: WebSocket, to: WebSocket): void {
 }
 
 /**
- * Closes a connection whose client does not answer pings: its machine may be gone without a word. While the connection is not
- * read, because the command does not read its input, no answer can be seen, and none is missed.
+ * Closes a connection whose client does not answer pings: its machine may have disappeared without closing it. While
+ * the connection is not read, because the command does not read its input, answers cannot arrive, and a missing answer
+ * does not count.
  */
 export function watchClient(socket: WebSocket): void {
   let answered = true
@@ -196,7 +195,7 @@ export function createConnectRun({
   readonly connections: Pick<RunConnections, 'connect'>
 }): ConnectRun {
   return async (request, socket, head) => {
-    // A client may go away before it has an answer.
+    // A client may disconnect before it has an answer.
     socket.on('error', () => undefined)
     const [protocol, ticket = ''] = (request.headers['sec-websocket-protocol'] ?? '')
       .split(',')
@@ -220,14 +219,14 @@ function refuse(socket: Duplex, status: keyof typeof reasons): void {
   socket.end(`HTTP/1.1 ${status} ${reasons[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
 }
 
-/** More than any message of the protocol that is text. */
+/** More than any text message of the protocol. */
 const mostTextBytes = 1_000
 
 type Resize = (columns: number, rows: number) => void
 
 /**
- * Makes the streams of a run of its client's connection. They abort when it closes, or `stopping` aborts. The end of what the command
- * prints is kept, too.
+ * Makes the streams of a run from its client's connection. They abort when the connection closes, or `stopping` aborts.
+ * The end of the command's output is kept, too.
  */
 function streamsOf(socket: WebSocket, stopping: AbortSignal): RunStreams {
   const gone = new AbortController()
@@ -271,7 +270,7 @@ function streamsOf(socket: WebSocket, stopping: AbortSignal): RunStreams {
   }
 }
 
-/** Takes bytes of the standard input; the client is read no further while the command does not read. */
+/** Passes bytes to the standard input; pauses the client while the command does not read. */
 function takeInput(socket: WebSocket, stdin: PassThrough, bytes: Buffer): void {
   if (bytes[0] !== channels.input || stdin.writableEnded) return
   if (stdin.write(bytes.subarray(1))) return
@@ -279,11 +278,11 @@ function takeInput(socket: WebSocket, stdin: PassThrough, bytes: Buffer): void {
   stdin.once('drain', () => socket.resume())
 }
 
-/** The pace of a client that asks for pauses. */
+/** The pace of a client that can request pauses. */
 interface Pace {
   pause(): void
   resume(): void
-  /** Calls back once there is no pause. */
+  /** Calls back once no pause is in effect. */
   wait(callback: () => void): void
 }
 
@@ -305,12 +304,11 @@ function createPace(): Pace {
   }
 }
 
-/** Passes on and keeps what is written, at the pace of the client. */
 function channelOf(socket: WebSocket, channel: number, pace: Pace, keep: (chunk: Buffer) => void): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, written) {
       keep(chunk)
-      // A client that is gone reads nothing; the signal says so.
+      // A disconnected client reads nothing; the signal reports it.
       socket.send(Buffer.concat([Buffer.of(channel), chunk]), { binary: true }, () => pace.wait(() => written()))
     },
   })

@@ -40,7 +40,6 @@ export function nextTime({ schedule, timezone }: CronTimes, after: Date): Date |
   return new Cron(schedule, { timezone, paused: true, mode: '5-part' }).nextRun(after)
 }
 
-/** Returns the first times after a date, at most `most`. */
 export function nextTimes({ schedule, timezone }: CronTimes, after: Date, most: number): Date[] {
   return new Cron(schedule, { timezone, paused: true, mode: '5-part' }).nextRuns(most, after)
 }

@@ -22,43 +22,43 @@ export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {
   readonly stderr: Writable
   /** Ends the command: with the reason `Canceled`, or when the server stops. */
   readonly signal: AbortSignal
-  /** Returns what is stored of the output, masked; nothing is, without it. */
+  /** Returns the masked output to store; without it, no output is stored. */
   readonly output?: (mask: (text: string) => string) => string
-  /** How long it may wait for its app, which may be starting. */
+  /** How long the run may wait for its app to start. */
   readonly patienceMs?: number
 }
 
 /** Runs commands of apps, in the leader. */
 export interface Executor {
-  /** Runs a command that waits, and stores its end. Never rejects because of the command. */
+  /** Runs a waiting command, and stores its end. The command's failure does not reject the promise. */
   execute(runId: string, streams: RunStreams): Promise<Outcome>
-  /** Ends the runs that nothing here works on: an earlier leader had them under way, or their end could not be stored. */
+  /** Ends runs without an executor: an earlier leader ran them, or their end could not be stored. */
   endLost(): Promise<void>
-  /** Resolves when the commands that are under way have ended, and their ends are stored. */
+  /** Resolves when all running commands have ended, and their ends are stored. */
   idle(): Promise<void>
 }
 
-/** The instance beside which a command runs. */
 interface Target {
   readonly release: Release
   readonly handle: Handle
   readonly instances: Pick<Instances, 'attach'>
-  /** Of a release that does not run: the instance is ended after the command, which a request for the release ends. */
+  /**
+   * Present for a release that does not run: the instance ends after the command. A request for the release ends the
+   * command.
+   */
   readonly own?: { readonly signal: AbortSignal; readonly end: () => Promise<void> }
 }
 
 export interface ExecutorDependencies {
   readonly database: Database
-  /** Returns the instance beside which commands of an app run; null when there is none, and none may be started. */
+  /** Returns the instance beside which commands of an app run; null when no instance runs and none may be started. */
   readonly findTarget: (appId: string, options: { readonly mayStart: boolean }) => Promise<Target | null>
   /** The minutes that a command of the account may take. */
   readonly mostMinutes: (accountId: string) => Promise<number>
-  /** Masks secrets in the output that is stored. */
   readonly mask: (text: string, secrets: readonly string[]) => string
   /** Called in the transaction in which a run ends. */
   readonly onEnd: (transaction: Transaction, run: RunRow, outcome: Outcome) => Promise<void>
   readonly watch: RunWatch
-  /** Aborts when the leader stops. */
   readonly stopping: AbortSignal
 }
 
@@ -120,7 +120,7 @@ async function attempt(dependencies: ExecutorDependencies, run: RunRow, streams:
   const late = AbortSignal.timeout(minutes * 60_000)
   const signal = AbortSignal.any([streams.signal, dependencies.stopping, late])
   const { exit, secrets, isReleaseTaken } = await attachWithPatience(dependencies, run, { ...streams, signal })
-  // A terminal's output is the picture of a screen, and has what was typed.
+  // A terminal's output is the picture of a screen, and includes the user's input.
   const output =
     streams.output === undefined || run.terminal !== null
       ? {}
@@ -143,7 +143,7 @@ interface Attached {
   readonly isReleaseTaken?: boolean
 }
 
-/** Resolves with an `exit` of null when the signal has aborted before the start. */
+/** Resolves with an `exit` of null when the signal aborts before the start. */
 async function attachWithPatience(
   dependencies: ExecutorDependencies,
   run: RunRow,
@@ -166,7 +166,7 @@ async function attachOnce(
   run: RunRow,
   streams: RunStreams,
 ): Promise<Attached> {
-  // An app that its owner has stopped does nothing by itself.
+  // Schedules do not start an app that its owner has stopped.
   const isOneOff = run.schedule_id === null && run.due_at === null
   const target = await findTarget(run.app_id, { mayStart: isOneOff })
   if (target === null) throw new RuntimeError('not_running', isOneOff ? nothingKept : nothingRuns)
@@ -199,19 +199,19 @@ const failed = (problem: string, exit: Exit | null = null): Outcome => ({
   problem,
 })
 
-/** Returns those of these keys and sessions that are neither revoked nor expired. */
+/** Returns the given keys and sessions that are neither revoked nor expired. */
 export type FindValid = (ids: readonly string[]) => Promise<ReadonlySet<string>>
 
-/** Ends commands that their owners cancel, and those of keys and sessions that have ended. */
+/** Ends commands that their owners cancel, and commands of revoked or expired keys and sessions. */
 interface RunWatch {
-  /** Does `work` with a signal that aborts, with the reason `Canceled`, when the run is to end. */
+  /** Runs `work` with a signal that aborts, with the reason `Canceled`, when the run must end. */
   during<Result>(run: RunRow, work: (signal: AbortSignal) => Promise<Result>): Promise<Result>
 }
 
-/** The time between two looks at the commands that are under way. */
+/** The interval at which running commands are checked. */
 const lookMs = 1_000
 
-/** @param dependencies.onError is called when the commands could not be looked at; the next look comes */
+/** @param dependencies.onError called when a check of the commands fails; the checks continue */
 export function createRunWatch(dependencies: {
   readonly database: Database
   readonly findValid: FindValid
@@ -261,18 +261,16 @@ interface Watched {
 
 const credentialEnded = 'The key or the session that began it has ended.'
 
-/** The bytes of a command's output that are kept: the last ones. */
+/** How many bytes at the end of a command's output are kept. */
 const mostBytes = 64 * 1024
-/** More bytes before them than a secret that is searched for takes, however it is written: they may begin within one. */
+/** Further bytes before them, longer than any secret in any form: the kept bytes may begin within a secret. */
 const marginBytes = 1_024
 const keptBytes = mostBytes + marginBytes
-/** The chunks that are put together at once. */
+/** The chunks that are concatenated at once. */
 const mostChunks = 1_000
 
-/** Keeps the end of what commands print, in the order in which it comes. */
 export interface Capture {
   keep(chunk: Buffer): void
-  /** A stream whose bytes are kept. */
   open(): Writable
   /** Returns the end of the output, masked. */
   text(mask: (text: string) => string): string
@@ -306,7 +304,7 @@ export function createCapture(): Capture {
       }),
     text(mask) {
       const masked = Buffer.from(mask(tidy().toString())).subarray(isCut ? marginBytes : 0)
-      // Bytes that are no text have become longer.
+      // Decoding makes invalid bytes longer.
       const shown = masked.subarray(-mostBytes).toString()
       // PostgreSQL stores no NUL.
       return (isCut || masked.length > mostBytes ? '…' : '') + shown.replaceAll('\0', '\ufffd')

@@ -22,7 +22,7 @@ import type { RunRow } from './tables.ts'
 
 export { createRunConnections, type RunConnections } from './connections.ts'
 
-/** The time between searches for commands whose end could not be stored. */
+/** The interval of searches for commands whose end could not be stored. */
 const lostEveryMs = 10_000
 
 export interface RunsParts {
@@ -36,14 +36,12 @@ export interface RunsParts {
   readonly announce: Announce
 }
 
-/** The commands that run beside apps: one-off runs and schedules. */
 export interface Runs {
   readonly handlers: HandlersOf<'runs' | 'schedules'>
-  /** Connects clients to their runs by their tickets. */
   readonly connect: ConnectRun
-  /** Makes the schedules of an app those of the release that begins to serve it. */
+  /** Replaces an app's schedules by the schedules of the release that begins to serve it. */
   readonly applyFile: typeof applyFile
-  /** Counts the runs of an account that run, or whose clients may still connect. */
+  /** Counts the account's runs that are running, or whose clients may still connect. */
   readonly countUnfinished: typeof countUnfinished
   readonly countSchedules: typeof countSchedules
   /** Runs the commands and schedules of apps as long as this server leads. */
@@ -56,7 +54,6 @@ export interface RunsLeaderParts extends Pick<LeaderParts, 'database' | 'stack'>
   readonly findValid: FindValid
 }
 
-/** The work of the leader on runs. */
 export interface RunsWork {
   /** Ends runs whose clients did not connect, and removes old runs. */
   forget(): Promise<void>

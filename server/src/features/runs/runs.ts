@@ -12,10 +12,12 @@ import { newId } from '../../platform/ids.ts'
 import type { Held } from '../../platform/marks.ts'
 import { type RunRow, type RunsTables, type ScheduleRow, tablesOf } from './tables.ts'
 
-/** The time in which a client connects to the run that it has made. */
+/** The time in which a client must connect to its new run. */
 const ticketLifeMs = 60_000
 
-/** Throws `not_found` unless the project has the app, which a transaction keeps from being deleted until it ends. */
+/**
+ * Throws `not_found` unless the project has the app. Within a transaction, prevents the app's deletion until its end.
+ */
 export type AssertApp = (on: Database | Transaction, projectId: string, appId: string) => Promise<void>
 
 export interface RunHandlerDependencies {
@@ -37,7 +39,7 @@ export function runHandlers({ database, totals, assertApp }: RunHandlerDependenc
       const row = await findRun(database, params.app_id, params.id)
       if (row === undefined) throw notFound()
       const isOneOff = row.schedule_id === null && row.due_at === null
-      // A command has the app's data at hand: a key that may not run one must not see its output either.
+      // A command has access to the app's data: a key that may not run commands must not see their output either.
       const mayRead = !isOneOff || isAuthorized(principal, { access: 'runs:write' }, project.id)
       return { ...runView(row), output: mayRead ? row.output : null }
     },
@@ -95,10 +97,9 @@ function runView(row: RunRow): ResponseBody<'runs.list'>['runs'][number] {
   }
 }
 
-/** The characters of a command that an entry of the audit log keeps: there are far more entries than runs. */
+/** How many characters of a command an entry of the audit log keeps: there are far more entries than runs. */
 const mostAudited = 2_000
 
-/** Returns a command for the audit log, cut where it is long. */
 export function auditedCommand(command: readonly string[]): string[] {
   const kept: string[] = []
   let left = mostAudited
@@ -110,7 +111,6 @@ export function auditedCommand(command: readonly string[]): string[] {
   return kept
 }
 
-/** The end of a run. */
 export interface Outcome {
   readonly status: 'succeeded' | 'failed' | 'canceled'
   readonly exit_code: number | null
@@ -123,7 +123,7 @@ function insertRun(transaction: Transaction, run: Insertable<RunsTables['runs']>
   return tablesOf(transaction).insertInto('runs').values(run).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Counts the runs of an account that run, or whose clients may still connect. */
+/** Counts the account's runs that are running, or whose clients may still connect. */
 export async function countUnfinished(on: Database | Transaction, accountId: string): Promise<number> {
   const { count } = await tablesOf(on)
     .selectFrom('runs')
@@ -157,7 +157,7 @@ function pageOfRuns(database: Database, appId: string, scheduleId: string | unde
   return readPage(scheduleId === undefined ? all : all.where('schedule_id', '=', scheduleId), page, 'id')
 }
 
-/** Takes the ticket of a run that waits for its client, so that no other client has it; `undefined` when there is none. */
+/** Redeems the ticket of a waiting run, so that no other client can; `undefined` when no run has this ticket. */
 export async function redeemTicket(database: Database, hash: Buffer): Promise<string | undefined> {
   const redeemed = await tablesOf(database)
     .updateTable('runs')
@@ -170,7 +170,7 @@ export async function redeemTicket(database: Database, hash: Buffer): Promise<st
   return redeemed?.id
 }
 
-/** Begins a run that waits; `undefined` when it does not wait any more. */
+/** Begins a waiting run; `undefined` when it no longer waits. */
 export function beginRun(database: Database, { id }: Held): Promise<RunRow | undefined> {
   return tablesOf(database)
     .updateTable('runs')
@@ -185,7 +185,7 @@ export async function noteRelease(database: Database, id: string, deploymentId: 
   await tablesOf(database).updateTable('runs').set({ deployment_id: deploymentId }).where('id', '=', id).execute()
 }
 
-/** Ends a run that has not ended; false when it has. */
+/** Ends a run; false when it has already ended. */
 export async function endRun(on: Database | Transaction, id: string, outcome: Outcome): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(on)
     .updateTable('runs')
@@ -196,7 +196,7 @@ export async function endRun(on: Database | Transaction, id: string, outcome: Ou
   return numUpdatedRows > 0n
 }
 
-/** Cancels a run that waits, and notes that one that is under way is to end. Resolves to the row as it is then. */
+/** Cancels a waiting run, or marks a running one to end. Resolves to the changed row. */
 async function cancelRun(transaction: Transaction, appId: string, id: string): Promise<RunRow | undefined> {
   const own = tablesOf(transaction).updateTable('runs').where('id', '=', id).where('app_id', '=', appId)
   const end = {
@@ -217,7 +217,7 @@ async function cancelRun(transaction: Transaction, appId: string, id: string): P
 
 export const canceledProblem = 'It was canceled.'
 
-/** Returns those of these runs whose owners have asked for their end, and those that are gone. */
+/** Returns the given runs that their owners have canceled, and runs that are gone. */
 export async function canceledOf(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const going = await tablesOf(database)
     .selectFrom('runs')
@@ -229,7 +229,7 @@ export async function canceledOf(database: Database, ids: readonly string[]): Pr
   return new Set(ids.filter((id) => !known.has(id)))
 }
 
-/** Makes the run of a schedule for its time, once; with a `problem`, one that is skipped. */
+/** Adds the run of a schedule for its time, once; with a `problem`, as a skipped run. */
 export async function insertDue(
   transaction: Transaction,
   { id, schedule, problem }: { readonly id: string; readonly schedule: ScheduleRow; readonly problem: string | null },
@@ -252,7 +252,6 @@ export async function insertDue(
     .execute()
 }
 
-/** Returns the ids of the runs of a schedule that have not ended. */
 export async function unfinishedOf(on: Database | Transaction, scheduleId: string): Promise<string[]> {
   const found = await tablesOf(on)
     .selectFrom('runs')
@@ -274,18 +273,16 @@ export function waitingOfSchedules(database: Database): Promise<RunRow[]> {
     .execute()
 }
 
-/** Returns the runs that are marked as under way. */
 export function runningRuns(database: Database): Promise<RunRow[]> {
   return tablesOf(database).selectFrom('runs').selectAll().where('status', '=', 'running').execute()
 }
 
-/** The runs that are kept of each app, and of each of its schedules. */
+/** How many runs are kept of each app, and of each of its schedules. */
 const kept = 200
 
 /**
- * Ends runs whose clients did not connect, and removes all but the newest runs of each schedule, and of each app without
- * them. Those of schedules that are deleted count with the one-off ones: otherwise each schedule that was ever made would
- * leave its runs.
+ * Ends runs whose clients did not connect, and removes all but the newest runs of each schedule and of each app. Runs
+ * of deleted schedules count as one-off runs of the app: otherwise the runs of every deleted schedule would stay.
  */
 export async function forgetRuns(database: Database): Promise<void> {
   await tablesOf(database)

@@ -9,9 +9,9 @@ import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './
 import { bringForward, earliestTime, takeDue, timesOfAll, updateSchedule } from './schedules.ts'
 import type { RunRow, ScheduleRow } from './tables.ts'
 
-/** The longest time between two looks at the schedules: one that another server has made is seen by then. */
+/** The longest pause between two checks of the schedules, so that schedules from other servers are found. */
 const lookMs = 2_000
-/** The time that an app gets to start before its command fails. */
+/** How long an app may take to start before its command fails. */
 const patienceMs = 60_000
 
 export interface SchedulerDependencies {
@@ -20,13 +20,14 @@ export interface SchedulerDependencies {
   /** False when the account has as many commands as it may; `count` counts them under the lock of all counts. */
   readonly hasRoom: (transaction: Transaction, accountId: string, count: () => Promise<number>) => Promise<boolean>
   readonly logger: Pick<Logger, 'error'>
-  /** The time of the day; for tests. */
+  /** The current time; for tests. */
   readonly now?: () => Date
 }
 
 /**
- * Begins the commands of schedules in the leader. A time is taken in one transaction: it makes a row for the run and sets the
- * next time, so that every time has one row, whichever leader finds it. A row that waits is begun by any later leader.
+ * Begins the commands of schedules in the leader. One transaction takes a time: it adds a row for the run and sets the
+ * next time, so that every time has exactly one row, no matter which leader finds it. Any later leader begins a waiting
+ * row.
  */
 export function startScheduler(dependencies: SchedulerDependencies): { stop(): Promise<void> } {
   const { database, logger } = dependencies
@@ -78,7 +79,7 @@ interface UnderWay {
   readonly cancel: () => void
 }
 
-/** Makes the run of one schedule whose time has come. Resolves to false when there is none. */
+/** Adds the run of one schedule that is due. Resolves to false when no schedule is due. */
 async function fireOne(
   { database, hasRoom }: SchedulerDependencies,
   now: Date,
@@ -92,7 +93,7 @@ async function fireOne(
     const before = await unfinishedOf(transaction, schedule.id)
     const reason = reasonToSkip(schedule, before.length, isFull)
     await insertDue(transaction, { id: newId('run'), schedule, problem: reason })
-    // Five fields that were checked come again; without a next time it would be tried for ever.
+    // Valid fields always have a next time; without one the schedule would be tried forever.
     const next = nextTime(schedule, now) ?? new Date(8.64e15)
     await updateSchedule(transaction, schedule.id, { next_at: next })
     return schedule.overlap === 'replace' && reason === null ? before : []
@@ -101,7 +102,7 @@ async function fireOne(
   return replaced !== null
 }
 
-/** Returns why the time of a schedule begins no command; null when it does. */
+/** Returns why a due schedule begins no command; null when it begins one. */
 export function reasonToSkip(
   { overlap }: Pick<ScheduleRow, 'overlap'>,
   unfinished: number,
@@ -114,7 +115,6 @@ export function reasonToSkip(
   return null
 }
 
-/** Runs the command of a schedule: without input, and its output is kept. */
 function carryOut(executor: Pick<Executor, 'execute'>, run: RunRow, signal: AbortSignal): Promise<unknown> {
   const capture = createCapture()
   return executor.execute(run.id, {
@@ -128,8 +128,8 @@ function carryOut(executor: Pick<Executor, 'execute'>, run: RunRow, signal: Abor
 }
 
 /**
- * Corrects times that are later than the next one, because the clock was ahead when they were stored. The clock is read after
- * the times: another leader may have begun one meanwhile, and the time after it is no mistake.
+ * Corrects times that are later than the next one, because the clock was fast when they were stored. The clock is read
+ * after the times: another leader may have begun a run since, which makes a later time correct.
  */
 async function correctTimes(database: Database, now: () => Date): Promise<void> {
   for (const schedule of await timesOfAll(database)) {

@@ -16,7 +16,7 @@ export interface ScheduleHandlerDependencies extends RunHandlerDependencies {
   readonly holdApp: (transaction: Transaction, projectId: string, appId: string) => Promise<unknown>
 }
 
-/** The schedules of an app as its owner reads and changes them. Its lock keeps names apart, and one change from another. */
+/** Reads and changes of an app's schedules, for its owner. The app's lock keeps names unique and serializes changes. */
 export function scheduleHandlers(dependencies: ScheduleHandlerDependencies): HandlersOf<'schedules'> {
   const { database, totals, assertApp, holdApp } = dependencies
   return {
@@ -56,7 +56,7 @@ export function scheduleHandlers(dependencies: ScheduleHandlerDependencies): Han
         overlap: fields.overlap ?? before.overlap,
       }
       const next_at = firstTime(wanted)
-      // A time that has come and was not taken yet still comes.
+      // A time that is due but was not taken yet stays due.
       const isSame = wanted.schedule === before.schedule && wanted.timezone === before.timezone
       await assertName(transaction, { id: before.id, app_id: before.app_id, name: wanted.name })
       note({ app_id: params.app_id, ...body, ...(command === undefined ? {} : { command: auditedCommand(command) }) })
@@ -96,7 +96,7 @@ function existing(row: ScheduleRow | undefined): ScheduleRow {
   return row
 }
 
-/** Returns the next times: the stored one, which may have come and waits to be taken, and those after it. */
+/** Returns the next times: the stored time, which may already be due, and the times after it. */
 const timesFrom = (row: ScheduleRow): Date[] => [row.next_at, ...nextTimes(row, row.next_at, shownTimes - 1)]
 
 const scheduleView = (row: ScheduleRow): ResponseBody<'schedules.get'> => ({
@@ -157,7 +157,7 @@ export function findSchedule(on: Database | Transaction, appId: string, id: stri
 const pageOfSchedules = (database: Database, appId: string, page: PageRequest) =>
   readPage(tablesOf(database).selectFrom('schedules').selectAll().where('app_id', '=', appId), page, 'id')
 
-/** Returns the changed row; `undefined` when it has been deleted meanwhile. */
+/** Returns the changed row; `undefined` when it has been deleted since. */
 export function updateSchedule(
   transaction: Transaction,
   id: string,
@@ -190,15 +190,16 @@ function findByName(transaction: Transaction, appId: string, name: string): Prom
     .executeTakeFirst()
 }
 
-/** Removes the schedules of an app that a file has made, but for these names. */
+/** Removes the app's schedules that came from a file, except schedules with these names. */
 async function deleteOthersOfFile(transaction: Transaction, appId: string, names: readonly string[]): Promise<void> {
   const ofFile = tablesOf(transaction).deleteFrom('schedules').where('app_id', '=', appId).where('from_file', '=', true)
   await (names.length === 0 ? ofFile : ofFile.where('name', 'not in', names)).execute()
 }
 
 /**
- * Locks a schedule whose time has come, and keeps its app, without which it gets no run. What another transaction locks comes later:
- * one that deletes or changes an app waits for its schedules, so waiting for the app would be a deadlock.
+ * Locks a due schedule, and prevents the deletion of its app, which a run requires. Skips rows that another transaction
+ * locks: a transaction that deletes or changes an app waits for its schedules, so waiting for the app would be a
+ * deadlock.
  */
 export async function takeDue(transaction: Transaction, now: Date): Promise<ScheduleRow | undefined> {
   const { rows } = await sql<ScheduleRow>`
@@ -207,13 +208,11 @@ export async function takeDue(transaction: Transaction, now: Date): Promise<Sche
   return rows[0]
 }
 
-/** The times of a schedule, without its command, which may be long. */
 export type ScheduleTimes = Pick<ScheduleRow, 'id' | 'schedule' | 'timezone' | 'next_at'>
 
 export const timesOfAll = (database: Database): Promise<ScheduleTimes[]> =>
   tablesOf(database).selectFrom('schedules').select(['id', 'schedule', 'timezone', 'next_at']).execute()
 
-/** Returns the next time of all schedules; null when there is none. */
 export async function earliestTime(database: Database): Promise<Date | null> {
   const first = await tablesOf(database)
     .selectFrom('schedules')
@@ -224,7 +223,7 @@ export async function earliestTime(database: Database): Promise<Date | null> {
   return first?.next_at ?? null
 }
 
-/** Brings the next time of a schedule forward, unless it has changed meanwhile. */
+/** Moves the next time of a schedule to an earlier time, unless it has changed since. */
 export async function bringForward(database: Database, { id, next_at }: ScheduleTimes, next: Date): Promise<void> {
   await tablesOf(database)
     .updateTable('schedules')
@@ -235,7 +234,6 @@ export async function bringForward(database: Database, { id, next_at }: Schedule
     .execute()
 }
 
-/** A schedule as `fairlead.json` has it. */
 interface FileSchedule {
   readonly name: string
   readonly schedule: string
@@ -245,9 +243,10 @@ interface FileSchedule {
 }
 
 /**
- * Makes the schedules of an app those of the release that begins to serve it: its file's are made, changed and removed, and
- * those that were made by requests stay unless the file has one of the same name. A schedule whose times never come is left
- * out. The file has at most 20, which count in the total of the account but are not refused by it.
+ * Replaces an app's schedules by the schedules of the release that begins to serve it: adds, changes and removes the
+ * file's schedules. Schedules from requests stay unless the file has a schedule with the same name. Skips a schedule
+ * without a next time. A file has at most 20 schedules. They count in the total of the account, but that limit does not
+ * refuse them.
  */
 export async function applyFile(
   transaction: Transaction,
@@ -270,7 +269,7 @@ export async function applyFile(
       await insertSchedule(transaction, { id, app_id, project_id, account_id, ...values, next_at: next })
       continue
     }
-    // A time that has come and was not taken yet still comes.
+    // A time that is due but was not taken yet stays due.
     const isSame = before.schedule === times.schedule && before.timezone === times.timezone
     await updateSchedule(transaction, before.id, { ...values, next_at: isSame ? before.next_at : next })
   }

@@ -16,7 +16,7 @@ export type RunsTables = {
     /** The release that it ran in; null before it began. */
     deployment_id: string | null
     schedule_id: string | null
-    /** The time of the schedule that it is for. */
+    /** The schedule's time that it is for. */
     due_at: Date | null
     command: JSONColumnType<[string, ...string[]]>
     terminal: ColumnType<TerminalSize | null, string | null, never>
@@ -26,7 +26,7 @@ export type RunsTables = {
     problem: string | null
     /** The key or the session that has begun it; null for runs of schedules. */
     begun_by: string | null
-    /** The time at which its owner asked for its end. */
+    /** The time at which its owner canceled it. */
     cancel_asked_at: Date | null
     /** The end of the output; null for runs with a terminal. */
     output: string | null
@@ -51,9 +51,9 @@ export type ScheduleTables = {
     timezone: string
     command: JSONColumnType<[string, ...string[]]>
     overlap: 'forbid' | 'allow' | 'replace'
-    /** True for those of fairlead.json. */
+    /** True for schedules from fairlead.json. */
     from_file: Generated<boolean>
-    /** The next time that no run was made for. */
+    /** The next time without a run. */
     next_at: Date
     created_at: Generated<Date>
   }
@@ -63,5 +63,5 @@ export type RunRow = Selectable<RunsTables['runs']>
 
 export type ScheduleRow = Selectable<ScheduleTables['schedules']>
 
-/** This feature's tables, inside a transaction or outside of one. */
+/** This feature's tables, inside or outside a transaction. */
 export const tablesOf = (on: Database | Transaction) => on.withTables<RunsTables>()
