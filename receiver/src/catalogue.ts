@@ -6,7 +6,7 @@ import type { OutputOf, StandardSchema } from './standard-schema.ts'
 /** Schemas of the `data` of an application's own events, from any library that implements Standard Schema. */
 export type Schemas = Readonly<Record<string, StandardSchema>>
 
-/** For applications without events of their own. */
+/** For applications without custom events. */
 export type NoSchemas = Readonly<Record<never, never>>
 
 /** Event name → its `data`: Fairlead's events and an application's own. */

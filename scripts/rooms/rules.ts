@@ -140,7 +140,7 @@ function forbiddenByRoom(
   return undefined
 }
 
-/** The environment is read in the configuration alone, so that each setting has one place and one check. */
+/** Only the configuration reads the environment, so that each setting has one place and one check. */
 export function readsOfEnvironment({ path, code, imports }: SourceFile): string[] {
   const config = [inServer('platform/config.ts'), inServer('platform/config')]
   if (isIn(path, [server]) === undefined || isIn(path, config) !== undefined) return []

@@ -49,7 +49,7 @@ describe('a limit that a program reports in its output', () => {
 
   test('precedes the last lines, even before a long trace', () => {
     const message = withLastLines('The app ended by SIGABRT.', fullHeap)
-    expect(message).toMatch(/^The app ended by SIGABRT\. Node reached the limit of its own heap/)
+    expect(message).toMatch(/^The app ended by SIGABRT\. Node's heap reached its limit/)
     expect(message).not.toContain('FATAL')
     expect(message.split('\n')).toHaveLength(22)
   })

@@ -51,9 +51,9 @@ describe('a bundle', () => {
 
 describe('a refused bundle', () => {
   it.each<[string, () => Buffer | Promise<Buffer>, string]>([
-    ['nothing', () => Buffer.alloc(0), 'is no git bundle'],
-    ['another file', () => Buffer.from('PK\x03\x04\n\n'), 'is no git bundle'],
-    ['a header without an end', () => Buffer.alloc(100_000, 'a'), 'is no git bundle'],
+    ['nothing', () => Buffer.alloc(0), 'is not a git bundle'],
+    ['another file', () => Buffer.from('PK\x03\x04\n\n'), 'is not a git bundle'],
+    ['a header without an end', () => Buffer.alloc(100_000, 'a'), 'is not a git bundle'],
     ['several heads', () => bundleOf(source, 'main', 'other'), 'must have exactly one head'],
     ['no head', () => withHeader('# v2 git bundle'), 'must have exactly one head'],
     ['a tag', () => bundleOf(source, 'v1'), 'no branch'],
