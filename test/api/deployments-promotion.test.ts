@@ -96,7 +96,7 @@ describe('a deployment from another one', () => {
     const { id } = await given.deploy('bound')
     const key = await given.server.key({ projectIds: [otherId] })
     await expect(create(given.server.clientFor(key), id)).rejects.toMatchObject(refused(field, 'names no deployment'))
-    await expect(create(given.client, id, { root: 'a' })).rejects.toMatchObject(refused('root', 'is that of'))
+    await expect(create(given.client, id, { root: 'a' })).rejects.toMatchObject(refused('root', 'comes from'))
     await expect(create(given.client, id, { branch: 'a' })).rejects.toMatchObject(
       refused('branch', 'only with git_url'),
     )

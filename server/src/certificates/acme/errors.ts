@@ -102,7 +102,7 @@ const meanings: Readonly<Record<string, readonly [code: string, message: string]
     'rejected_identifier',
     'The certificate authority does not issue certificates for names like this.',
   ],
-  caa: ['caa', 'A CAA record of the name allows other certificate authorities alone: change it, or remove it.'],
+  caa: ['caa', 'A CAA record of the name allows only other certificate authorities: change it, or remove it.'],
   dns: ['dns_problem', 'The certificate authority cannot resolve the name: check its DNS records, and DNSSEC.'],
   unauthorized: [
     'unauthorized',
