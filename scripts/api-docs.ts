@@ -66,7 +66,7 @@ function answerRow({ path, type, description }: Field): string[] {
   return [code(path), type, description]
 }
 
-/** Returns the operation that documents a response: the operation that reads the resource, else the first with this response. */
+/** Returns the operation that documents a response: the one that reads the resource, else the first that answers so. */
 function ownerOf(response: z.ZodType): Documented | undefined {
   const all: readonly Documented[] = [...operations, ...dashboardOperations]
   const alike = all.filter((each) => each.response === response)

@@ -111,7 +111,7 @@ interface Chunk {
   readonly dynamicImports?: readonly string[]
 }
 
-/** Exits with an error when a page loads too many bytes of scripts: the entry, the page and their imports. */
+/** Exits with an error when a page loads too many bytes of scripts: those of the entry, of the page and of their imports. */
 function checkSize(directory: string): void {
   const chunks = JSON.parse(readFileSync(join(directory, '.vite/manifest.json'), 'utf8')) as Record<string, Chunk>
   const withImports = (name: string, into = new Set<string>()): Set<string> => {

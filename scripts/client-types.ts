@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path'
 import { operations } from '../server/src/contract/operations.ts'
 import { type Schema, schemaOf } from '../server/src/http/reference/json-schema.ts'
 
-/** The declarations of the client that name no schema of zod. They are the server's, unchanged. */
+/** The declarations of the client that name no schema of zod. They are those of the server, unchanged. */
 const plain = ['client', 'client-requests', 'errors', 'routes']
 
 /**
- * Writes the types of the bundled client into a folder. The contract's types need zod, which its users would have to
+ * Writes the types of the bundled client into a folder. Those of the contract are made of zod, which its users would have to
  * install; here the bodies and queries are written out, from the JSON Schema of the same schemas.
  */
 export function writeClientTypes(folder: string): void {
@@ -42,7 +42,7 @@ ${table('response').join('\n')}
 
 /** The body that a client sends. */
 export type BodyInput<Name extends OperationName> = Bodies[Name]
-/** The query parameters that a client sends, besides the parameters of lists. */
+/** The query parameters that a client sends, besides those of lists. */
 export type QueryInput<Name extends OperationName> = Queries[Name]
 /** The body of the answer. */
 export type ResponseBody<Name extends OperationName> = Responses[Name]

@@ -8,7 +8,7 @@ import { runVitest } from './vitest.ts'
 
 /**
  * Runs a level of tests: `node scripts/test.ts quick`, `… system [PART…]` or `… long [PART…]`, or prints what files cost:
- * `… cost [PATH…]`. docs/testing.md describes the levels. All other arguments go to vitest:
+ * `… cost [PATH…]`. docs/testing.md describes the levels. All further arguments that are no part go to vitest:
  * `npm test -- test/unit/builds`.
  */
 

@@ -29979,7 +29979,7 @@ function reportOf(outcome, inputs, { tail, link, serving }) {
             return failedReport(outcome, { tail, serving });
         case 'superseded':
             return failed(`A newer deployment of ${inputs.name} took over from ${id}, which does not run. ` +
-                'If another job deploys it at the same time, such as one of a matrix, give each app a separate `name`.');
+                'If another job deploys it at the same time, such as one of a matrix, give each app a `name` of its own.');
         case 'deleted':
             return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' };
         case 'mismatch':
@@ -30916,7 +30916,7 @@ __nccwpck_require__.d(__webpack_exports__, {
  * `#`. A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes
  * `\n`, `\r`, `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
  *
- * Returns the variables, or the first line that is wrong. A line that is not an assignment and a name that is set twice are
+ * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
  * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last
  * of two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
  */
@@ -31268,7 +31268,7 @@ function readPreview(text, event) {
         return read;
     return {
         problem: "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
-            'Set it to false and `name` to a separate name, or the code replaces an app that others use.',
+            'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
     };
 }
 /** Reads the deployment to copy, which has its own source. */
@@ -31312,7 +31312,7 @@ function readFork(text, event) {
             "app's variables. Set it to true only for code that somebody has reviewed.",
     };
 }
-/** True when two addresses name the same repository in any form: https, ssh or git@host:owner/name. */
+/** True when two addresses name the same repository in whatever form: https, ssh or git@host:owner/name. */
 function isSameRepository(one, other) {
     return hostAndPath(one) === hostAndPath(other);
 }
@@ -31750,7 +31750,7 @@ function reasonToSkip(event, input, actor) {
         return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed.";
     }
     if (event.pullRequest?.closed && !isOn('preview')) {
-        return 'The pull request is closed, and without `preview` there is no separate app to remove.';
+        return 'The pull request is closed, and without `preview` there is no app of its own to remove.';
     }
     return undefined;
 }
@@ -35653,7 +35653,7 @@ function createKeyExchange(options) {
         },
     };
 }
-/** Revokes a key before it expires. An already revoked key is not an error. */
+/** Revokes a key before it expires. An already revoked key is no error. */
 async function endKey(options) {
     const { address, apiKey, fetch: send = fetch, signal = AbortSignal.timeout(answerTimeout) } = options;
     const headers = { authorization: `Bearer ${apiKey}` };

@@ -16,7 +16,7 @@ export function reasonToSkip(event: WorkflowEvent, input: InputReader, actor: st
     return "GitHub gives Dependabot's runs none of the repository's secrets for Actions: this one is not deployed."
   }
   if (event.pullRequest?.closed && !isOn('preview')) {
-    return 'The pull request is closed, and without `preview` there is no separate app to remove.'
+    return 'The pull request is closed, and without `preview` there is no app of its own to remove.'
   }
   return undefined
 }

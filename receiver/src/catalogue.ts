@@ -6,7 +6,7 @@ import type { OutputOf, StandardSchema } from './standard-schema.ts'
 /** Schemas of the `data` of an application's own events, from any library that implements Standard Schema. */
 export type Schemas = Readonly<Record<string, StandardSchema>>
 
-/** For applications without custom events. */
+/** For applications without events of their own. */
 export type NoSchemas = Readonly<Record<never, never>>
 
 /** Event name → its `data`: Fairlead's events and an application's own. */

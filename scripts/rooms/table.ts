@@ -129,7 +129,7 @@ export const programs: readonly { readonly paths: readonly string[]; readonly fo
     forbidden: ['cli.ts', 'commands', ...insides()],
   },
   { paths: ['commands'], forbidden: ['cli.ts', ...insides()] },
-  // These commands are a separate package, without the server.
+  // These commands are a package of their own, which has nothing of a server.
   {
     paths: ['commands/client'],
     forbidden: [

@@ -184,7 +184,7 @@ function readPreview(text: string, event: WorkflowEvent): Read<boolean> {
   return {
     problem:
       "cannot name the app: the code is a pull request's, and the event does not tell its number. " +
-      'Set it to false and `name` to a separate name, or the code replaces an app that others use.',
+      'Set it to false and `name` to a name of its own, or the code replaces an app that others use.',
   }
 }
 
@@ -234,7 +234,7 @@ function readFork(text: string, event: WorkflowEvent): Read<boolean> {
   }
 }
 
-/** True when two addresses name the same repository in any form: https, ssh or git@host:owner/name. */
+/** True when two addresses name the same repository in whatever form: https, ssh or git@host:owner/name. */
 function isSameRepository(one: string, other: string): boolean {
   return hostAndPath(one) === hostAndPath(other)
 }

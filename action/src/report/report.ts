@@ -53,7 +53,7 @@ export function reportOf(outcome: Outcome, inputs: Known, { tail, link, serving 
     case 'superseded':
       return failed(
         `A newer deployment of ${inputs.name} took over from ${id}, which does not run. ` +
-          'If another job deploys it at the same time, such as one of a matrix, give each app a separate `name`.',
+          'If another job deploys it at the same time, such as one of a matrix, give each app a `name` of its own.',
       )
     case 'deleted':
       return { ...failed(`${id} was deleted while it was waited for.`), status: 'deleted' }

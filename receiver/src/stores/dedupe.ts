@@ -47,7 +47,7 @@ export async function onceOnly(
     try {
       await claim.release()
     } catch {
-      // Ignored: the lease expires anyway, and the handler's error must be reported.
+      // Ignored: the lease expires anyway, and the handler's error is the one to report.
     }
     throw error
   }

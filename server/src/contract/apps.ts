@@ -96,11 +96,7 @@ export const releaseOperations = {
         .enum(deploymentStatuses, { error: `must be one of: ${deploymentStatuses.join(', ')}` })
         .optional()
         .describe('Only those in this state.'),
-      branch: z
-        .string()
-        .max(255, 'must be at most 255 characters')
-        .optional()
-        .describe('Only releases of this branch.'),
+      branch: z.string().max(255, 'must be at most 255 characters').optional().describe('Only those of this branch.'),
       search: z
         .string()
         .max(100, 'must be at most 100 characters')

@@ -48,7 +48,7 @@ export const runOperations = {
     summary: 'List the runs of an app',
     description: 'One-off commands and those of schedules, newest first. The newest are kept.',
     query: z.object({
-      schedule_id: z.string().max(100, 'must be an id').optional().describe('Only runs of this schedule.'),
+      schedule_id: z.string().max(100, 'must be an id').optional().describe('Only those of this schedule.'),
     }),
     response: z.object({ runs: z.array(run) }),
   },

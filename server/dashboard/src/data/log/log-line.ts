@@ -57,7 +57,7 @@ const positionOf = (process: string, positions = ''): string | undefined =>
 
 /**
  * The id of an event has the positions after it, in bytes, in the logs of the build, of `web.1` and of other instances:
- * `120-4711:worker:2:80`. In the log of an app it has the positions of several deployments, `dep_…:120-4711.dep_…:80-0`.
+ * `120-4711:worker:2:80`. In the log of an app it has those of several deployments, `dep_…:120-4711.dep_…:80-0`.
  */
 function keyOf({ stream, process, deploymentId }: LineData, id = ''): string | null {
   const own = deploymentId === null ? id : id.split('.').find((part) => part.startsWith(`${deploymentId}:`))

@@ -23,7 +23,7 @@ export function PromoteDialog({ projectId, deploymentId, onClose }: PromoteDialo
       open
       onClose={onClose}
       title="Promote"
-      description="Releases these files in another app, without another build. The release has the variables of that app."
+      description="Releases these files in another app, without another build. The variables are those of that app."
     >
       <QueryView query={projects} label="projects">
         {(data) => (

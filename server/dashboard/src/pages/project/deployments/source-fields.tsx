@@ -101,7 +101,7 @@ function TreeFields({ source }: { readonly source: Source | undefined }) {
         defaultValue={source?.root ?? undefined}
         autoComplete="off"
         spellCheck={false}
-        placeholder="the folder in fairlead.json, or the top"
+        placeholder="the one that fairlead.json names, or the top"
         hint="The folder of the app, if the repository has several."
       />
     </>

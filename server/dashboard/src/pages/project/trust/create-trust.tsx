@@ -72,7 +72,7 @@ export function CreateTrust({ projectId, onDone }: CreateTrustProps) {
           autoComplete="off"
           spellCheck={false}
           placeholder="any"
-          hint="The environment of the job in the workflow."
+          hint="That of the job in the workflow."
         />
         <TextField
           label="Event"

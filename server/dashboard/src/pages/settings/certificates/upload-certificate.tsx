@@ -40,7 +40,7 @@ export function UploadCertificate({ onDone }: { readonly onDone: () => void }) {
         name="certificate"
         className="h-28"
         placeholder="-----BEGIN CERTIFICATE-----"
-        hint="In PEM: the certificate, followed by its issuers' certificates."
+        hint="In PEM: the certificate itself, and behind it those of its issuers."
       />
       <TextAreaField
         ref={privateKey}

@@ -47,7 +47,7 @@ export function StoreCredentials({ app, onClose }: { readonly app: AppOfPage; re
           autoComplete="off"
           spellCheck={false}
           className="font-mono"
-          placeholder={kind === 'token' ? "the app's repository" : "the app's repository, by ssh"}
+          placeholder={kind === 'token' ? 'that of the app' : 'that of the app, by ssh'}
           hint={kind === 'token' ? 'An https address.' : 'Such as git@example.com:team/shop.git.'}
         />
       </Form>

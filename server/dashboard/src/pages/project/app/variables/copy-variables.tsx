@@ -22,7 +22,7 @@ export function CopyVariables({ app, onClose }: { readonly app: AppOfPage; reado
       open
       onClose={onClose}
       title="Copy variables"
-      description="Variables of the same names are replaced. Nothing is deployed until you apply the change."
+      description="Those of the same names are replaced. Nothing is deployed until you apply the change."
     >
       <QueryView query={apps} label="the apps">
         {({ apps }) => (
