@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Checks imports (by the table of rooms), types, format, lint, and that the committed bundle is fresh. */
+/** Checks imports (by the table of rooms), phrases, types, format, lint, and that the committed bundle is fresh. */
 run('node', ['scripts/rooms/main.ts', '--check'])
+run('node', ['scripts/phrases.ts'])
 run('tsc', ['-b'])
 run('biome', ['check', '--error-on-warnings', '.'])
 compareBundle()

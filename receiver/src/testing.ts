@@ -97,7 +97,7 @@ export async function postWebhook(app: App, path: string, { headers, body }: Sig
   if (typeof listener !== 'function') {
     throw new ReceiverError(
       'invalid_option',
-      'The app is no Koa app, no object with `fetch` and no request listener. Of Fastify, pass app.routing after await app.ready().',
+      'The app is neither a Koa app nor an object with `fetch` nor a request listener. With Fastify, pass app.routing after await app.ready().',
     )
   }
   const server = createServer(listener as RequestListener).listen(0, '127.0.0.1')

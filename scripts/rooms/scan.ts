@@ -19,6 +19,15 @@ export interface SourceFile {
   /** The text with blank comments and strings. */
   readonly code: string
   readonly imports: readonly Import[]
+  /** The comments, strings and parts of templates, in their order. Consecutive `//` comments are one text. */
+  readonly texts: readonly Text[]
+}
+
+/** A text for readers, or a string that programs read. */
+export interface Text {
+  /** With its marks, such as `//` and quotation marks. */
+  readonly text: string
+  readonly offset: number
 }
 
 /**
@@ -55,6 +64,7 @@ const afterCall = /(?<![$\w])(import|require|getBuiltinModule|createRequire\([^(
 export function scan(path: string, text: string): SourceFile {
   const imports: Import[] = []
   const code: string[] = []
+  const texts: { text: string; readonly offset: number }[] = []
   let done = 0
   /** The position in `code` at which the clause of the last `import` or `export` begins. */
   let clauseStart: number | undefined
@@ -66,6 +76,13 @@ export function scan(path: string, text: string): SourceFile {
   const append = (until: number, replacement?: string) => {
     if (replacement !== undefined || until > done) code.push(replacement ?? text.slice(done, until))
     done = until
+  }
+  const addText = (offset: number, end: number) => {
+    const added = text.slice(offset, end)
+    const last = texts.at(-1)
+    const gap = last === undefined ? '' : text.slice(last.offset + last.text.length, offset)
+    if (last?.text.startsWith('//') && added.startsWith('//') && /^\n[ \t]*$/.test(gap)) last.text += gap + added
+    else texts.push({ text: added, offset })
   }
   const lineAt = (offset: number): number => {
     for (let at = text.indexOf('\n', counted); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) {
@@ -101,14 +118,17 @@ export function scan(path: string, text: string): SourceFile {
     const end = found.index + all.length
     const open = braces.at(-1)
     append(found.index)
-    if (all.startsWith('//') || all.startsWith('/*')) append(end, ' ')
-    else if (all === 'import' || all === 'export') {
+    if (all.startsWith('//') || all.startsWith('/*')) {
+      addText(found.index, end)
+      append(end, ' ')
+    } else if (all === 'import' || all === 'export') {
       append(end)
       clauseStart = code.length
     } else if (all === '`' || (all === '}' && open === 0)) {
       if (all === '}') braces.pop()
       const next = readTemplate(end)
       if (all === '`' && text[next - 1] === '`') addString(text.slice(end, next - 1), found.index)
+      addText(found.index, next)
       append(next, '``')
       token.lastIndex = next
     } else if (all === '{' || all === '}') {
@@ -117,12 +137,13 @@ export function scan(path: string, text: string): SourceFile {
     } else if (all.startsWith('/')) append(end, '/ /')
     else {
       addString(all.slice(1, -1), found.index)
+      addText(found.index, end)
       append(end, "''")
     }
   }
   append(text.length)
   if (braces.length > 0) throw new Error(`${path} has a template without an end: close it.`)
-  return { path, code: code.join(''), imports }
+  return { path, code: code.join(''), imports, texts }
 }
 
 /** `typeof import()` loads nothing, so it counts as a type. */

@@ -74,7 +74,7 @@ export const isolationFindings = (config: Config, asRoot: boolean): Promise<Find
 
 async function bubblewrap({ path }: Config, asRoot: boolean): Promise<Finding> {
   const subject = 'isolation'
-  const ownUsers = asRoot ? 'each app has a user of its own' : null
+  const ownUsers = asRoot ? 'each app has a separate user' : null
   const sandbox = await findSandbox(path, asRoot)
   if (sandbox !== null) {
     return { subject, state: 'ok', found: ['bubblewrap', ownUsers].filter((each) => each !== null).join('; ') }
@@ -95,12 +95,12 @@ async function networks({ appNetwork, path }: Config, asRoot: boolean): Promise<
   const subject = 'networks'
   const cost =
     'apps share the network of this machine: they reach its services and each other, and can answer on the port of a release that has ended.'
-  if (appNetwork === null) return { subject, state: 'missing', found: 'FAIRLEAD_APP_NETWORK is none', cost }
+  if (appNetwork === null) return { subject, state: 'missing', found: 'FAIRLEAD_APP_NETWORK=none', cost }
   const tools = asRoot ? await findNetworkTools() : await findPastaTools()
   if (!asRoot && (await findSandbox(path, false))?.isModern !== true) {
     return { subject, state: 'missing', found: 'no bubblewrap 0.8 or newer', cost: `${cost} Install bubblewrap.` }
   }
-  if (tools !== null) return { subject, state: 'ok', found: 'each app has a network of its own' }
+  if (tools !== null) return { subject, state: 'ok', found: 'each app has a separate network' }
   const programs = asRoot ? ['ip', 'nft', 'nsenter'] : ['pasta', 'nft', 'nsenter', 'setpriv']
   const found = `${new Intl.ListFormat('en', { type: 'disjunction' }).format(programs)} is missing`
   return { subject, state: 'missing', found, cost: `${cost} Install ${packagesWith(...programs)}.` }

@@ -177,7 +177,7 @@ export async function startServer(options: ServerOptions): Promise<FairleadServe
     stack.defer('control socket', presence.close)
     presence.update({ url })
     // A failed start must not end parts that it has not taken over.
-    stack.defer('what is left', async (scope) => {
+    stack.defer('leftovers', async (scope) => {
       if (scope === 'all' && isReady) await endLeftovers({ directory, logger })
     })
     const state = await openState({ config, logger, supervise: true, signal: stack.signal })

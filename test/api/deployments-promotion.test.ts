@@ -53,7 +53,7 @@ describe('a deployment from another one', () => {
     expect(await textOf(after.url)).toMatchObject({ made, stage: 'production' })
     expect(await textOf(before.url)).toMatchObject({ made, stage: 'staging' })
     const log = await (await given.client.deployments.logs(paramsOf)).text()
-    expect(log).toContain(`The files are those of ${tested.id}, which were not built again.`)
+    expect(log).toContain(`The files come from ${tested.id}, without another build.`)
     expect(log).not.toContain('node build.js')
 
     // From now on the deployment does not need its source.
@@ -96,8 +96,10 @@ describe('a deployment from another one', () => {
     const { id } = await given.deploy('bound')
     const key = await given.server.key({ projectIds: [otherId] })
     await expect(create(given.server.clientFor(key), id)).rejects.toMatchObject(refused(field, 'names no deployment'))
-    await expect(create(given.client, id, { root: 'a' })).rejects.toMatchObject(refused('root', 'is that of'))
-    await expect(create(given.client, id, { branch: 'a' })).rejects.toMatchObject(refused('branch', 'git_url alone'))
+    await expect(create(given.client, id, { root: 'a' })).rejects.toMatchObject(refused('root', 'comes from'))
+    await expect(create(given.client, id, { branch: 'a' })).rejects.toMatchObject(
+      refused('branch', 'only with git_url'),
+    )
     const both = create(given.client, id, { git_url: given.source.url })
     await expect(both).rejects.toMatchObject(refused(field, 'together with git_url'))
   })

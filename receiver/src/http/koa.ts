@@ -45,7 +45,7 @@ function pathIn(options: unknown): string | undefined {
   if (typeof options !== 'object' || options === null) {
     throw new ReceiverError(
       'invalid_option',
-      'The argument is no object. Pass { path: "/webhooks/fairlead" }, or nothing for any path.',
+      'The argument is not an object. Pass { path: "/webhooks/fairlead" }, or nothing for any path.',
     )
   }
   const { path } = options as { readonly path?: unknown }

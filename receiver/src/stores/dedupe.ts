@@ -39,7 +39,7 @@ export async function onceOnly(
   const claim = await ofStore(() => store.claim(key, lease))
   if (claim.state === 'done') return 'duplicate'
   if (claim.state === 'busy') {
-    throw new ReceiverError('in_progress', 'This webhook is being handled. Send it again, in case that fails.')
+    throw new ReceiverError('in_progress', 'This webhook is being handled. Send it again in case the handler fails.')
   }
   try {
     await handle()

@@ -141,7 +141,7 @@ async function placesOf(
       beside === undefined || (await resolveWithin(root, posix.join(folder, beside))) !== null ? [folder] : [],
     ),
   )
-  // A folder that contains the whole app is no output.
+  // A folder that contains the whole app cannot be an output.
   const places = known.flat().filter((folder) => !isIn(moves.root, folder))
   const own = places.filter((folder) => isIn(folder, moves.root))
   return outermost(own.length === 0 ? places : own)

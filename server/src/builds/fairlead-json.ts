@@ -146,7 +146,7 @@ function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
       }),
     )
     .optional()
-    .describe('The process types of the app, besides those of its Procfile: "web" has its address.')
+    .describe('The process types of the app, in addition to its Procfile: "web" has its address.')
 }
 
 export interface AppSettings {

@@ -65,7 +65,7 @@ export function planBuild(files: SourceTree, detectors: readonly Detector[], opt
     if (typeof options.root === 'string') {
       return failed('unknown_root', `root: this repository has no folder ${quote(options.root)}.`)
     }
-    return failed('invalid_fairlead_json', `In fairlead.json: "root" is no folder of this repository.`)
+    return failed('invalid_fairlead_json', `In fairlead.json: "root" is not a folder of this repository.`)
   }
   const app = within(files, settings.root)
   const all = detectAll(files, settings, detectors, options)
@@ -389,7 +389,7 @@ function planProcesses(
     planned.set(type, { ...own, ...sizesOf(settings), ...(settings.sticky === true && { sticky: true }) })
   }
   const count = planned.size
-  if (count > mostTypes) return failed('invalid_fairlead_json', tooMany('With those of fairlead.json, the app', count))
+  if (count > mostTypes) return failed('invalid_fairlead_json', tooMany('Together with fairlead.json, the app', count))
   return { ok: true, value: count === 0 ? {} : { processes: Object.fromEntries(planned) } }
 }
 
@@ -421,7 +421,7 @@ export function missingFile(app: SourceTree, { argv }: Command, builds: boolean)
   if (program === staticServerName) {
     const folder = words.at(-1) ?? '.'
     return isMissing(app, folder)
-      ? refuse(`The folder ${quote(folder)}, which is to be served as a site,`, 'Add a build that makes it')
+      ? refuse(`The folder ${quote(folder)}, which the app serves as a site,`, 'Add a build that makes it')
       : null
   }
   const [file = ''] = words[0] === 'run' ? words.slice(1) : words

@@ -69,8 +69,8 @@ export function accountsCommand(): Command {
 const planOption = () => new Option('--plan <plan>', 'the tier of the account').choices(tiers)
 
 const limitOption = () =>
-  new Option('--requests-per-hour <n>', "a rate limit of its own, or 'plan' for that of its plan").argParser((given) =>
-    given === 'plan' ? given : wholeNumber(1, 100_000_000)(given),
+  new Option('--requests-per-hour <n>', "a separate rate limit, or 'plan' for the limit of its plan").argParser(
+    (given) => (given === 'plan' ? given : wholeNumber(1, 100_000_000)(given)),
   )
 
 function tierOf(plan = ''): Tier {

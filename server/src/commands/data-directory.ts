@@ -26,7 +26,7 @@ export async function chosenDirectory(given: string | undefined): Promise<string
   if (inUse.includes(dataDirectory)) return say(dataDirectory, 'in use in this folder')
   if (others.length === 0) {
     const isOthers = (await lstat(first)).uid !== process.getuid?.() && (await hasStarted(dataDirectory))
-    return isOthers ? say(dataDirectory, 'the default') : say(first, 'the one that is in use on this machine')
+    return isOthers ? say(dataDirectory, 'the default') : say(first, 'the directory in use on this machine')
   }
   const named = inUse.map((folder) => `\n  --data-dir ${folder}`).join('')
   throw new CommandError(`Several data directories are in use on this machine. Name one:${named}`)

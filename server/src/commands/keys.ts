@@ -90,7 +90,7 @@ function rotateCommand(): Command {
           if (rotated === undefined) throw new CommandError(`There is no key ${id}. See: fairlead keys list`)
           if (rotated === 'ended') throw new CommandError(`The key ${id} is revoked or expired; create a new one.`)
           if (rotated === 'workflow')
-            throw new CommandError(`The key ${id} is that of a workflow run; create another one.`)
+            throw new CommandError(`The key ${id} belongs to a workflow run; create another key.`)
           await record({ accountId: rotated.accountId, operation: 'apiKeys.rotate', resourceId: rotated.id })
           return rotated
         })

@@ -144,7 +144,7 @@ async function keepCompiled(dataDirectory: string): Promise<void> {
 
 async function stopInTime(server: FairleadServer, scope: StopScope, logger: Logger): Promise<void> {
   setTimeout(() => {
-    logger.fatal('the stop took too long; the next start cleans up what is left')
+    logger.fatal('the stop took too long; the next start cleans up the rest')
     process.exit(1)
   }, stopDeadlineMs).unref()
   await server.stop(scope)
@@ -154,7 +154,7 @@ async function stopInTime(server: FairleadServer, scope: StopScope, logger: Logg
 /** Exits at an unhandled error. Node itself would wait for the reader of standard error before it exits. */
 function endAtBug(logger: Logger): void {
   process.on('uncaughtException', (error) => {
-    logger.fatal({ err: error }, 'an error that nothing handles: exiting; the next start takes over what runs')
+    logger.fatal({ err: error }, 'unhandled error: exiting; the next start takes over the running apps')
     process.exit(1)
   })
 }
@@ -261,7 +261,7 @@ export function createHandover({ server, config, logger, signal, report, finishe
       return await handOver({ listener: server.listener, program, deadlineMs, logger, signal })
     } catch (error) {
       underway = undefined
-      logger.error({ err: error }, 'the handover failed; this server goes on')
+      logger.error({ err: error }, 'the handover failed; this server continues')
       await report?.failed(error)
       throw error
     }

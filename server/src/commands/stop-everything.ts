@@ -36,7 +36,9 @@ export async function stopEverything(options: {
   const started = await controlsOf(directory.run)
   if (started.length > 0) {
     const pids = started.map(({ record }) => record.pid).join(', ')
-    throw new Error(`A server was started meanwhile (pid ${pids}); apps and databases are left to it. Stop it again.`)
+    throw new Error(
+      `A server was started during the stop (pid ${pids}) and keeps the apps and databases. Stop it again.`,
+    )
   }
   const graceMs = Math.min(timeoutMs, 10_000)
   // The edge stops before the gateway, so that accepted requests are answered.

@@ -163,8 +163,8 @@ async function assertFree(host: string, port: number): Promise<void> {
 function differs(drift: Readonly<Record<string, readonly string[]>>): CommandError {
   const changes = Object.entries(drift).flatMap(([name, lines]) => [`${unitFolder}/${name}:`, ...lines])
   return new CommandError(
-    `The installed unit differs from the one that this version writes, and was kept:\n${changes.join('\n')}\n` +
-      'Put changes of your own into "systemctl edit fairlead", and replace the unit with --force.',
+    `The installed unit differs from the unit of this version, and was kept:\n${changes.join('\n')}\n` +
+      'Put your changes into "systemctl edit fairlead", and replace the unit with --force.',
   )
 }
 
@@ -200,17 +200,17 @@ export const firstEnvironment = `# The settings of Fairlead's service. Each is e
 #FAIRLEAD_HOST=127.0.0.1
 #FAIRLEAD_PORT=3000
 
-# HTTPS under a domain of your own: the dashboard at fairlead.<domain>, apps at names below it. Point <domain> and *.<domain>
+# HTTPS under your domain: the dashboard at fairlead.<domain>, apps at names below it. Point <domain> and *.<domain>
 # at this machine, and install Caddy.
 #FAIRLEAD_DOMAIN=example.com
 #FAIRLEAD_ACME_EMAIL=you@example.com
 
-# Instead, with a proxy of your own: the address by which others reach the server, and the domain of apps.
+# Instead, with your proxy: the address by which others reach the server, and the domain of apps.
 #FAIRLEAD_PUBLIC_URL=https://fairlead.example.com
 #FAIRLEAD_APPS_DOMAIN=apps.example.com
 #FAIRLEAD_TRUSTED_PROXIES=127.0.0.1
 
-# A PostgreSQL server of your own instead of the embedded one.
+# Your PostgreSQL server instead of the embedded one.
 #DATABASE_URL=postgresql://fairlead:PASSWORD@db.example.com:5432/fairlead
 
 # How builds reach a package registry.

@@ -58,7 +58,7 @@ export const commands: readonly LazyCommand[] = [
   },
   {
     usage: 'domains',
-    description: 'serve an app at domains of your own',
+    description: 'serve an app at your domains',
     load: async () => (await import('./client/domains.ts')).domainsCommand(await local()),
   },
   {

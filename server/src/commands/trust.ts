@@ -53,7 +53,7 @@ function addCommand(): Command {
 function listCommand(): Command {
   return new Command('list')
     .description('list the rules of all projects')
-    .option('--project <id>', 'only those of this project')
+    .option('--project <id>', 'only the rules of this project')
     .addOption(dataDirOption())
     .action((flags: ListFlags) =>
       withState(flags, async ({ trust }) => {

@@ -58,7 +58,7 @@ function sourceOf(given: readonly string[]): VersionSource {
   }
   const [version = '', ...others] = given
   if (others.length > 0) throw new CommandError('Name one version, or only archives.')
-  if (!versionPattern.test(version)) throw new CommandError(`"${version}" is no version of the npm registry.`)
+  if (!versionPattern.test(version)) throw new CommandError(`"${version}" is not a version in the npm registry.`)
   return { version: version.replace(/^v(?=\d)/, '') }
 }
 

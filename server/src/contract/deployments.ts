@@ -182,11 +182,11 @@ function checkSourceFields({ value, issues }: z.core.ParsePayload): void {
   if (source === undefined) refuse('git_url', 'is required, or source_id, from_deployment_id or image in its place')
   for (const other of others) refuse(other, `cannot be given together with ${source}`)
   if (source !== 'image' && givenOf(value, ['volumes']).length > 0) {
-    refuse('volumes', 'can be given with image alone: fairlead.json of a repository names its volumes')
+    refuse('volumes', 'can be given only with image: fairlead.json of a repository names its volumes')
   }
   if (source !== undefined && source !== 'git_url' && others.length === 0) {
-    for (const field of givenOf(value, repositoryFields)) refuse(field, 'can be given with git_url alone')
-    const why = { source_id: null, from_deployment_id: 'is that of the deployment', image: 'is for sources alone' }[
+    for (const field of givenOf(value, repositoryFields)) refuse(field, 'can be given only with git_url')
+    const why = { source_id: null, from_deployment_id: 'comes from the deployment', image: 'is only for sources' }[
       source
     ]
     if (why !== null) for (const field of givenOf(value, ['root'])) refuse(field, why)
@@ -323,7 +323,7 @@ export const deploymentOperations = {
     summary: 'Cancel a deployment',
     description:
       'Aborts a deployment that is `building` and frees all its resources within 5 s; it becomes `canceled`. The running ' +
-      'release of the app is not affected. Canceling twice is no error.',
+      'release of the app is not affected. Canceling twice is not an error.',
     response: deploymentDetail,
   },
   'deployments.rollback': {
@@ -338,7 +338,7 @@ export const deploymentOperations = {
     summary: 'Stop a deployment',
     description:
       'Stops a `running` deployment after its open requests are answered; it becomes `stopped`. The address of the app ' +
-      'answers 503 until a release is started again. Stopping twice is no error.',
+      'answers 503 until a release is started again. Stopping twice is not an error.',
     response: deploymentDetail,
   },
   'deployments.restart': {

@@ -89,7 +89,7 @@ export function createKeyExchange(options: ExchangeOptions): KeyExchange {
   }
 }
 
-/** Revokes a key before it expires. An already revoked key is no error. */
+/** Revokes a key before it expires. An already revoked key is not an error. */
 export async function endKey(options: {
   readonly address: string
   readonly apiKey: string

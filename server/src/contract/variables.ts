@@ -159,7 +159,7 @@ export const variableOperations = {
     response: state,
   },
   'variables.adopt': {
-    summary: 'Make the variables of a deployment those of its app',
+    summary: 'Move the variables of a deployment to its app',
     description:
       'The `env_vars` of the deployment `deployment_id` that `variables.list` names become secret variables of the ' +
       'app, in place of variables with the same names. This affects neither the running release nor the changes of ' +

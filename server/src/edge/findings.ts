@@ -36,7 +36,7 @@ async function caddy(path: string): Promise<Finding> {
   } catch (error) {
     const cost =
       'there is no HTTPS without it. Run apt-get install caddy, and then systemctl disable --now caddy: the service that the ' +
-      'package starts takes port 80, and the server runs a Caddy of its own.'
+      'package starts takes port 80, and the server starts Caddy itself.'
     return { subject, state: 'missing', found: (error as Error).message, cost }
   }
 }

@@ -15,7 +15,7 @@ export function portTaken(port: number, ports: EdgePorts, holder: PortHolder | n
   if (holder === null) return `port ${port} is taken by another program: stop that, or ${remedy}`
   const { command, pid } = holder
   // Debian's package starts a service that takes port 80.
-  const stop = command === 'caddy' ? 'systemctl disable --now caddy ends the one of the system' : 'stop it'
+  const stop = command === 'caddy' ? 'systemctl disable --now caddy stops the Caddy of the system' : 'stop it'
   return `port ${port} is taken by ${command} (pid ${pid}): ${stop}, or ${remedy}`
 }
 

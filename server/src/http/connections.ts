@@ -212,7 +212,7 @@ export function answerBroken(socket: Duplex, message: string): void {
 export const lingerMs = 10_000
 
 /**
- * Drains what is left of a request body after the answer was sent, for a limited time, so that a client that is still
+ * Drains the rest of a request body after the answer was sent, for a limited time, so that a client that is still
  * sending can read the answer.
  */
 export function unreadBodies(): Middleware {

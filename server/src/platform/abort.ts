@@ -19,7 +19,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   }
 }
 
-/** Resolves when `work` has ended or `signal` aborts, whichever is first. Rejects as `work` does. */
+/** Resolves as soon as `work` has ended or `signal` aborts. Rejects as `work` does. */
 export async function endedOrAborted(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const over = new AbortController()
   const aborted = signal.aborted

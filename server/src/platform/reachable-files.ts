@@ -94,7 +94,7 @@ export async function assertReachable(directory: string, user: OsUser | null): P
   )
 }
 
-/** Creates a folder and its missing parents with mode 0711 whatever the umask, so that other users may pass through. */
+/** Creates a folder and its missing parents with mode 0711 under any umask, so that other users may pass through. */
 export async function makePassableDirectory(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o711 })
   if (first === undefined) return

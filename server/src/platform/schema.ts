@@ -37,7 +37,7 @@ export async function prepareSchema(options: PrepareSchemaOptions): Promise<void
     const pending = pendingMigrations(migrations, schema)
     if (pending.length === 0) {
       const newest = schema.applied.at(-1) ?? ''
-      if (newest > newestMigration(migrations)) logger.info({ schema: newest }, 'the schema is that of a newer version')
+      if (newest > newestMigration(migrations)) logger.info({ schema: newest }, 'the schema belongs to a newer version')
       return
     }
     if (schema.applied.length > 0) await untilNoServerBreaks(options)
@@ -92,7 +92,7 @@ interface RunningServer {
 
 /**
  * Returns the servers that run on a database. For a command, the lock of a leader counts, too, because a leader may be
- * too busy to renew its row. A server does not wait for this lock: that of a machine that has failed may stay for hours.
+ * too busy to renew its row. A server does not wait for this lock: a machine that has failed may hold it for hours.
  */
 async function runningServers(db: Database, program: PrepareSchemaOptions['program']): Promise<RunningServer[]> {
   const { rows } = await sql<{ server: RunningServer }>`select to_jsonb(servers) as server from servers

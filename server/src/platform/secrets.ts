@@ -99,7 +99,7 @@ function opens(box: SecretBox, sealed: Buffer): boolean {
 function wrongKey(options: { given: string | undefined; file: string }): Error {
   const source = options.given === undefined ? `in ${options.file}` : 'in FAIRLEAD_SECRET_KEY'
   return new Error(
-    `The secret key ${source} is not the one that this database's secrets were encrypted with. ` +
+    `The secret key ${source} did not encrypt this database's secrets. ` +
       'Put the original key back; without it they cannot be read.',
   )
 }

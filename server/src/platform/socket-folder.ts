@@ -66,7 +66,7 @@ export async function isPrivateDirectory(path: string, user: OsUser | null): Pro
   if (found === null) return false
   if (!found.isPrivate || (found.uid !== process.getuid?.() && found.uid !== user?.uid)) {
     throw new Error(
-      `${path} is no private folder of this user (owner ${found.uid}, mode ${found.mode.toString(8)}). Remove it and try again.`,
+      `${path} is not a private folder of this user (owner ${found.uid}, mode ${found.mode.toString(8)}). Remove it and try again.`,
     )
   }
   return true

@@ -52,7 +52,7 @@ export function createBundleReader(): BundleReader {
       return pack.read(head.subarray(end + 2))
     },
     end() {
-      if (header === undefined || pack === undefined) throw new BundleError(`is no git bundle. ${createAdvice}`)
+      if (header === undefined || pack === undefined) throw new BundleError(`is not a git bundle. ${createAdvice}`)
       pack.end()
       return { commit: header.commit, branch: header.branch }
     },
@@ -65,7 +65,7 @@ interface Header extends Bundle {
 
 function parseHeader(text: string): Header {
   const [signature = '', ...lines] = text.split('\n')
-  if (!/^# v[23] git bundle$/.test(signature)) throw new BundleError(`is no git bundle. ${createAdvice}`)
+  if (!/^# v[23] git bundle$/.test(signature)) throw new BundleError(`is not a git bundle. ${createAdvice}`)
   const format = signature === '# v3 git bundle' ? formatOf(lines) : 'sha1'
   const rest = lines.filter((line) => !(signature === '# v3 git bundle' && line.startsWith('@')))
   if (rest.some((line) => line.startsWith('-'))) {
@@ -90,7 +90,7 @@ function branchOf(ref: string): string | null {
   const name = /^refs\/heads\/(.+)$/.exec(ref)?.[1]
   const branch = name === undefined ? '' : Buffer.from(name, 'latin1').toString('utf8')
   if (branchProblem(branch) !== undefined || branch.length > 255) {
-    throw new BundleError(`has a head that is no branch. ${createAdvice}`)
+    throw new BundleError(`has a head that is not a branch. ${createAdvice}`)
   }
   return branch
 }

@@ -104,7 +104,7 @@ async function submodulesOf(
   })
   return (code === 0 ? parseGitmodules(Buffer.concat(chunks).toString()) : []).flatMap((submodule) => {
     const hash = submodules.get(submodule.path)
-    // An entry that is only in the file is no submodule.
+    // An entry that is only in the file is not a submodule.
     return hash === undefined ? [] : [{ ...submodule, hash }]
   })
 }
@@ -151,7 +151,7 @@ export async function checkOutUploaded(
     if (indexed.code !== 0) throw damaged()
     const { stdout } = await run('cat-file', '-t', commit)
     if (stdout.trim() !== 'commit') {
-      throw new SourceError('unknown_commit', 'The head of the uploaded bundle is no commit. Bundle a branch.')
+      throw new SourceError('unknown_commit', 'The head of the uploaded bundle is not a commit. Bundle a branch.')
     }
     return checkOut(git, folder, commit, target.directory, { ...given.checkOut, signal })
   })

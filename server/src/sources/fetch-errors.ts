@@ -3,7 +3,7 @@ import type { GitSource } from './git-url.ts'
 import { SourceError } from './source-error.ts'
 
 /*
- * This file reads git's messages but never passes them on: they quote unreadable files and whatever the other side
+ * This file reads git's messages but never passes them on: they quote unreadable files and everything that the other side
  * sends. Owners see only the sentences in this file.
  */
 
@@ -91,8 +91,8 @@ const damaged = 'it is incomplete or damaged. Run git fsck in it.'
 const hostKeyError = ({ url }: GitSource): SourceError =>
   new SourceError(
     'host_key_changed',
-    `The host of ${url} has another ssh key than the one that this app knows: its owner has changed it, or somebody is in between.`,
-    'Ask its owner. If it is right, forget the one that is known: fairlead git forget APP, or Settings of the app in the dashboard.',
+    `The host of ${url} has another ssh key than before: its owner has changed it, or somebody intercepts the connection.`,
+    'Ask its owner. If the new key is right, forget the old key: fairlead git forget APP, or Settings of the app in the dashboard.',
   )
 
 const refusedError = ({ url }: GitSource): SourceError =>
@@ -127,13 +127,13 @@ const faults: Readonly<Record<string, string>> = {
   treeNotSorted: 'files in the wrong order',
   nullSha1: 'a file or submodule whose hash is zero',
   badTree: 'a list of files that cannot be read',
-  gitmodulesBlob: 'a .gitmodules that is no file',
+  gitmodulesBlob: 'a .gitmodules that is not a file',
   gitmodulesLarge: 'a .gitmodules that is too large',
   gitmodulesSymlink: 'a .gitmodules that is a link',
   gitmodulesName: 'a submodule whose name leads out of its folder',
   gitmodulesPath: 'a submodule whose path looks like an option',
   gitmodulesUpdate: 'a submodule that is updated by a command',
-  gitattributesBlob: 'a .gitattributes that is no file',
+  gitattributesBlob: 'a .gitattributes that is not a file',
   gitattributesLarge: 'a .gitattributes that is too large',
   gitattributesLineLength: 'a .gitattributes with lines that are too long',
   missingAuthor: 'no author',
@@ -173,7 +173,7 @@ export function isTooLarge({ exceeded, code, stderr }: GitResult): boolean {
 
 /** Returns the error for a hash that belongs to no commit; `commit` is the commit that a tag stands for, or empty. */
 export function notCommit(source: GitSource, hash: string, commit: string): SourceError {
-  const advice = /^[0-9a-f]+$/.test(commit) ? `is a tag of the commit ${commit}. Give that one.` : 'is no commit.'
+  const advice = /^[0-9a-f]+$/.test(commit) ? `is a tag of the commit ${commit}. Give that one.` : 'is not a commit.'
   return new SourceError('unknown_commit', `In ${source.url} ${hash} ${advice}`)
 }
 

@@ -19,7 +19,7 @@ const named = new Set(['submodule_refused', 'host_key_changed', 'too_many_hosts'
 /** The advice for a submodule, by error code. A submodule gets its address and its commit from its parent. */
 const advice: Readonly<Record<string, string>> = {
   repository_refused:
-    'Check its address in .gitmodules. git_token and stored credentials are for the host of git_url alone: elsewhere it must be ' +
+    'Check its address in .gitmodules. git_token and stored credentials are only for the host of git_url: elsewhere it must be ' +
     'public.',
   object_refused: 'Pin a commit without it.',
   unknown_commit: 'Push that commit there, or pin one that it has.',

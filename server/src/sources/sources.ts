@@ -250,13 +250,13 @@ async function fetchSubmodule(
   }
   const directory = join(within.directory, path)
   if (!(await isEmptyFolderIn(within.directory, directory))) {
-    throw new SourceError('submodule_refused', `The submodule ${path} does not lie in a folder of its own.`)
+    throw new SourceError('submodule_refused', `The submodule ${path} does not lie in a separate folder.`)
   }
   const gitUrl = submoduleUrl(parent.url, url)
   if (gitUrl === null) {
     throw new SourceError(
       'submodule_refused',
-      `The address of the submodule ${path} is relative to that of its repository, which an uploaded source does not ` +
+      `The address of the submodule ${path} is relative to the address of its repository, which an uploaded source does not ` +
         'have. Give its full address in .gitmodules.',
     )
   }

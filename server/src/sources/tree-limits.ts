@@ -1,6 +1,6 @@
 import { SourceError } from './source-error.ts'
 
-/** Limits on the files of a commit; a commit with more is no app, or an attack on the disk. */
+/** Limits on the files of a commit; a commit with more is not an app, or attacks the disk. */
 const mostEntries = 200_000
 const deepest = 100
 const longestPath = 2_000

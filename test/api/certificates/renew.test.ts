@@ -35,7 +35,7 @@ describe('POST /certificates/:id/renew', () => {
     await server.client.certificates.revoke({ params: { id: revoked } })
     for (const [id, message] of [
       [uploaded, /Uploaded certificates are not renewed here/],
-      [revoked, /is to be revoked/],
+      [revoked, /will be revoked/],
     ] as const) {
       await expect(server.client.certificates.renew({ params: { id } })).rejects.toMatchObject({
         code: 'invalid_request',

@@ -161,7 +161,7 @@ describe('certificates that are due', () => {
     await until(() => given.orders.length).toBe(1)
     await refuseEnds()
     given.orders[0]?.issue()
-    await until(() => given.errors).toContain('an attempt could not be concluded')
+    await until(() => given.errors).toContain('a certificate attempt ended with an unexpected error')
     await allowEnds()
     await until(async () => {
       given.worker.wake()
@@ -183,7 +183,7 @@ describe('certificates that are due', () => {
     await refuseEnds()
     await database.query('update certificates set revocation_requested_at = now(), next_attempt_at = now()')
     await using given = await working([], 1000, false)
-    await until(() => given.errors).toContain('an attempt could not be concluded')
+    await until(() => given.errors).toContain('a certificate attempt ended with an unexpected error')
     expect(await rows()).toMatchObject([{ revoked_at: null }])
     await allowEnds()
     await until(async () => {

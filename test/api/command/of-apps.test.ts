@@ -155,7 +155,7 @@ describe('fairlead', () => {
       code: 1,
       stderr: expect.stringContaining('such as web=3'),
     })
-    expect((await run('scale', 'shop', 'mail=1')).stderr).toContain('is no process type of this app, which has: web')
+    expect((await run('scale', 'shop', 'mail=1')).stderr).toContain('is not a process type of this app, which has: web')
   })
 
   it('prints the metrics of an app as a table and as JSON', async () => {

@@ -75,7 +75,7 @@ it('a server with another data directory is refused with advice, beside a live s
   await test.register(identity('one'))
   await expect(test.register(identity('two', 'elsewhere'))).rejects.toThrow(
     'servers with different ones cannot share the work. Start this server on the same data directory, give it a ' +
-      'database of its own (DATABASE_URL), or stop the other one first.',
+      'separate database (DATABASE_URL), or stop the other one first.',
   )
   expect(await test.ids()).toEqual(['one'])
 })

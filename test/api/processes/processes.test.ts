@@ -59,7 +59,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/processes', () => {
       expect(status).toBe(400)
       return text
     }
-    expect(await refused({ worker: { instances: 1 } })).toContain('is no process type of this app, which has: web')
+    expect(await refused({ worker: { instances: 1 } })).toContain('is not a process type of this app, which has: web')
     expect(await refused({ web: { instances: 0 } })).toContain('stop the deployment instead')
     expect(await refused({ web: { instances: 51 } })).toContain('the plan enterprise allows an app 50')
     expect((await given.client.processes.list({ params })).processes).toMatchObject([{ instances: 1, asked: null }])

@@ -40,7 +40,7 @@ describe('GET /projects/:project_id/apps/:app_id/volumes', () => {
     const body = { name: 'given', git_url: hostile.url, volumes: { data: '/data' } }
     const refused = await ask(caller(), 'deployments.create', { project_id: given.projectId }, body)
     expect(refused.status).toBe(400)
-    expect(refused.text).toContain('can be given with image alone')
+    expect(refused.text).toContain('can be given only with image')
     const image = { name: 'given', image: 'registry.example/shop:1' }
     for (const volumes of [{ data: 'data' }, { data: '/proc/1' }, { 'Bad Name': '/data' }, { a: '/a', b: '/a/b' }]) {
       const { status, text } = await ask(
@@ -63,7 +63,7 @@ describe('PATCH /projects/:project_id/apps/:app_id/volumes', () => {
   it('refuses values that are no volume of the app', async () => {
     const params = { project_id: given.projectId, app_id: await given.appRow() }
     const { status, text } = await ask(caller(), 'volumes.update', params, { delete: ['data'] })
-    expect([status, text]).toEqual([400, expect.stringContaining('is no volume of this app')])
+    expect([status, text]).toEqual([400, expect.stringContaining('is not a volume of this app')])
   })
 
   it('answers the same 404 as for an app that never existed', async () => {

@@ -47,7 +47,7 @@ describe('fairlead deploy', () => {
     await using folder = await temporaryDirectory()
     const none = await run('deploy', folder.path)
     expect(none).toMatchObject({ code: 1, stdout: '' })
-    expect(none.stderr).toMatch(/is no git repository[\s\S]*git init\n[\s\S]*git commit[\s\S]*fairlead deploy/)
+    expect(none.stderr).toMatch(/is not a git repository[\s\S]*git init\n[\s\S]*git commit[\s\S]*fairlead deploy/)
     const empty = await run('deploy', app.path)
     expect(empty).toMatchObject({ code: 1, stdout: '' })
     expect(empty.stderr).toMatch(/has no commit yet[\s\S]*git commit/)

@@ -75,7 +75,7 @@ describe('fairlead update', () => {
       await promisify(execFile)('tar', ['czf', archive, '-C', join(data.path, name), 'package'])
       expect(await data.update(archive)).toMatchObject({
         code: 1,
-        stderr: `fairlead: ${archive} holds a package whose version is no number such as 1.2.3.\n`,
+        stderr: `fairlead: ${archive} holds a package whose version is not a number such as 1.2.3.\n`,
       })
     }
     expect(await readdir(data.path)).toContain('kept')

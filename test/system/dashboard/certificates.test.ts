@@ -12,7 +12,7 @@ import { problemsOfDialog, problemsOfPage, problemsOnDeskAndPhone } from './acce
 if (chromiumPath === undefined) noChromium('the certificates of an account')
 
 const path = '/settings/certificates'
-const failure = { code: 'caa', message: 'A CAA record of the name allows other certificate authorities alone.' }
+const failure = { code: 'caa', message: 'A CAA record of the name allows only other certificate authorities.' }
 
 describe.skipIf(chromiumPath === undefined)('the certificates of an account', { timeout: 120_000 }, () => {
   let database: TestDatabase

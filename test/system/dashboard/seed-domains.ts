@@ -67,7 +67,7 @@ const domainsAt = (host: string) => [
 
 const authorityFailure = {
   code: 'unauthorized',
-  message: 'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+  message: 'The certificate authority got an answer from another server: the name leads elsewhere.',
 }
 
 /** The first check of a new domain comes by itself. */

@@ -60,7 +60,7 @@ it('volumes.update deletes only a volume that no release names any more; with th
   expect(await refused('old')).toContain('is in use: deploy a release that does not name it first')
   expect(await given.deploy('deleting', one.url)).toMatchObject({ status: 'running' })
   for (const name of ['none', '..', '../data', '.', 'data/files', '']) {
-    expect(await refused(name)).toContain('is no volume of this app')
+    expect(await refused(name)).toContain('is not a volume of this app')
   }
   expect(await refused('old', 'data')).toContain('is in use')
   const { volumes } = await succeed(caller(), 'volumes.update', params, { delete: ['old'] })

@@ -109,7 +109,7 @@ if (existsSync(mark)) setTimeout(take, 1000)`),
     const { id } = await server.client.projects.create({ body: { name: 'roomy', plan: 'roomy' } })
     const { failure } = await outcomeOf(starting(heapHog), id)
     expect(failure?.stage).toBe('start')
-    expect(failure?.message).toMatch(/Node reached the limit of its own heap when that had \d+ MB.* NODE_OPTIONS/)
+    expect(failure?.message).toMatch(/Node's heap reached its limit when that had \d+ MB.* NODE_OPTIONS/)
   })
 
   test('the memory of several processes counts together', async () => {

@@ -31,6 +31,6 @@ it('the gateway is not searched in a folder in the temporary directory that anot
   await new Promise<void>((done) => void imposter.listen(path, done))
   scope.defer(() => new Promise<void>((done) => void imposter.close(() => done())))
   if (isRoot) await chown(folder, 40_123, 40_123)
-  await expect(connectTo(scope, dataDirectory)).rejects.toThrow(`${folder} is no private folder of this user`)
+  await expect(connectTo(scope, dataDirectory)).rejects.toThrow(`${folder} is not a private folder of this user`)
   expect(told).toEqual([])
 })

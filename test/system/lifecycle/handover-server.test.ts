@@ -48,7 +48,7 @@ describe('a new version whose start', () => {
     const update = await servers.command('update', archive)
     expect(update).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) })
     const failed = ({ msg, err }: Record<string, unknown>) =>
-      msg === 'the handover failed; this server goes on' && reason.test(JSON.stringify(err).replaceAll('\\n', '\n'))
+      msg === 'the handover failed; this server continues' && reason.test(JSON.stringify(err).replaceAll('\\n', '\n'))
     await server.waitForLog(failed)
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
   })

@@ -109,7 +109,7 @@ describe('a schema of a newer version', () => {
     const file = await upload(server.client, after.id, 'a.txt', 'text')
     expect(file.size).toBe(4)
     await server.client.projects.delete({ params: { project_id: before.id } })
-    expect(server.log.map(({ msg }) => msg)).toContain('the schema is that of a newer version')
+    expect(server.log.map(({ msg }) => msg)).toContain('the schema belongs to a newer version')
   })
 
   it('that removes something is refused to the versions that use it, and to no other', async () => {

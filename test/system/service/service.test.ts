@@ -188,7 +188,7 @@ describe.skipIf(reason !== null)('the service', () => {
   it('is found by the commands of a new shell, and reported to a user who may not use it', async () => {
     expect(await machine.fairlead(['status'])).toMatchObject({
       stdout: expect.stringContaining(`ready leading ${url}`),
-      stderr: 'fairlead: using the data directory /var/lib/fairlead (the one that is in use on this machine)\n',
+      stderr: 'fairlead: using the data directory /var/lib/fairlead (the directory in use on this machine)\n',
     })
     const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...command]
     const asNobody = async (name: string) => {

@@ -33,7 +33,7 @@ describe('a deployment of a hash that is no commit', () => {
       commit: await source.git('rev-parse', object),
     })
     expect(failure).toMatchObject({ stage: 'fetch', code: 'unknown_commit' })
-    expect(failure?.message).toContain('is no commit')
+    expect(failure?.message).toContain('is not a commit')
   })
 
   it('fails when a submodule is pinned to it', async () => {

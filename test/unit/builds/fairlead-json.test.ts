@@ -43,7 +43,7 @@ describe('a fairlead.json', () => {
     [{ root: '../x' }, '"root" must be a path inside the repository'],
     [{ root: '/etc' }, '"root" must be a path inside the repository'],
     [{ root: '' }, '"root" must be a path inside the repository'],
-    [{ root: 'missing' }, '"root" is no folder'],
+    [{ root: 'missing' }, '"root" is not a folder'],
     [{ start: 'node server.js' }, '"start" must be a list of words'],
     [{ start: [] }, '"start" must have at least one word'],
     [{ build: ['a', 1] }, '"build.1" must be a string'],

@@ -286,12 +286,14 @@ services:
       const lines = levels.map((name, at) =>
         at === 0 ? 'a: &a { k: v }' : `${name}: &${name} ${open}${list(levels[at - 1] ?? '')}${close}`,
       )
-      await expect(planned(`${lines.join('\n')}\nservices: { web: { image: x } }`)).rejects.toThrow('is no YAML')
+      await expect(planned(`${lines.join('\n')}\nservices: { web: { image: x } }`)).rejects.toThrow(
+        'is not readable YAML',
+      )
     }
   })
 
   it.each([
-    ['services: [', 'is no YAML'],
+    ['services: [', 'is not readable YAML'],
     ['', 'it has no services'],
     ['services: { a: { image: !reset null } }', '!reset'],
     ['services: { __proto__: { image: a } }', 'services.__proto__'],

@@ -30,6 +30,6 @@ it('a build outside of a repository is reported before anything is created, and 
   await using folder = await temporaryDirectory()
   await mkdir(join(folder.path, 'api'))
   const appsOf = (source: { folder: string } | { image: string }) => [{ source }] as never
-  await expect(sourceOf(appsOf({ folder: '.' }), folder.path)).rejects.toThrow('is no git repository')
+  await expect(sourceOf(appsOf({ folder: '.' }), folder.path)).rejects.toThrow('is not a git repository')
   expect(await sourceOf(appsOf({ image: 'nginx' }), folder.path)).toBeNull()
 })

@@ -54,7 +54,7 @@ describe('fairlead update', () => {
     [[], 'Name a version'],
     [['--back', '1.0.0'], '--back takes no version'],
     [['1.0.0', '1.1.0'], 'Name one version'],
-    [['npm:other@1.0.0'], 'is no version of the npm registry'],
+    [['npm:other@1.0.0'], 'is not a version in the npm registry'],
     [['missing.tgz'], 'There is no file missing.tgz'],
   ])('%j is refused', async (args, reason) => {
     const { code, stderr } = await commandHere(['update', ...args, '--data-dir', folder])

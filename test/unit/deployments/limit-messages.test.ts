@@ -26,7 +26,11 @@ const fullHeap = [
 
 describe('a limit that a program reports in its output', () => {
   test.each([
-    ['Node, its heap', fullHeap, /Node .*when that had 98 MB.* NODE_OPTIONS .*larger plan.* FAIRLEAD_BUILD_MEMORY_MB/],
+    [
+      'Node, its heap',
+      fullHeap,
+      /Node's heap .*when that had 98 MB.* NODE_OPTIONS .*larger plan.* FAIRLEAD_BUILD_MEMORY_MB/,
+    ],
     ['a thread of Node', ['code: ERR_WORKER_OUT_OF_MEMORY'], /NODE_OPTIONS/],
     ['Java', ['java.lang.OutOfMemoryError: Java heap space'], /JAVA_TOOL_OPTIONS/],
     ['PHP', ['Allowed memory size of 134217728 bytes exhausted (tried to allocate 9 bytes)'], /memory_limit/],
@@ -49,7 +53,7 @@ describe('a limit that a program reports in its output', () => {
 
   test('precedes the last lines, even before a long trace', () => {
     const message = withLastLines('The app ended by SIGABRT.', fullHeap)
-    expect(message).toMatch(/^The app ended by SIGABRT\. Node reached the limit of its own heap/)
+    expect(message).toMatch(/^The app ended by SIGABRT\. Node's heap reached its limit/)
     expect(message).not.toContain('FATAL')
     expect(message.split('\n')).toHaveLength(22)
   })

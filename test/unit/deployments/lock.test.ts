@@ -53,10 +53,10 @@ describe('holders that share a lock', () => {
     const events: string[] = []
     const start = Promise.withResolvers<void>()
     const share = (name: string, going = Promise.resolve()) =>
-      locks.share('dep_1', async ({ meanwhile }) => {
+      locks.share('dep_1', async ({ holdUntil }) => {
         events.push(`${name} begins`)
         await new Promise((resolve) => setImmediate(resolve))
-        void meanwhile(going)
+        void holdUntil(going)
         events.push(`${name} ends`)
       })
     await Promise.all([share('first', start.promise), share('second')])
@@ -70,9 +70,9 @@ describe('holders that share a lock', () => {
     const locks = createDeploymentLocks()
     const events: string[] = []
     const going = Promise.withResolvers<void>()
-    await locks.share('dep_1', async ({ meanwhile, signal }) => {
+    await locks.share('dep_1', async ({ holdUntil, signal }) => {
       signal.addEventListener('abort', () => events.push('interrupted'))
-      void meanwhile(going.promise.then(() => events.push('over')))
+      void holdUntil(going.promise.then(() => events.push('over')))
     })
     const job = locks.run('dep_1', async () => void events.push('job'))
     const later = locks.share('dep_1', async () => void events.push('later'))
@@ -87,8 +87,8 @@ describe('holders that share a lock', () => {
     const locks = createDeploymentLocks()
     const failing = locks.share('dep_1', () => Promise.reject(new Error('broken')))
     await expect(failing).rejects.toThrow('broken')
-    const { going } = await locks.share('dep_1', async ({ meanwhile }) => ({
-      going: meanwhile(Promise.reject(new Error('broken later'))),
+    const { going } = await locks.share('dep_1', async ({ holdUntil }) => ({
+      going: holdUntil(Promise.reject(new Error('broken later'))),
     }))
     await expect(going).rejects.toThrow('broken later')
     await locks.run('dep_1', async () => undefined)

@@ -74,7 +74,7 @@ describe('the configuration', () => {
     [{ DOCKER_HOST: 'unix://docker.sock' }, /DOCKER_HOST must be unix:.* absolute path/],
     [
       { FAIRLEAD_RUNTIME: 'podman' },
-      /FAIRLEAD_RUNTIME must be process, process,docker .*, or docker for containers alone/,
+      /FAIRLEAD_RUNTIME must be process, process,docker .*, or docker to run only containers/,
     ],
     [{ FAIRLEAD_DOCKER_BASE: 'https://debian' }, /FAIRLEAD_DOCKER_BASE must be the name of an image/],
   ])('refuses the engine of %j, and says why', (environment, message) => {

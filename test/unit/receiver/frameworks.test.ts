@@ -136,7 +136,7 @@ it.each([{}, { server: true }])(
   'refuses to post to a value that is no app, and says which part of Fastify to pass: %j',
   async (app) => {
     await expect(postWebhook(app as never, PATH, genuine)).rejects.toThrow(
-      /no request listener. Of Fastify, pass app.routing/,
+      /nor a request listener. With Fastify, pass app.routing/,
     )
   },
 )

@@ -208,7 +208,7 @@ describe('createReceiver', () => {
   })
 
   it.each([null, '/webhooks'])('refuses %j for the options of the middleware', (options) => {
-    expect(() => receiver.middleware(options as never)).toThrow(/no object.*\{ path: "\/webhooks\/fairlead" \}/)
+    expect(() => receiver.middleware(options as never)).toThrow(/not an object.*\{ path: "\/webhooks\/fairlead" \}/)
   })
 
   it('refuses a second handler of an event', async () => {

@@ -51,16 +51,16 @@ describe('a bundle', () => {
 
 describe('a refused bundle', () => {
   it.each<[string, () => Buffer | Promise<Buffer>, string]>([
-    ['nothing', () => Buffer.alloc(0), 'is no git bundle'],
-    ['another file', () => Buffer.from('PK\x03\x04\n\n'), 'is no git bundle'],
-    ['a header without an end', () => Buffer.alloc(100_000, 'a'), 'is no git bundle'],
+    ['nothing', () => Buffer.alloc(0), 'is not a git bundle'],
+    ['another file', () => Buffer.from('PK\x03\x04\n\n'), 'is not a git bundle'],
+    ['a header without an end', () => Buffer.alloc(100_000, 'a'), 'is not a git bundle'],
     ['several heads', () => bundleOf(source, 'main', 'other'), 'must have exactly one head'],
     ['no head', () => withHeader('# v2 git bundle'), 'must have exactly one head'],
-    ['a tag', () => bundleOf(source, 'v1'), 'no branch'],
+    ['a tag', () => bundleOf(source, 'v1'), 'not a branch'],
     ['missing prerequisites', () => bundleOf(source, 'main~1..main'), 'builds on commits'],
     ['a filter', () => withHeader('# v3 git bundle', '@filter=blob:none', head()), 'capability'],
-    ['an option', () => withHeader('# v2 git bundle', `${commit} refs/heads/--upload-pack=x`), 'no branch'],
-    ['a path', () => withHeader('# v2 git bundle', `${commit} refs/heads/../../x`), 'no branch'],
+    ['an option', () => withHeader('# v2 git bundle', `${commit} refs/heads/--upload-pack=x`), 'not a branch'],
+    ['a path', () => withHeader('# v2 git bundle', `${commit} refs/heads/../../x`), 'not a branch'],
     ['a short name', () => withHeader('# v2 git bundle', 'abcdef HEAD'), 'without a commit'],
     ['no pack', () => Buffer.from(`# v2 git bundle\n${head()}\n\nPUCK00000000`), 'no pack'],
     ['a truncated pack', () => whole.subarray(0, -1), 'is not complete'],

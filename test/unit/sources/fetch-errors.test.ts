@@ -62,7 +62,7 @@ it.each<[string, readonly Entry[], string]>([
     [['120000', '.gitmodules']],
     'a .gitmodules that is a link (gitmodulesSymlink in git-fsck)',
   ],
-  ['a folder .gitmodules', [['40000', '.gitmodules']], 'a .gitmodules that is no file (gitmodulesBlob in git-fsck)'],
+  ['a folder .gitmodules', [['40000', '.gitmodules']], 'a .gitmodules that is not a file (gitmodulesBlob in git-fsck)'],
   [
     'a submodule outside',
     gitmodules(submodule('../a', 'path = a')),

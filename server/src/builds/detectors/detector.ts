@@ -20,7 +20,7 @@ export interface Detector {
   readonly makesSites?: true
   /** Variables that depend on the limits of a build and an app. */
   readonly settings?: Command['settings']
-  /** Reads the tree. Null for other apps; a failure ends the plan, whichever detector is used. */
+  /** Reads the tree. Null for other apps; a failure ends the plan, in every detector. */
   detect(source: DetectorSource): Result<Detection> | null
 }
 

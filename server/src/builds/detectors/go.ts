@@ -89,7 +89,7 @@ function chooseMain(mains: readonly Main[], module: string): Main | undefined {
   return wanted.map((name) => mains.find((each) => each.name === name)).find((each) => each !== undefined)
 }
 
-/** Returns the name that `go build` gives to the program: the last part of the module path that is no version. */
+/** Returns the name that `go build` gives to the program: the last part of the module path, except a version. */
 function moduleName(goMod: string): string {
   const [, path = ''] = /^[ \t]*module[ \t]+"?([^\s"]+)/m.exec(goMod) ?? []
   const name =

@@ -28,7 +28,7 @@ export function apiCommand(): Command {
     .usage('<operation> [options]')
     .addHelpText(
       'after',
-      '\nFAIRLEAD_URL is the address of the server, FAIRLEAD_API_KEY the key; without them, those of fairlead login are used. ' +
+      '\nFAIRLEAD_URL is the address of the server, FAIRLEAD_API_KEY the key; without them, the server and key of fairlead login are used. ' +
         'The response is printed as JSON.',
     )
   for (const operation of operations) {

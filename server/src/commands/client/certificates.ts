@@ -31,9 +31,9 @@ export function certificatesCommand(local?: LocalServer): Command {
     )
     .addCommand(
       part('upload', 'show your own certificate for all of your domains that it covers')
-        .argument('<certificate>', 'a PEM file: the certificate, and behind it those of its issuers')
+        .argument('<certificate>', 'a PEM file: the certificate, followed by the certificates of its issuers')
         .argument('<key>', 'a PEM file: its private key, not encrypted')
-        .option('--project <name>', 'the name or the id of a project, whose apps alone it is for')
+        .option('--project <name>', 'the name or the id of a project, to use it only for its apps')
         .action((certificate: string, key: string, flags: UploadFlags) =>
           withServer(local, flags, (connection) => upload(connection, certificate, key, flags)),
         ),

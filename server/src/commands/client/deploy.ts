@@ -43,7 +43,7 @@ export function deployCommand(local?: LocalServer): Command {
     .description('deploy the committed state of a folder, or a repository by its address, and follow it')
     .argument('[source]', 'a folder with a git repository, or the address of one', '.')
     .option('--project <name>', 'the name or the id of the project; made if there is none of this name')
-    .option('--name <app>', 'the name of the app; that of the folder or repository unless given')
+    .option('--name <app>', 'the name of the app; by default the name of the folder or repository')
     .option('--branch <branch>', 'the branch of an address; its default branch unless given')
     .option(
       '--from-deployment <id>',
@@ -54,7 +54,7 @@ export function deployCommand(local?: LocalServer): Command {
       '--volume <name=path...>',
       'with --image: folders that the app keeps over releases, such as uploads=/var/lib/uploads, in place of those it has',
     )
-    .option('--root <folder>', 'the folder of the app in the repository; the one of its latest deployment unless given')
+    .option('--root <folder>', 'the folder of the app in the repository; by default as in its latest deployment')
     .addOption(new Option('--env <NAME=value...>', "the app's variables, beside those that it has"))
     .option(
       '--env-file <path>',
@@ -63,7 +63,7 @@ export function deployCommand(local?: LocalServer): Command {
     .option('--json', 'print the deployment as JSON in place of its address')
     .addHelpText(
       'after',
-      '\nThe server is that of FAIRLEAD_URL and FAIRLEAD_API_KEY, that of fairlead login, or one that runs on this machine.\n' +
+      '\nThe command uses the server of FAIRLEAD_URL and FAIRLEAD_API_KEY, of fairlead login, or on this machine.\n' +
         'A job of GitLab CI, Forgejo Actions, GitHub Actions, Buildkite or CircleCI needs no key: its own identity is enough\n' +
         'for a project that trusts it, which --project names by its id.\n' +
         'Exits with 0 when the app runs and with 1 when it does not.',

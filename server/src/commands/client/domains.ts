@@ -25,7 +25,7 @@ export function domainsCommand(local?: LocalServer): Command {
         withNamedApp(local, flags, app, async (found) => work(await domainNamed(found, domain))),
       )
   return new Command('domains')
-    .description('serve an app at domains of your own')
+    .description('serve an app at your domains')
     .addCommand(
       part('list', 'print the domains of an app, their states and their certificates').action(
         (app: string, flags: AppFlags) => withNamedApp(local, flags, app, list),
@@ -34,7 +34,7 @@ export function domainsCommand(local?: LocalServer): Command {
     .addCommand(addCommand(part('add', 'add a domain, and print the DNS records to set'), local))
     .addCommand(ofDomain('check', 'look at the DNS of a domain now, and print what is wrong', check))
     .addCommand(ofDomain('remove', 'remove a domain, whose name is free then', remove))
-    .addCommand(ofDomain('primary', 'make a domain the one to which others of the app redirect', makePrimary))
+    .addCommand(ofDomain('primary', 'let the other domains of the app redirect to this domain', makePrimary))
 }
 
 const addCommand = (part: Command, local: LocalServer | undefined): Command =>

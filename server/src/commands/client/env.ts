@@ -106,7 +106,7 @@ function described(command: Command, description: string, local: LocalServer | u
 const changing = (command: Command, description: string, local: LocalServer | undefined): Command =>
   described(command, `${description}, and deploy the commit that serves again`, local).option(
     '--no-apply',
-    'change the variables for further deployments alone',
+    'change the variables only for further deployments',
   )
 
 const withApp = (

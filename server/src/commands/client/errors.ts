@@ -23,7 +23,7 @@ export function explain(error: unknown, { baseUrl, ci, loginFile }: Server): unk
           ? [
               loginFile === undefined
                 ? 'fairlead login keeps another key, FAIRLEAD_API_KEY names one'
-                : `the key is the one that a login has kept in ${loginFile}: log in again (fairlead login ${baseUrl.replace(/\/v1$/, '')}), or name a key in FAIRLEAD_API_KEY`,
+                : `the key comes from an earlier login and is in ${loginFile}: log in again (fairlead login ${baseUrl.replace(/\/v1$/, '')}), or name a key in FAIRLEAD_API_KEY`,
             ]
           : []),
         ...(error.requestId === undefined ? [] : [`request id: ${error.requestId}`]),

@@ -16,7 +16,7 @@ export function gitCommand(local?: LocalServer): Command {
   const at = (app: string, flags: AppFlags, work: (app: NamedApp) => Promise<void>) =>
     withNamedApp(local, flags, app, work)
   const forRepository = (command: Command) =>
-    command.option('--git-url <address>', 'the repository, if it is not the one that the app is deployed from')
+    command.option('--git-url <address>', 'the repository, if the app is deployed from another one')
   return new Command('git')
     .description("store an app's credentials for its private repository")
     .addCommand(

@@ -26,7 +26,7 @@ export function loginCommand(local?: LocalServer): Command {
       'after',
       '\nAt a terminal, you approve the login in the dashboard. A key on standard input is taken as it is:\n' +
         '  fairlead login https://fairlead.example.com < file-with-the-key\n' +
-        'The key is kept in ~/.config/fairlead, for you alone.',
+        'The key is kept in ~/.config/fairlead, where only you can read it.',
     )
   return withLocalOption(command, local).action(
     async (url: string | undefined, { dataDir }: { readonly dataDir?: string }) => {

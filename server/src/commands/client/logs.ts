@@ -141,7 +141,7 @@ async function followLines(
   let release: string | undefined
   /** Resolves to true when the log ends, to false when only the connection ends. */
   const read = async (connection: AbortSignal, refresh: () => void): Promise<boolean> => {
-    // An open connection is no sign of life: a server or proxy may accept it and send nothing.
+    // An open connection does not prove that the server lives: a server or proxy may accept it and send nothing.
     const alive = () => {
       refresh()
       patience.answered()

@@ -20,7 +20,7 @@ import { volumesCommand } from './volumes.ts'
 
 /**
  * Returns the program with the commands that use the HTTP API. Both `@fairlead/cli` and the server's own command line
- * have these commands; the latter also finds a server on the same machine.
+ * have these commands. The server's command line also finds a server on the same machine.
  */
 export function clientProgram(description: string, version: string, local?: LocalServer): Command {
   const program = new Command('fairlead').description(description).version(version)

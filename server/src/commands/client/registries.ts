@@ -20,7 +20,7 @@ export function registriesCommand(local?: LocalServer): Command {
         .description(description)
         .option(
           '--project <name>',
-          'the name or the id of the project; that of the folder, or the only one, unless given',
+          'the name or the id of the project; by default the project of the folder, or your only project',
         ),
       local,
     )

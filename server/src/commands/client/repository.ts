@@ -139,7 +139,7 @@ const isNoRepository = (error: unknown): boolean =>
 
 const noRepository = (directory: string): CommandError =>
   new CommandError(
-    `${directory} is no git repository. Fairlead deploys what is committed:\n${commitAdvice(directory, ['  git init'])}`,
+    `${directory} is not a git repository. Fairlead deploys what is committed:\n${commitAdvice(directory, ['  git init'])}`,
   )
 
 const commitAdvice = (directory: string, first: readonly string[] = []): string =>

@@ -198,7 +198,7 @@ export type DeviceLogin = Selectable<AccountsTables['device_logins']>
 interface DeviceLogins {
   /** Begins a login. Returns the secret code of the command and the code that it shows to the user. */
   begin(from: { readonly name: string; readonly address: string }): Promise<{ deviceCode: string; userCode: string }>
-  /** Returns the undecided login with this user code, in whatever form the user typed it. */
+  /** Returns the undecided login with this user code, in any form. */
   waiting(userCode: string): Promise<DeviceLogin | undefined>
   /**
    * Approves an undecided login for a user; `null` refuses it. Returns `undefined` when no undecided login has this

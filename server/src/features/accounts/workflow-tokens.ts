@@ -41,7 +41,7 @@ export function createWorkflowTokens(dependencies: WorkflowTokensDependencies): 
   })
   metrics?.counter({
     name: 'fairlead_tokens_refused_total',
-    help: 'Tokens that were not exchanged, whoever signed them.',
+    help: 'Tokens that were not exchanged, from all issuers.',
     read: () => counts.refused,
   })
   return createTokenExchange({

@@ -115,8 +115,7 @@ function lead(
     urlOf,
     async move() {
       const moved = await store.move()
-      if (moved > 0)
-        logger.warn({ apps: moved }, 'apps have other addresses, because the settings of addresses were changed')
+      if (moved > 0) logger.warn({ apps: moved }, 'apps have new addresses, because the address settings were changed')
     },
     listen(gateway, publish) {
       const addresses: Pick<Gateway, 'open' | 'close'> = {

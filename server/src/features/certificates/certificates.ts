@@ -49,7 +49,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
     async 'certificates.renew'({ transaction, principal, params, note }) {
       const row = found(await lockCertificate(transaction, principal, params.id))
       assertAutomatic(row, 'Uploaded certificates are not renewed here: upload the next one.')
-      if (row.revocation_requested_at !== null) throw refused('The certificate is to be revoked, so it is not renewed.')
+      if (row.revocation_requested_at !== null) throw refused('The certificate will be revoked, so it is not renewed.')
       note({ names: row.names })
       if (!row.is_under_way) await assertMayRenew(transaction, row)
       return view(

@@ -31,7 +31,7 @@ const mostNames = 200
 const longestChain = 32_000
 
 /**
- * Checks an uploaded certificate: chain and key as PEM, in whatever form the owner wrote them. Returns the first reason
+ * Checks an uploaded certificate: chain and key as PEM, in any form. Returns the first reason
  * why browsers would not accept it.
  */
 export function checkUpload(
@@ -57,7 +57,10 @@ export function checkUpload(
 function matchProblem(chain: Chain, key: KeyObject): PemProblem | null {
   if (fits(chain[0], key)) return null
   if (chain.some((each) => fits(each, key))) {
-    return problem('wrong_order', 'has its certificates in the wrong order: that of the private key must come first')
+    return problem(
+      'wrong_order',
+      'has its certificates in the wrong order: the certificate of the private key must come first',
+    )
   }
   return { field: 'private_key', code: 'key_mismatch', message: 'is not the private key of the certificate' }
 }
@@ -92,7 +95,7 @@ function strengthProblems(chain: Chain, key: KeyObject): PemProblem | null {
 }
 
 function purposeProblem(leaf: X509Certificate): PemProblem | null {
-  if (leaf.ca) return problem('authority', 'is that of an authority; give one that is made for a server')
+  if (leaf.ca) return problem('authority', 'is the certificate of an authority; give the certificate of a server')
   if (leaf.keyUsage !== undefined && !leaf.keyUsage.includes(serverAuthentication)) {
     return problem('purpose', 'is not made for servers: its extended key usage lacks serverAuth')
   }
@@ -111,7 +114,7 @@ function sizeProblem({ chain }: CertificateFacts): PemProblem | null {
 function timeProblem(chain: Chain, now: Date): PemProblem | null {
   const day = (date: Date) => date.toISOString().slice(0, 10)
   for (const [index, each] of chain.entries()) {
-    const which = index === 0 ? '' : `, that of its issuer ${subjectOf(each)},`
+    const which = index === 0 ? '' : `, as its issuer ${subjectOf(each)},`
     if (each.validToDate <= now) {
       return problem(index === 0 ? 'expired' : 'issuer_expired', `has expired${which} on ${day(each.validToDate)}`)
     }

@@ -73,11 +73,11 @@ export function linkProblem(chain: Chain): PemProblem | null {
     return isElsewhere
       ? chainProblem(
           'wrong_order',
-          'has its certificates in the wrong order: each one must come before that of its issuer',
+          'has its certificates in the wrong order: each certificate must come before the certificate of its issuer',
         )
       : chainProblem(
           'unrelated',
-          `has a certificate (${subjectOf(issuer)}) that is not the issuer of the one before it`,
+          `has a certificate (${subjectOf(issuer)}) that is not the issuer of the certificate before it`,
         )
   }
   return null
@@ -164,7 +164,7 @@ export function readKey(text: string): KeyObject | PemProblem {
   const [key, ...more] = keys
   if (key === undefined) return noKey(blocks.map(({ label }) => label))
   if (more.length > 0)
-    return keyProblem('several_keys', 'has several private keys; give the one of the certificate alone')
+    return keyProblem('several_keys', 'has several private keys; give only the private key of the certificate')
   if (key.isEncrypted) {
     const hint = 'decrypt it first, such as by: openssl pkey -in key.pem -out plain.pem'
     return keyProblem('encrypted_key', `is encrypted with a password, which a server cannot ask for; ${hint}`)

@@ -54,7 +54,7 @@ export async function startCertificateSync(dependencies: CertificateSyncDependen
   const waitAfter = createReport(logger)
   const work = () => tell(dependencies, told).then(waitAfter)
   const onError = (error: unknown): number => {
-    logger.error({ err: error }, 'the gateway could not be told the certificates')
+    logger.error({ err: error }, 'the certificates could not be sent to the gateway')
     return retryMs
   }
   const repeated = startRepeated(work, onError, await work().catch(onError))
@@ -74,7 +74,7 @@ function createReport(logger: Pick<Logger, 'error'>): (failures: Failures) => nu
   return (failures) => {
     const added = [...failures.keys()].filter((name) => !known.has(name))
     for (const name of added)
-      logger.error({ err: failures.get(name), name }, 'the certificate of a name could not be shown')
+      logger.error({ err: failures.get(name), name }, 'the gateway cannot use the certificate of a name')
     nextMs = added.length > 0 ? retryMs : Math.min(nextMs * 2, lookMs)
     known = failures
     return failures.size === 0 ? lookMs : nextMs

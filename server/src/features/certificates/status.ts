@@ -132,7 +132,7 @@ export function createCertificateHealth(
       const before = overdue
       overdue = await countOverdue(database, since)
       if (overdue > 0 && before === 0)
-        logger.error({ overdue }, 'certificates are due for over an hour, and are not tried')
+        logger.error({ overdue }, 'certificates have been due for over an hour without an attempt')
       problems = [...dangersOf(await inDanger(database)), ...overdueProblem(overdue)]
       daysLeft = await leastDays(database)
     },

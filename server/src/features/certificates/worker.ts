@@ -85,7 +85,7 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
   }
 
   const repeated = startRepeated(look, (error) => {
-    logger.error({ err: error }, 'certificates that are due cannot be looked for')
+    logger.error({ err: error }, 'due certificates cannot be read')
     return lookMs
   })
   return {
@@ -114,7 +114,10 @@ async function attempt(
     else await obtain(dependencies, row, how === 'renew', signal)
   } catch (error) {
     if (signal.aborted) return
-    dependencies.logger.error({ err: error, certificate: row.id }, 'an attempt could not be concluded')
+    dependencies.logger.error(
+      { err: error, certificate: row.id },
+      'a certificate attempt ended with an unexpected error',
+    )
   }
 }
 

@@ -182,7 +182,7 @@ export function createConnectionCheck({
     if (changes.lower.length > 0) {
       logger.warn(
         { databases: await idsOf(changes.lower.map(({ name }) => name)), most },
-        'connections to databases run low: those with the most have fewer',
+        'connections to databases run low: the databases with the most get fewer',
       )
     }
     await allSettled([

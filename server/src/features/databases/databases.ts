@@ -178,7 +178,7 @@ async function lockSnapshot(
 
 function checkSnapshotFits(source: SourceSnapshot, version: string, maxBytes: number): void {
   if (source.version !== version) {
-    throw invalidRequest({ field: 'version', message: `must be ${source.version}, as that of the snapshot` })
+    throw invalidRequest({ field: 'version', message: `must be ${source.version}, the version of the snapshot` })
   }
   if (Number(source.size_bytes) > maxBytes) {
     throw invalidRequest({ field: 'plan', message: `allows ${maxBytes} bytes, and the snapshot is larger` })

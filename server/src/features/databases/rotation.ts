@@ -263,7 +263,7 @@ export function createRotationsCheck({
     await Promise.all(
       rows.map(({ id }) =>
         change(id, signal).catch((err: unknown) => {
-          if (!signal.aborted) logger.warn({ err, database: id }, 'the rotation of a password does not go on yet')
+          if (!signal.aborted) logger.warn({ err, database: id }, 'the rotation of a password cannot continue yet')
         }),
       ),
     )

@@ -84,7 +84,7 @@ function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDep
       throw new RuntimeError('no_process', 'A static site runs no process, so that no command can run beside it.')
     }
     for (;;) {
-      const found = await locks.share(id, async ({ signal, setGeneration, meanwhile }) => {
+      const found = await locks.share(id, async ({ signal, setGeneration, holdUntil }) => {
         const row = await store.rows.find(id)
         // The interruption may be older than the row.
         if (signal.aborted) return 'read again'
@@ -97,7 +97,7 @@ function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDep
         const options = { beside: true, process: 'run.1' }
         const handle = await instances.start({ ...release, internalName: null }, runtime, idle, options)
         const ended = Promise.withResolvers<void>()
-        void meanwhile(ended.promise)
+        void holdUntil(ended.promise)
         const end = () => instances.stop(release, handle, { graceMs: 0 }).finally(ended.resolve)
         return { release, handle, instances: runtimes.named(runtime).instances, own: { signal, end } }
       })

@@ -330,7 +330,7 @@ export async function checkSource(
     const problem = source.protocol === 'file' ? await fileProblem(source, options.files) : null
     if (problem !== null) problems.push({ field: 'git_url', message: problem })
     if (input.git_token !== undefined && !takesToken(source, { allowHttp: options.allowHttpTokens })) {
-      problems.push({ field: 'git_token', message: 'can be sent to an https address alone' })
+      problems.push({ field: 'git_token', message: 'can be sent only to an https address' })
     }
   }
   const [first, ...rest] = problems

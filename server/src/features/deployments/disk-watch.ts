@@ -81,7 +81,7 @@ export function createDiskWatch(dependencies: DiskWatchDependencies): DiskWatch 
           }
           await pause(performance.now() - begun, free, signal)
         } catch (error) {
-          logger.warn({ err: error }, 'a look at the disk usage of apps failed')
+          logger.warn({ err: error }, 'the disk usage of apps could not be checked')
           await sleepUntilAborted(pauses.calm.leastMs, signal)
         }
       }
@@ -107,7 +107,10 @@ async function measureAll(
     last.running = await store.rows.running()
     last.most = await mostBytesOfAll()
   } catch (error) {
-    logger.warn({ err: error }, 'the apps that run, or their limits, could not be read; those of the last round count')
+    logger.warn(
+      { err: error },
+      'the running apps or their limits could not be read; using the values of the last round',
+    )
   }
   for (const row of last.running) {
     if (signal.aborted) break

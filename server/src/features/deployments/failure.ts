@@ -131,13 +131,13 @@ const told: readonly { readonly pattern: RegExp; readonly advice: (lines: readon
   {
     pattern: /JavaScript heap out of memory|JS heap out of memory|ERR_WORKER_OUT_OF_MEMORY/,
     advice: (lines) =>
-      `Node reached the limit of its own heap${heapOf(lines)}, which is two thirds of the memory that is allowed unless ` +
+      `Node's heap reached its limit${heapOf(lines)}, which is two thirds of the allowed memory unless ` +
       `the variable NODE_OPTIONS sets another (--max-old-space-size, in MB). Let it need less, or set that higher. ${more}`,
   },
   {
     pattern: /java\.lang\.OutOfMemoryError: (?!unable to create)/,
     advice: () =>
-      `Java reached the limit of its own heap: the variable JAVA_TOOL_OPTIONS sets another (-XX:MaxRAMPercentage, -Xmx). ${more}`,
+      `Java's heap reached its limit: the variable JAVA_TOOL_OPTIONS sets another (-XX:MaxRAMPercentage, -Xmx). ${more}`,
   },
   {
     pattern: /Allowed memory size of \d+ bytes exhausted/,

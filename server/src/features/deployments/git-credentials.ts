@@ -96,7 +96,7 @@ async function repository(
     throw invalidRequest({ field: 'git_url', message: 'must be an https address: a token is sent to no other one' })
   }
   if (kind === 'deploy_key' && source.protocol !== 'ssh') {
-    const message = 'must be an ssh address, such as git@example.com:team/shop.git: a deploy key works with ssh alone'
+    const message = 'must be an ssh address, such as git@example.com:team/shop.git: a deploy key works only with ssh'
     throw invalidRequest({ field: 'git_url', message })
   }
   return { source }

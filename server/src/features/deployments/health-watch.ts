@@ -90,7 +90,7 @@ export function createHealthWatch(dependencies: HealthWatchDependencies): Health
     async watch(signal) {
       while (!signal.aborted) {
         await look(performance.now(), signal).catch((error: unknown) => {
-          logger.warn({ err: error }, 'the health of apps could not be looked at')
+          logger.warn({ err: error }, 'the health of apps could not be checked')
         })
         await sleepUntilAborted(targets.size === 0 ? refreshMs : lookMs, signal)
       }

@@ -242,7 +242,7 @@ const healthAdvice = (path: string | undefined): string =>
 
 function wrongPort({ port, ports }: Extract<Observation, { state: 'wrong_port' }>): string {
   if (ports.includes(port)) {
-    return `The app listens on port ${port}, the one in PORT, but at an address where it cannot be reached. Let it listen on 0.0.0.0.`
+    return `The app listens on port ${port}, as PORT says, but at an address where it cannot be reached. Let it listen on 0.0.0.0.`
   }
   const named = ports.length === 1 ? `port ${ports[0]}` : `the ports ${ports.join(', ')}`
   return `The app listens on ${named}, not on the port in PORT (${port} this time). Let it listen on the port that the variable PORT holds.`

@@ -14,7 +14,7 @@ export interface DeploymentLocks {
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
    * Like `run`, but several callers of `share` hold the lock together. Their `work` functions run one after the other.
-   * A promise that is given to `meanwhile` keeps the lock without delaying the other callers: use it for long waits,
+   * A promise that is given to `holdUntil` keeps the lock without delaying the other callers: use it for long waits,
    * such as the start of an app.
    */
   share<T>(deploymentId: string, work: (held: SharedLock) => Promise<T>, outer?: AbortSignal): Promise<T>
@@ -46,7 +46,7 @@ export interface HeldLock {
 }
 
 export interface SharedLock extends HeldLock {
-  meanwhile<T>(going: Promise<T>): Promise<T>
+  holdUntil<T>(going: Promise<T>): Promise<T>
 }
 
 /** The reason of a signal that asks its holder to read the row again. */
@@ -142,7 +142,7 @@ export function createDeploymentLocks(): DeploymentLocks {
         return await group.turn(() =>
           work({
             ...held,
-            meanwhile(promise) {
+            holdUntil(promise) {
               going += 1
               promise.then(done, done)
               return promise

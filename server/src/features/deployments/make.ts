@@ -154,7 +154,7 @@ const siteWithPrograms = (): DeploymentError =>
   new DeploymentError(
     'build',
     'no_process',
-    'This server runs all programs in containers, and a static site has none: it can have no other process types. Deploy those as an app of their own.',
+    'This server runs all programs in containers, and a static site has none, so it can have no other process types. Deploy them as a separate app.',
   )
 
 /** Returns what a runtime may prepare for. */
@@ -201,7 +201,7 @@ export function createPromote(dependencies: PromoteDependencies): Promote {
     const plan = await slots.use(row.account_id, signal, copy, () => steps.begin('queued'))
     // A copy of an image is another name for it; there is no command to run.
     if (isOfImage(plan)) return { value: plan, withinLimit: async () => undefined }
-    const origin = `The files are those of ${fromId}, which were not built again.`
+    const origin = `The files come from ${fromId}, without another build.`
     const work = {
       plan: { ...plan, build: [], notes: [origin] },
       finish: async () => ({ ok: true as const, value: plan }),
@@ -244,7 +244,7 @@ async function copyKept(
     // Shared: the release may serve, and the reconciler must not wait for the copy.
     const copying = await locks.share(
       fromId,
-      async ({ signal: held, meanwhile }) => ({ plan: meanwhile(copy(AbortSignal.any([signal, held]))), held }),
+      async ({ signal: held, holdUntil }) => ({ plan: holdUntil(copy(AbortSignal.any([signal, held]))), held }),
       signal,
     )
     plan = await copying.plan.catch((error: unknown) => {

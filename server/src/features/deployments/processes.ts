@@ -69,7 +69,7 @@ async function scale(
     if (!types.includes(type)) {
       throw invalidRequest({
         field: `processes.${type}`,
-        message: `is no process type of this app, which has: ${types.join(', ')}`,
+        message: `is not a process type of this app, which has: ${types.join(', ')}`,
       })
     }
     if (type === web && instances === 0) {

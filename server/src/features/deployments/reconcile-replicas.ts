@@ -54,7 +54,7 @@ export interface Replicas {
   complete(
     row: DeploymentRow,
     release: Release,
-    held: Pick<SharedLock, 'signal' | 'meanwhile'>,
+    held: Pick<SharedLock, 'signal' | 'holdUntil'>,
     isReviving?: () => boolean,
   ): Promise<void>
   settle(): Promise<void>
@@ -172,11 +172,11 @@ export function createReplicas(dependencies: ReplicasDependencies): Replicas {
       return promoted
     },
 
-    async complete(row, release, { signal, meanwhile }, isReviving = () => false) {
+    async complete(row, release, { signal, holdUntil }, isReviving = () => false) {
       const work = { row, release, recorded: await read(row), desired: desiredOf(row), signal, isReviving }
       const route = createRouting(dependencies, work, () => endpoints(row, release))
       await Promise.all([endSurplus(dependencies, work, route), startMissing(dependencies, memory, work, route)])
-      replaceOutdated(dependencies, memory, work, { route, meanwhile })
+      replaceOutdated(dependencies, memory, work, { route, holdUntil })
     },
 
     async settle() {
@@ -348,7 +348,7 @@ function replaceOutdated(
   dependencies: ReplicasDependencies,
   memory: Memory,
   work: Work,
-  { route, meanwhile }: { readonly route: () => Promise<void>; readonly meanwhile: SharedLock['meanwhile'] },
+  { route, holdUntil }: { readonly route: () => Promise<void>; readonly holdUntil: SharedLock['holdUntil'] },
 ): void {
   const { row, recorded, desired, isReviving, signal } = work
   const replaceable = recorded.filter(
@@ -367,7 +367,7 @@ function replaceOutdated(
         dependencies.logger.warn({ err: error, deployment: row.id }, 'a replaced instance could not be ended')
       })
       .finally(() => memory.replacing.delete(key))
-    memory.replacing.set(key, meanwhile(replacing))
+    memory.replacing.set(key, holdUntil(replacing))
   }
 }
 
@@ -392,7 +392,7 @@ async function replaceOne(
     replacements.forget(key)
   } catch (error) {
     if (signal.aborted || error instanceof NoLongerDesired) return
-    logger.warn({ err: error, ...about }, 'an instance with older variables could not be replaced, and goes on')
+    logger.warn({ err: error, ...about }, 'an instance with older variables could not be replaced, and keeps running')
     if (error instanceof DeploymentError) replacements.noteFailure(key, performance.now())
     else replacements.postpone(key, performance.now())
     return

@@ -207,10 +207,10 @@ async function reconcileRow(
   held: SharedLock,
 ): Promise<(() => Promise<void>)[]> {
   const { store, routes, releaseOf, revive, replicas } = dependencies
-  const { signal, meanwhile } = held
+  const { signal, holdUntil } = held
   const release = await releaseOf(row)
   const complete = (serving: DeploymentRow) => {
-    const completing = meanwhile(replicas.complete(serving, release, held, () => reviving.has(row.id)))
+    const completing = holdUntil(replicas.complete(serving, release, held, () => reviving.has(row.id)))
     return () => completing
   }
   const isKnown = () => hasInstance(dependencies, row)
@@ -234,7 +234,7 @@ async function reconcileRow(
   if (!(await isKnown())) return []
   reviving.add(row.id)
   const endpoints = () => replicas.endpoints(row, release)
-  const started = meanwhile(revive(row, release, endpoints, signal).finally(() => reviving.delete(row.id)))
+  const started = holdUntil(revive(row, release, endpoints, signal).finally(() => reviving.delete(row.id)))
   return [() => started, complete(row)]
 }
 

@@ -44,7 +44,7 @@ export function releaseVariables(ofApp: readonly AppVariable[], given: Variables
 export function assertFewVariables(variables: Variables): void {
   const problem = variablesProblem(variables)
   if (problem !== null)
-    throw invalidRequest({ field: 'env_vars', message: `must be, together with those of the app, ${problem}` })
+    throw invalidRequest({ field: 'env_vars', message: `must be, together with the app's variables, ${problem}` })
 }
 
 /** Returns the release's variables that its deployment itself was given. */

@@ -124,7 +124,7 @@ async function endUnknown(dependencies: SweepDependencies, id: string): Promise<
     const row = await store.rows.find(id)
     const holder = runtimes.all.find(({ name }) => name === row?.runtime)
     if (row?.status !== 'running' || holder === undefined) return
-    logger.warn({ deployment: id }, 'instances that nobody knows of are ended')
+    logger.warn({ deployment: id }, 'ending instances without a row')
     await holder.releases.endOthers(releaseRef(row), await recordedInstances(dependencies, row))
   })
 }

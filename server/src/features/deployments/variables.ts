@@ -200,7 +200,7 @@ async function appToCopy(
     ? await findProject(principal.accountId, from_project, transaction)
     : undefined
   const app = found && isId('app', from) ? await apps.find(transaction, found.id, from) : undefined
-  if (app === undefined) throw invalidRequest({ field: 'from', message: 'is no app of a project that you may use' })
+  if (app === undefined) throw invalidRequest({ field: 'from', message: 'is not an app of a project that you may use' })
   if (app.id === appId) throw invalidRequest({ field: 'from', message: 'is the app itself' })
   return app.id
 }

@@ -56,7 +56,7 @@ async function remove(
   for (const [index, name] of names.entries()) {
     const field = `delete.${index}`
     if (!isVolumeName(name) || !existing.includes(name)) {
-      throw invalidRequest({ field, message: 'is no volume of this app' })
+      throw invalidRequest({ field, message: 'is not a volume of this app' })
     }
     if (Object.hasOwn(used, name)) {
       throw invalidRequest({ field, message: 'is in use: deploy a release that does not name it first' })

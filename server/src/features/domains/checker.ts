@@ -41,7 +41,7 @@ export function startChecker(dependencies: {
   }
 
   const repeated = startRepeated(pass, (error) => {
-    logger.error({ err: error }, 'the checks of domains cannot be looked for')
+    logger.error({ err: error }, 'due checks of domains cannot be read')
     return lookMs
   })
   return {
@@ -71,7 +71,7 @@ async function checkOne(
     if (stopping.aborted) return
     logger.warn({ err: error, domain: domain.id }, 'a domain could not be checked')
     await postponeCheck(database, domain.id).catch((cause: unknown) =>
-      logger.error({ err: cause, domain: domain.id }, 'the check of a domain could not be put off'),
+      logger.error({ err: cause, domain: domain.id }, 'the check of a domain could not be postponed'),
     )
   }
 }

@@ -194,7 +194,7 @@ async function change(transaction: Transaction, row: DomainRow, body: BodyOutput
   if (isPrimary && isWildcard(row.name)) {
     throw invalidRequest({
       field: 'primary',
-      message: 'must not be a wildcard, which is no address to send visitors to',
+      message: 'must not be a wildcard, to which visitors cannot be sent',
     })
   }
   if (isPrimary && row.status === 'pending') {

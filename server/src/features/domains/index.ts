@@ -104,7 +104,7 @@ function namesFor(
     refusal:
       apps.mode === 'hostnames'
         ? null
-        : 'Domains need a server with a domain of its own: its operator sets FAIRLEAD_DOMAIN and FAIRLEAD_ACME_EMAIL, or ' +
+        : 'Domains need a server that has a domain: its operator sets FAIRLEAD_DOMAIN and FAIRLEAD_ACME_EMAIL, or ' +
           'FAIRLEAD_APPS_DOMAIN behind another proxy.',
     parse: (text) => parseDomainName(text, own),
     unicodeOf: unicodeName,

@@ -31,7 +31,7 @@ export async function startNameSync(dependencies: NameSyncDependencies): Promise
   const sync = createPass(dependencies)
   const work = () => sync().then(() => lookMs)
   const onError = (error: unknown): number => {
-    dependencies.logger.error({ err: error }, 'the gateway could not be told the domains of apps')
+    dependencies.logger.error({ err: error }, 'the domains of apps could not be sent to the gateway')
     return retryMs
   }
   return startRepeated(work, onError, await work().catch(onError))

@@ -149,7 +149,7 @@ function encodeUnicode(label: string, topLevel: string): string | NameRefusal {
     return refuse('character', `must have only letters, digits and hyphens: ${quote(label)} has something else`)
   }
   if (mixesScripts(label) || imitatesLatin(label, topLevel)) {
-    const message = `must not have letters that can be taken for others: those of ${quote(label)} are of several scripts, or imitate Latin ones`
+    const message = `must not have letters that look like other letters: ${quote(label)} mixes several scripts, or imitates Latin letters`
     return refuse('mixed_scripts', message)
   }
   // Adds a label, because a label of digits would be taken for an IP address.
@@ -259,7 +259,7 @@ function suffixRefusal(name: string): NameRefusal | undefined {
   const { domain, isPrivate, publicSuffix } = parse(base, options)
   const suffix = publicSuffix ?? topLevel
   if (isPrivate === true && !isOpenSuffix(suffix)) {
-    return refuse('platform_name', `must be a domain of your own: names below ${suffix} belong to another platform`)
+    return refuse('platform_name', `must be your domain: names below ${suffix} belong to another platform`)
   }
   if (domain !== null) return undefined
   return isWildcard
@@ -284,7 +284,7 @@ function ownNameRefusal(name: string, { domain, dashboardHost }: OwnNames): Name
   const base = isWildcard ? name.slice(2) : name
   const around = own.find((each) => base === each || base.endsWith(`.${each}`))
   if (around !== undefined) {
-    return refuse('own_name', `must be a domain of yours: ${around} and all names below it are those of this server`)
+    return refuse('own_name', `must be your domain: ${around} and all names below it belong to this server`)
   }
   const covered = isWildcard ? own.find((each) => each.slice(each.indexOf('.') + 1) === base) : undefined
   if (covered === undefined) return undefined

@@ -23,7 +23,7 @@ export function lockDomain(transaction: Transaction, id: string): Promise<Domain
   return tablesOf(transaction).selectFrom('domains').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
-/** Returns an account's domain of this name, whatever its status. */
+/** Returns an account's domain of this name, in any status. */
 export function ofAccount(
   on: Database | Transaction,
   accountId: string,

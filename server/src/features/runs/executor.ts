@@ -132,7 +132,7 @@ async function attempt(dependencies: ExecutorDependencies, run: RunRow, streams:
   const { reason } = streams.signal
   return reason instanceof Canceled
     ? { ...failed(reason.message, exit), status: 'canceled', ...output }
-    : { ...failed('The server was stopped meanwhile.', exit), ...output }
+    : { ...failed('The server was stopped during the command.', exit), ...output }
 }
 
 const releaseTaken = 'The stopped release that it ran in was started again, changed or removed.'

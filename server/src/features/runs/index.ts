@@ -83,7 +83,7 @@ async function lead(
     watch: createRunWatch({
       database,
       findValid,
-      onError: (error) => logger.warn({ err: error }, 'the commands that are under way could not be looked at'),
+      onError: (error) => logger.warn({ err: error }, 'the running commands could not be checked'),
     }),
     findTarget,
     mostMinutes: async (accountId) => (await totals.of(database, accountId)).run_minutes,

@@ -56,7 +56,7 @@ export function startScheduler(dependencies: SchedulerDependencies): { stop(): P
       const waitMs = await pass().then(
         () => untilNext(database, now()),
         (error: unknown) => {
-          if (!stopping.signal.aborted) logger.error({ err: error }, 'the schedules could not be looked at')
+          if (!stopping.signal.aborted) logger.error({ err: error }, 'the schedules could not be checked')
           return lookMs
         },
       )
@@ -64,7 +64,7 @@ export function startScheduler(dependencies: SchedulerDependencies): { stop(): P
     }
   }
 
-  const running = work().catch((error: unknown) => logger.error({ err: error }, 'the schedules are not followed'))
+  const running = work().catch((error: unknown) => logger.error({ err: error }, 'the scheduler has stopped'))
   return {
     async stop() {
       stopping.abort(new Error('the server is stopping'))

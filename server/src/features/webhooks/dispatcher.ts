@@ -382,7 +382,7 @@ function createAttempts(dependencies: AttemptsDependencies): Attempts {
   const beginOne = (endpoint: Endpoint, slots: Slots<Endpoint>): void => {
     const running = deliver(endpoint, takeNext(endpoint), slots)
       // Only a stop aborts an attempt without a record.
-      .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it is made again'))
+      .catch((error: unknown) => logger.debug({ err: error }, 'a webhook attempt was aborted; it will be repeated'))
       .finally(() => underWay.delete(running))
     underWay.add(running)
   }

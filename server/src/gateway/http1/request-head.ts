@@ -3,7 +3,7 @@ import { connectionOptions, HOP_BY_HOP, isForwarded, type RawHeaders } from './r
 
 /** The connection on which a request came in. */
 export interface Peer {
-  /** Null for the edge: the edge names the client, and is no proxy that apps need to know about. */
+  /** Null for the edge: the edge names the client, and apps need not know about it. */
   readonly address: string | null
   /** True for a proxy of the operator, whose X-Forwarded-* headers are trusted. */
   readonly trusted: boolean

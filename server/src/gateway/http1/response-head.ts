@@ -70,7 +70,7 @@ export function responseHead(response: {
   return headers
 }
 
-/** False for answers that end with their head (RFC 9112 §6.3), whatever length they state. */
+/** False for answers that end with their head (RFC 9112 §6.3), regardless of the length that they state. */
 export function mayHaveBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }

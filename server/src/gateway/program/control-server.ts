@@ -148,7 +148,7 @@ const notLeading = { message: 'another server leads this gateway', code: null }
 function assertCall(message: ToEngine): void {
   if (message.type === 'cancel') return
   if (message.type !== 'request' || !Number.isSafeInteger(message.id) || !allowed.has(message.name)) {
-    throw new Error('this is no call')
+    throw new Error('this is not a call')
   }
   if (['takeTraffic', 'listen', 'ping'].includes(message.name)) return
   const { parameters } = message

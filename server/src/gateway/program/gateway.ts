@@ -82,9 +82,7 @@ export async function runGateway(starter: Peer, start: Start): Promise<void> {
   await workers.ready
   if (start.type === 'succeed') await succeed(starter, { fleet, log }, () => home.take({ ...options, startedAt }))
   else home.take({ ...options, startedAt })
-  home.watch(
-    () => void ending.finish(control, 'one of its sockets was removed, or replaced by that of another gateway'),
-  )
+  home.watch(() => void ending.finish(control, 'one of its sockets was removed, or replaced by another gateway'))
   process.once('SIGTERM', () => void ending.finish(control, 'it was asked to by a signal'))
   log.info({ version: options.version, workers: options.workers }, 'the gateway is ready')
   if (start.type === 'succeed') return

@@ -171,7 +171,7 @@ export function carryLines<In extends object, Out extends object>(
     parts = []
     length = 0
     const message: unknown = JSON.parse(line)
-    if (typeof message !== 'object' || message === null) throw new Error('a message is no object')
+    if (typeof message !== 'object' || message === null) throw new Error('a message is not an object')
     receive(message as In)
   }
 

@@ -98,7 +98,7 @@ function begin(
   const target = parseTarget(url)
   // `OPTIONS *` is the only valid request for `*` (RFC 9112 §3.2.4).
   if (target === null || (target.path === '*' && method !== 'OPTIONS')) {
-    answer(res, 400, 'The request asks for an address that is none of this server.')
+    answer(res, 400, 'The request asks for an address that does not belong to this server.')
     return false
   }
   const instance = backend.site === null ? (stickyInstance(backend, req) ?? backend.pick()) : null

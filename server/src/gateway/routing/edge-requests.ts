@@ -77,7 +77,7 @@ export function createHostHandler({
   }
 }
 
-/** Visitors use the port in their address, whatever ports the proxies in between use. */
+/** Visitors use the port in their address; the proxies in between may use other ports. */
 const portIn = (authority: string): string => /:\d{1,5}$/.exec(authority)?.[0] ?? ''
 
 function redirect(req: IncomingMessage, res: ServerResponse, origin: string, path: string): void {

@@ -68,7 +68,7 @@ function verb(method: string): Html {
 function basics(title: string, description: string): Html {
   return html`<section id="basics"><h1>${title}</h1>
 ${description.split('\n\n').map((paragraph) => html`<p>${prose(paragraph)}</p>`)}
-<p>The base address is that of this server followed by <code>/v1</code>. The examples use two variables:</p>
+<p>The base address is the address of this server followed by <code>/v1</code>. The examples use two variables:</p>
 ${sample('Shell', `API=${originMark}/v1\nKEY=fl_…`, 'base')}
 <h2>Repeating a request</h2>
 <p>${prose('Send an `Idempotency-Key` that you choose with every `POST`. If no answer arrives, send the same request with the same key again: nothing is done twice, and you get the first answer, marked `Idempotent-Replayed: true`. Keys are remembered for 24 hours.')}</p>

@@ -7,7 +7,7 @@ import type { Hierarchy } from './hierarchy.ts'
 
 /*
  * A folder whose groups yield the CPU to all groups beside the folder. Normally, a thread that wakes up waits until the
- * running thread has used up its slice of some milliseconds, whatever their weights, and a request waits like this at
+ * running thread has used up its slice of some milliseconds, regardless of their weights, and a request waits like this at
  * each program that it passes. A thread that wakes up beside an idle group (`cpu.idle`, since Linux 5.15) runs at once.
  * The kernel compares two threads by their groups at the level where their paths part. So the folder must lie beside
  * the groups that it yields to; idle groups further down would yield only to their siblings.
@@ -280,7 +280,7 @@ export const leastCores = 0.1
 
 /**
  * Returns the share until the next sample. Idle groups get almost no CPU time while others use all cores, and would
- * never finish. So they get the `low` share whenever they got too little since the last sample, whatever their share
+ * never finish. So they get the `low` share whenever they got too little since the last sample, regardless of their share
  * was. When the kernel does not count CPU time, they always get the `low` share.
  *
  * @param last the previous sample; `null` for the first sample

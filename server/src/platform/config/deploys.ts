@@ -124,7 +124,7 @@ const socketAddress = z.string().transform((value, context): string => {
   const path = /^unix:\/\/(\/.+)$/.exec(value)?.[1]
   if (path !== undefined) return path
   const reason = value.startsWith('tcp://')
-    ? 'must be unix:// and the path of a socket: whoever reaches an engine over the network is root on its machine'
+    ? 'must be unix:// and the path of a socket: everybody who reaches an engine over the network is root on its machine'
     : 'must be unix:// and the absolute path of a socket, such as unix:///var/run/docker.sock'
   context.addIssue({ code: 'custom', message: `${reason}. FAIRLEAD_RUNTIME=process leaves Docker alone` })
   return z.NEVER
@@ -134,7 +134,7 @@ export const dockerSettings = {
   /** A socket alone does not enable Docker: it must be named here. */
   FAIRLEAD_RUNTIME: z
     .enum(['process', 'process,docker', 'docker'], {
-      error: 'must be process, process,docker for containers besides, or docker for containers alone',
+      error: 'must be process, process,docker to run containers, too, or docker to run only containers',
     })
     .optional(),
   DOCKER_HOST: z.string().optional(),

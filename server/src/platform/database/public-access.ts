@@ -40,7 +40,7 @@ export async function revokePublicAccess(pool: Queries, logger: Pick<Logger, 'in
   if (!open) return
   if (own) {
     await pool.query(revocation(name))
-    logger.info({ database: name }, 'roles without a grant of their own can no longer connect to the state database')
+    logger.info({ database: name }, 'roles without a direct grant can no longer connect to the state database')
   } else {
     logger.warn(
       { database: name },

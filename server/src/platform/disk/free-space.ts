@@ -61,10 +61,7 @@ export async function releaseBallast(dataDirectory: string, logger: Pick<Logger,
   if ((await stat(path).catch(() => null)) === null) return
   if ((await freeBytesIn(dataDirectory)) >= fullBytes) return
   await rm(path, { force: true })
-  logger.warn(
-    { path, bytes: ballastBytes },
-    'the disk is full: the space that was set aside for PostgreSQL is given up',
-  )
+  logger.warn({ path, bytes: ballastBytes }, 'the disk is full: the space reserved for PostgreSQL is released')
 }
 
 /**

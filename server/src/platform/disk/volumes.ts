@@ -24,7 +24,7 @@ export interface VolumeFolders {
   names(appId: string): Promise<string[]>
   /** The bytes on the disk; infinity when it cannot be read. */
   bytesOf(appId: string, name: string): Promise<number>
-  /** Frees the names of volumes at once, whatever their sizes. Ignores volumes that do not exist. */
+  /** Frees the names of volumes at once, regardless of their sizes. Ignores volumes that do not exist. */
   remove(appId: string, names: readonly string[]): Promise<void>
   /** Deletes the files of all removed volumes. */
   clear(): Promise<void>

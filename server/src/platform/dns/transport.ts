@@ -48,7 +48,7 @@ export function exchangeByUdp<Answer>(
     let strays = 0
     const ignore = () => {
       strays += 1
-      if (strays > mostStrays) fail(new DnsError('malformed', `${address} sends messages that are no answer.`))
+      if (strays > mostStrays) fail(new DnsError('malformed', `${address} sends messages that are not an answer.`))
     }
     socket.on('error', fail)
     socket.on('message', (received) => {

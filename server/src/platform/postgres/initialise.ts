@@ -70,7 +70,7 @@ export async function examineCluster(options: {
     throw new Error(
       `The data in ${directory} was made by PostgreSQL ${found.trim()}, and this release brings PostgreSQL ${major}. ` +
         'Start the release that made it and dump the databases (pg_dumpall), then load them into a new data ' +
-        'directory; or run that data on a PostgreSQL server of your own and set DATABASE_URL.',
+        'directory; or run that data on your PostgreSQL server and set DATABASE_URL.',
     )
   }
   const owner = (await stat(directory)).uid

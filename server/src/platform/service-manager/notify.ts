@@ -67,7 +67,7 @@ async function answers(url: string, signal: AbortSignal): Promise<void> {
 
 /** Tells systemd the state of the service (sd_notify(3)). All functions do nothing where no service manager listens. */
 interface Notifier {
-  /** The server answers. This process becomes the main process of the service, whichever process was it before. */
+  /** The server answers. This process becomes the main process of the service, in place of any other process. */
   ready(status: string): Promise<void>
   /** One line for `systemctl status`. */
   status(text: string): Promise<void>

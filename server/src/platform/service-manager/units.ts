@@ -60,10 +60,10 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-# The messages are sent by a program of their own, and after a handover by another server.
+# A separate program sends the messages, and after a handover another server does.
 NotifyAccess=all
 ${settings.user === null ? '' : `User=${settings.user}\n`}ExecStart=${settings.node} --max-semi-space-size=2 ${programOf(currentLink(settings.dataDirectory))} serve --data-dir ${settings.dataDirectory}
-# The program kill is not installed everywhere; the one of the shell is.
+# The program kill is not installed everywhere; the shell's builtin is.
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 ${settings.user === null ? `Environment=FAIRLEAD_CGROUPS=${appsUnitName}\n` : ''}EnvironmentFile=-${environmentFile}
 # PostgreSQL, the gateway and apps outlive the server.
@@ -79,7 +79,7 @@ TimeoutStopSec=90
 TimeoutAbortSec=10
 LimitNOFILE=524288
 TasksMax=infinity
-# A process that runs out of memory ends alone.
+# When a process runs out of memory, only that process ends.
 OOMPolicy=continue
 
 ${hardening(settings)}
@@ -93,7 +93,7 @@ WantedBy=multi-user.target
  */
 const appsUnit = unitOfGroups(
   "The control group of Fairlead's apps",
-  `# The group exists as long as it has a process; the server makes a group of its own in it for each app.
+  `# The group exists as long as it has a process; the server makes a group in it for each app.
 # Stopping this unit stops the server and its apps.`,
 )
 
@@ -103,7 +103,7 @@ const appsUnit = unitOfGroups(
  */
 const buildsUnit = unitOfGroups(
   "The control group of Fairlead's builds, which gives way to those beside it",
-  `# The server makes a group of its own in this one for each build and for git, and sets the share of the CPU that all of them have.
+  `# The server makes a group in this one for each build and for git, and sets the share of the CPU that all of them have.
 # Stopping this unit stops the server and all builds.`,
 )
 
@@ -156,7 +156,7 @@ SystemCallErrorNumber=EPERM
 # make namespaces), PrivateNetwork= and IPAddressDeny= (apps are public), UMask= (apps choose the modes of their files).
 `
   return user === null
-    ? `${common}# Root, but with no more than it takes to run PostgreSQL, builds and apps as users of their own and in sandboxes
+    ? `${common}# Root, but with no more than it takes to run PostgreSQL, builds and apps as separate users and in sandboxes
 # (CAP_SYS_ADMIN, CAP_SETPCAP), to see their sockets and memory, to limit them, to make and enter their networks, and to
 # listen on ports below 1024.
 CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_KILL CAP_NET_ADMIN CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETPCAP CAP_SETUID CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SYS_RESOURCE
@@ -166,8 +166,8 @@ RuntimeDirectory=netns
 RuntimeDirectoryPreserve=yes
 # Other users see their own processes only.
 ProtectProc=invisible
-# Left out: ProtectControlGroups= (the server writes to the groups of its apps), ProtectKernelTunables= (it sets those of
-# its networks), User= and PrivateUsers= (each app has a user of its own; see --user).
+# Left out: ProtectControlGroups= (the server writes to the groups of its apps), ProtectKernelTunables= (it sets tunables of
+# its networks), User= and PrivateUsers= (each app has a separate user; see --user).
 `
     : `${common}${hasLowPorts ? lowPorts : 'CapabilityBoundingSet=\n'}ProtectControlGroups=yes
 # Left out: ProtectProc=, ProtectKernelLogs= and ProtectKernelTunables=, which cover parts of /proc: bubblewrap could then

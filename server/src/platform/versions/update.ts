@@ -211,7 +211,7 @@ export async function installCandidate(options: {
     if (installed === null) throw new Error(`${wanted.join(' and ')} does not hold the package ${packageName}.`)
     // npm accepts any version text in an archive, and this text becomes the name of a folder.
     if (!versionPattern.test(installed.version)) {
-      throw new Error(`${wanted.join(' and ')} holds a package whose version is no number such as 1.2.3.`)
+      throw new Error(`${wanted.join(' and ')} holds a package whose version is not a number such as 1.2.3.`)
     }
     return {
       ...installed,
@@ -221,7 +221,7 @@ export async function installCandidate(options: {
         await rm(place, { recursive: true, force: true })
         await rename(folder, place)
         const kept = await versionAt(join(place, 'node_modules', packageName))
-        if (kept === null) throw new Error(`The version in ${place} was removed meanwhile.`)
+        if (kept === null) throw new Error(`The version in ${place} was removed during the update.`)
         return kept
       },
     }

@@ -246,7 +246,7 @@ async function printed(paths: readonly string[], expression: readonly string[]):
   })
   const hash = createHash('sha256')
   find.stdout?.on('data', (chunk: Buffer) => void hash.update(chunk))
-  // The removal of a file during the search is no failure.
+  // A file may be removed during the search.
   await once(find, 'close')
   return hash.digest('hex').slice(0, 16)
 }

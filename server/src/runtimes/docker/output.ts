@@ -159,7 +159,7 @@ async function begin(
       () => true,
       (error: unknown) => {
         if (!signal.aborted && !(error instanceof OutputTakenOver))
-          logger.warn({ err: error, container }, 'the output of a container is not written any more')
+          logger.warn({ err: error, container }, 'the output of a container is no longer recorded')
         return false
       },
     )
@@ -259,7 +259,7 @@ async function readOn(
 }
 
 /**
- * Splits a frame into time and text. The engine reports its own problems in frames without a time; they are no output
+ * Splits a frame into time and text. The engine reports its own problems in frames without a time; they are not output
  * of the app.
  */
 function timed({ bytes }: OutputFrame): { at: string; text: Buffer }[] {

@@ -193,7 +193,7 @@ const shape = z.object({ source: absolute, home: absolute, temporary: absolute, 
 
 /**
  * Returns the places in the label of an image; null for other images. A forged label only changes the environment of
- * its own container.
+ * that container.
  */
 function placeOf(labels: Readonly<Record<string, string>> | null | undefined): ReleasePlace | null {
   const text = labels?.[placeLabel]

@@ -141,7 +141,7 @@ export const toHandle = (instance: ContainerInstance): Handle => ({ runtime: run
 export function fromHandle({ runtime, data }: Handle): ContainerInstance {
   const { container, releaseId, port, servedPort } = data
   if (runtime !== runtimeName || typeof container !== 'string' || typeof releaseId !== 'string') {
-    throw new Error(`this is no instance of the runtime "${runtimeName}": ${JSON.stringify(data)}`)
+    throw new Error(`this is not an instance of the runtime "${runtimeName}": ${JSON.stringify(data)}`)
   }
   return {
     container,

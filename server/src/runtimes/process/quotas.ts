@@ -39,7 +39,10 @@ export function createQuotas(mayLimit: boolean, logger: Pick<Logger, 'warn'>): Q
     if (!mayLimit) return
     // The server also measures sizes, so an app without a quota still has a limit.
     await work().catch((err: unknown) =>
-      logger.warn({ err, folder: paths.directory }, 'the quota of an app could not be changed; its size is measured'),
+      logger.warn(
+        { err, folder: paths.directory },
+        'the quota of an app could not be changed; its size is measured instead',
+      ),
     )
   }
   const ifLimited = (paths: ReleasePaths, work: () => Promise<void>) =>

@@ -100,7 +100,7 @@ async function findSiteFolder({ source }: ReleasePaths, folders: readonly string
   const named = folders.length === 1 ? only : await firstWithIndex(source, folders)
   if (named === undefined) {
     const names = folders.map((name) => `${name}/`).join(', ')
-    const message = `The build made no index.html in ${names}. If this is no static site, say how the app starts.`
+    const message = `The build made no index.html in ${names}. If this is not a static site, say how the app starts.`
     return { ok: false, message }
   }
   const folder = await folderWithin(source, named)

@@ -100,8 +100,8 @@ describe('a deployment of an image', () => {
 
   it.each([
     [{ image, git_url: 'https://example.com/a.git' }, 'image', 'together with git_url'],
-    [{ image, branch: 'main' }, 'branch', 'git_url alone'],
-    [{ image, root: 'web' }, 'root', 'for sources alone'],
+    [{ image, branch: 'main' }, 'branch', 'only with git_url'],
+    [{ image, root: 'web' }, 'root', 'only for sources'],
     [{ image: 'Registry.example/Shop' }, 'image', 'lower case'],
     [{ image: '--privileged' }, 'image', 'name of an image'],
     [{}, 'git_url', 'is required, or source_id, from_deployment_id or image'],

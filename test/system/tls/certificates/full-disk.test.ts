@@ -101,7 +101,7 @@ describe.skipIf(noMount !== null)('a certificate', () => {
     }
     await expect(written()).rejects.toThrow()
     orders[0]?.()
-    await until(() => log).toContain('an attempt could not be concluded')
+    await until(() => log).toContain('a certificate attempt ended with an unexpected error')
     await disk.empty()
     await until(() => {
       worker.wake()

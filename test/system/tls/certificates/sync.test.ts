@@ -59,7 +59,7 @@ describe('a failing name', () => {
     expect(given.log).toEqual(
       ['gone.test', 'a.test', 'c.test'].map((name) => [
         { err: expect.any(Error), name },
-        'the certificate of a name could not be shown',
+        'the gateway cannot use the certificate of a name',
       ]),
     )
     await sync.stop()
@@ -102,7 +102,7 @@ describe.skipIf(noAuthority !== null)('a certificate with a damaged key', () => 
     await given.domain(app.id, 'www.later.test')
     await shownFor(given, 'www.later.test')
     expect(given.shown.has('www.damaged.test')).toBe(false)
-    const told = given.log.filter(({ msg }) => msg === 'the certificate of a name could not be shown')
+    const told = given.log.filter(({ msg }) => msg === 'the gateway cannot use the certificate of a name')
     expect(told.map(({ name }) => name)).toEqual(['www.damaged.test'])
   })
 })

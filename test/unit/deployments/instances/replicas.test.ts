@@ -78,7 +78,7 @@ function withOneMore(processes: BuildPlan['processes'], changes: Partial<Replica
     logger: pino({ level: 'silent' }),
     ...changes,
   })
-  const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
+  const held = { signal: new AbortController().signal, holdUntil: <T>(going: Promise<T>) => going }
   const complete = async (current: DeploymentRow, isReviving = false) => {
     await replicas.complete(current, release, held, () => isReviving)
     await replicas.settle()
@@ -185,7 +185,7 @@ it('an instance with older variables is not replaced during its restart', async 
 it('the start of a missing instance does not wait for a replacement', async () => {
   const replaced = Promise.withResolvers<void>()
   const { replicas, row, steps } = withOlderVariables(() => replaced.promise)
-  const held = { signal: new AbortController().signal, meanwhile: <T>(going: Promise<T>) => going }
+  const held = { signal: new AbortController().signal, holdUntil: <T>(going: Promise<T>) => going }
   await replicas.complete(row, release, held)
   expect(steps).toEqual(['start'])
   replaced.resolve()

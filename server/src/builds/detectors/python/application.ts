@@ -129,7 +129,7 @@ interface Place {
 interface Tracer {
   /** Returns the framework of the application with this name. */
   ofName(place: Place): Framework | undefined
-  /** Like `ofName`, for a name that is unusual for applications: imports and packages are no evidence. */
+  /** Like `ofName`, for a name that is unusual for applications: imports and packages do not count as evidence. */
   ofUnusualName(place: Place): Framework | undefined
   /** Returns the framework of the application that a function returns. */
   ofFactory(place: Place): Framework | undefined

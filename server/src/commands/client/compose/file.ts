@@ -127,7 +127,7 @@ export async function readComposeFile(
   const variables = { ...(await dotenvBeside(folder, { outer: set, missing })), ...set }
   const parsed = parseYaml(await readFile(path, 'utf8'), path)
   const read = composeFile.safeParse(interpolateAll(parsed, { variables, place: '', missing }))
-  if (!read.success) throw new CommandError(`${path} is no compose file that can be read: ${firstProblem(read.error)}`)
+  if (!read.success) throw new CommandError(`${path} is not a readable compose file: ${firstProblem(read.error)}`)
   const { services, volumes, ...others } = read.data
   const environments: Record<string, Record<string, string>> = {}
   for (const [name, each] of Object.entries(services)) {
@@ -163,7 +163,7 @@ function parseYaml(text: string, path: string): unknown {
     })
     return document.toJS({ maxAliasCount: mostCopies })
   } catch (error) {
-    throw new CommandError(`${path} is no YAML that can be read: ${(error as Error).message}`)
+    throw new CommandError(`${path} is not readable YAML: ${(error as Error).message}`)
   }
 }
 

@@ -30,8 +30,8 @@ export function importCommand(local?: LocalServer): Command {
     .option('--dry-run', 'print what would be made, and make nothing')
     .addHelpText(
       'after',
-      '\nServices with an image become apps, those with a build apps of the commit that is checked out, and those of PostgreSQL\n' +
-        'databases, which are linked to the apps that use them. Variables in the file have the values of the environment and\n' +
+      '\nServices with an image become apps, services with a build become apps of the commit that is checked out, and PostgreSQL\n' +
+        'services become databases, which are linked to the apps that use them. Variables in the file have the values of the environment and\n' +
         'of the .env beside it. What the project has already, by its name, stays as it is: the command can be run again.',
     )
   withLocalOption(compose, local).action((given: string, flags: ImportFlags) => importCompose(local, given, flags))

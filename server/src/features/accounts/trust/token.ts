@@ -39,7 +39,7 @@ function checkHeader(header: ProtectedHeaderParameters): void {
   }
   const found = forbidden.find((name) => Object.hasOwn(header, name))
   if (found !== undefined) {
-    throw new TokenRefused('header', `The header of the token has ${found}; keys come from the issuer alone.`)
+    throw new TokenRefused('header', `The header of the token has ${found}; keys come only from the issuer.`)
   }
   if (typ !== undefined && !(typeof typ === 'string' && /^jwt$/i.test(typ))) {
     throw new TokenRefused('header', 'The token is of another type than JWT.')

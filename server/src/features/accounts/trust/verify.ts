@@ -87,7 +87,7 @@ const signatureRefusals: readonly (readonly [new (...args: never[]) => Error, Re
   [errors.JWKSMultipleMatchingKeys, 'ambiguous_key', 'The issuer has several keys with the kid of the token.'],
   [errors.JWSSignatureVerificationFailed, 'signature', 'The signature of the token is wrong.'],
   [errors.JWSInvalid, 'malformed', 'The token is not a signed JWT.'],
-  [errors.JWTInvalid, 'malformed', 'The claims of the token are no JSON object.'],
+  [errors.JWTInvalid, 'malformed', 'The claims of the token are not a JSON object.'],
 ]
 
 function signatureRefusal(error: unknown): TokenRefused {

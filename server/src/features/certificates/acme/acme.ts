@@ -335,7 +335,7 @@ const withoutDnsUpdates = (): AttemptError =>
   new AttemptError(
     'dns_updates_missing',
     'A wildcard needs a server that can change DNS: its operator sets FAIRLEAD_DNS_UPDATE_SERVER and FAIRLEAD_DNS_UPDATE_KEY, or ' +
-      'FAIRLEAD_DNS_UPDATE_COMMAND. A certificate of your own can be uploaded instead.',
+      'FAIRLEAD_DNS_UPDATE_COMMAND. You can upload your certificate instead.',
   )
 
 async function waitForProof(client: Client, order: Order, url: string, signal: AbortSignal): Promise<void> {

@@ -68,7 +68,7 @@ function unanswered(error: AcmeError): AttemptError {
     const { cause } = error
     const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? 'no answer'
     const hint = isTrustProblem(code)
-      ? 'Its certificate is not trusted: FAIRLEAD_ACME_CA names the file with that of its authority.'
+      ? 'Its certificate is not trusted: set FAIRLEAD_ACME_CA to the file with the certificate of its authority.'
       : 'The server tries again automatically.'
     return new AttemptError(
       'authority_unreachable',
@@ -102,15 +102,15 @@ const meanings: Readonly<Record<string, readonly [code: string, message: string]
     'rejected_identifier',
     'The certificate authority does not issue certificates for names like this.',
   ],
-  caa: ['caa', 'A CAA record of the name allows other certificate authorities alone: change it, or remove it.'],
+  caa: ['caa', 'A CAA record of the name allows only other certificate authorities: change it, or remove it.'],
   dns: ['dns_problem', 'The certificate authority cannot resolve the name: check its DNS records, and DNSSEC.'],
   unauthorized: [
     'unauthorized',
-    'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+    'The certificate authority got an answer from another server: the name leads elsewhere.',
   ],
   incorrectResponse: [
     'unauthorized',
-    'The certificate authority got another answer than that of this server: the name leads elsewhere.',
+    'The certificate authority got an answer from another server: the name leads elsewhere.',
   ],
   connection: [
     'connection_refused',
@@ -205,7 +205,7 @@ interface AcmeProblem {
 /** Thrown when an authority refuses a request or does not answer. */
 export class AcmeError extends Error {
   override readonly name = 'AcmeError'
-  /** Null when the answer is no problem document. */
+  /** Null when the answer is not a problem document. */
   readonly problem: AcmeProblem | null
   /** The HTTP status of the answer; null without an answer. */
   readonly status: number | null

@@ -41,7 +41,7 @@ export interface Roles {
    */
   endLogin(name: string, owner: string, signal: AbortSignal): Promise<void>
   /**
-   * Changes the limit for all sessions of a database, whatever their role, from one number to another; -1 is no limit.
+   * Changes the limit for all sessions of a database, for every role, from one number to another; -1 means no limit.
    * A limit that the owner has set stays.
    */
   limitDatabase(name: string, from: number, to: number, signal: AbortSignal): Promise<void>

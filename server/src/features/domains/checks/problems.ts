@@ -703,7 +703,7 @@ function challengeProblems({ challenge, domain, ipv4 }: CheckFacts): CheckProble
     const message = `${at} is a CNAME of ${readable(other)}, and not of ${target}, where this server proves ${domain.name} to the authority.`
     return [error('challenge_elsewhere', `${message} ${set}`)]
   }
-  const reason = challenge.failure === null ? 'has no CNAME record of its own' : `cannot be read (${challenge.failure})`
+  const reason = challenge.failure === null ? 'has no CNAME record' : `cannot be read (${challenge.failure})`
   const message = `${at} ${reason}. A wildcard is proved to the authority by a record there.`
   return [error('challenge_missing', `${message} ${set}`)]
 }

@@ -138,14 +138,14 @@ const absent = 'does not exist in this commit'
 async function readOwn(source: string, path: string, mostBytes: number): Promise<Buffer | string> {
   const parts = path.split('/')
   if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('\0'))) {
-    return 'is no path from the top of the repository to a file in it'
+    return 'is not a path from the top of the repository to a file in it'
   }
   for (let count = 1; count <= parts.length; count += 1) {
     const info = await lstat(join(source, ...parts.slice(0, count))).catch(() => null)
     if (info === null) return absent
     if (info.isSymbolicLink()) return 'is reached through a symbolic link. Name the file itself'
     const isLast = count === parts.length
-    if (isLast ? !info.isFile() : !info.isDirectory()) return 'is no file'
+    if (isLast ? !info.isFile() : !info.isDirectory()) return 'is not a file'
     if (isLast && info.size > mostBytes) return `has more than ${mostBytes} bytes`
   }
   return readFile(join(source, ...parts))

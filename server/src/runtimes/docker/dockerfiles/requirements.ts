@@ -74,7 +74,7 @@ async function missingForBuilds(machine: {
   for (const program of ['dockerd', 'containerd', 'runc', 'bwrap', 'tar']) {
     if ((await find(program)) === undefined) return `${program} is not installed beside the server`
   }
-  if (!machine.hasNetworks) return 'builds have no network of their own on this machine'
+  if (!machine.hasNetworks) return 'builds have no separate network on this machine'
   return (await canLimitBuilds(machine.hierarchy)) ? null : noGroups
 }
 
@@ -83,7 +83,7 @@ export async function dockerfileFinding(machine: Parameters<typeof missingForBui
   const subject = 'Dockerfiles'
   const missing = await missingForBuilds(machine)
   return missing === null
-    ? { subject, state: 'ok', found: 'each is built on an engine of its own' }
+    ? { subject, state: 'ok', found: 'each is built on a separate engine' }
     : { subject, state: 'missing', found: missing, cost: 'no Dockerfile can be deployed; images can.' }
 }
 

@@ -96,7 +96,7 @@ async function networksOf(
   const options = { ...settings, dataDirectory: directory }
   const networks = isRoot ? await rootNetworks(options) : await pastaNetworks(options, sandbox)
   if (typeof networks !== 'string') return networks === null ? null : openAhead(networks)
-  logger.warn({ reason: networks }, 'apps share the network of this machine: it cannot make others')
+  logger.warn({ reason: networks }, 'apps share the network of this machine, which cannot make separate networks')
   return null
 }
 

@@ -106,7 +106,7 @@ async function isDelegated({ name, manager }: Unit): Promise<boolean> {
 const losses: Readonly<Record<Controller, string>> = {
   memory: 'memory is measured from outside, ten times a second where it may have grown',
   cpu: 'apps are not limited to the CPUs of their plan',
-  pids: 'processes are limited only for apps that run as a user of their own',
+  pids: 'processes are limited only for apps that run as a separate user',
   freezer: 'apps that fork quickly take longer to end',
 }
 
@@ -162,7 +162,7 @@ export function remedyFor(machine: {
   }
   if (isRoot) return 'Run the server as a service: fairlead service install.'
   if (!machine.hasUserManager) return 'Run the server as a service: sudo fairlead service install.'
-  return 'Start the server in a group of its own: systemd-run --user --scope -p Delegate=yes fairlead serve (or npm start).'
+  return 'Start the server in a separate group: systemd-run --user --scope -p Delegate=yes fairlead serve (or npm start).'
 }
 
 /** The rest of the memory is for the server, its database and apps. */

@@ -127,8 +127,8 @@ export async function removeNetworks(
 }
 
 /**
- * Returns the names of the interfaces of this server in the namespaces of all processes. The names in /run/netns are no
- * proof: for a systemd service, the names from its earlier run are empty files.
+ * Returns the names of the interfaces of this server in the namespaces of all processes. The names in /run/netns do not
+ * prove it: for a systemd service, the names from its earlier run are empty files.
  */
 async function linksInUse({ interfaces }: Names): Promise<Set<string>> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))

@@ -76,7 +76,7 @@ export async function nameFrom(host: ChildProcess, withinMs = startMs): Promise<
 
 /** Opens the device, but does not make it the terminal of the session of the server. */
 function openDevice(name: string): number {
-  if (!/^\/dev\/pts\/\d+$/.test(name)) throw new Error(`${name} is no terminal`)
+  if (!/^\/dev\/pts\/\d+$/.test(name)) throw new Error(`${name} is not a terminal`)
   return openSync(name, constants.O_RDWR | constants.O_NOCTTY)
 }
 

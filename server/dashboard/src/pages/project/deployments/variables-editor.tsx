@@ -21,7 +21,7 @@ export function VariablesEditor({ variables, onChange, field }: VariablesEditorP
       <legend className="mb-1 font-medium">Variables</legend>
       {variables.map((row, index) => (
         <PairRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: the name changes while it is typed, so it is no key.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the name changes while it is typed, so it is not a key.
           key={index}
           label={`variable ${index + 1}`}
           valueLabel="Value"

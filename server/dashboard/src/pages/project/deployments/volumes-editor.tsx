@@ -28,7 +28,7 @@ export function VolumesEditor({ volumes, onChange }: VolumesEditorProps) {
       <legend className="mb-1 font-medium">Volumes</legend>
       {volumes.map((row, index) => (
         <PairRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: the name changes while it is typed, so it is no key.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the name changes while it is typed, so it is not a key.
           key={index}
           label={`volume ${index + 1}`}
           valueLabel="Path"
