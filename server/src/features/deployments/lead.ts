@@ -104,7 +104,7 @@ export interface DeploymentsLeaderParts extends LeaderParts {
   readonly planOf: (projectId: string) => Promise<string>
   /** Returns the plan names of all projects with apps, by project id. */
   readonly plansOfAll: () => Promise<ReadonlyMap<string, string>>
-  /** Makes the schedules of an app those of the release that begins to serve it. */
+  /** Gives an app the schedules of the release that begins to serve it. */
   readonly applySchedules: OnServing
 }
 
