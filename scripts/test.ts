@@ -49,6 +49,20 @@ async function cost(): Promise<void> {
   await vitest([...projects, '--maxWorkers=1', '--reporter=./scripts/cost-reporter.ts', ...rest], null)
 }
 
+/** The slowest system tests whose subjects other tests touch. `.ci/run` leaves them out: it must end in time on a slow machine. */
+const notBrief = [
+  'attacks/containers',
+  'attacks/dockerfiles',
+  'bench/*',
+  'containers/deployments/engine',
+  'containers/kills',
+  'corpus/*',
+  'deployments/hostile/processes',
+  'deployments/kinds',
+  'isolation/toolchains',
+  'lifecycle/handover-several',
+].flatMap((name) => ['--exclude', `test/system/${name}.test.ts`])
+
 async function system(): Promise<void> {
   const parts = readdirSync('test/system')
   const missing = missingPackages()
@@ -59,7 +73,10 @@ async function system(): Promise<void> {
     process.stderr.write(`Install them: ${line}\n`)
     if (process.env['CI'] === 'true') fail('With CI=true no test may be skipped for a missing program.')
   }
-  const filters = rest.map((word) => (parts.includes(word) ? `test/system/${word}/` : word))
+  const filters = rest.flatMap((word) => {
+    if (word === '--brief') return notBrief
+    return parts.includes(word) ? `test/system/${word}/` : word
+  })
   if (rest.some((word) => /^[a-z]+$/.test(word) && !parts.includes(word))) fail(`The parts are: ${parts.join(', ')}.`)
   await vitest(['--project', 'system', ...filters], rest.length === 0 ? 'npm run test:system' : null)
 }
