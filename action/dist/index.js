@@ -30929,7 +30929,7 @@ __nccwpck_require__.d(__webpack_exports__, {
  * `#`. A value in quotes may span several lines. It is literal in single quotes and in backticks; in double quotes
  * `\n`, `\r`, `\t`, `\"` and `\\` are escapes. Variables are not expanded. Line ends within a value are read as `\n`.
  *
- * Returns the variables, or the first line that is wrong. A line that is no assignment and a name that is set twice are
+ * Returns the variables, or the first line that is wrong. A line that is not an assignment and a name that is set twice are
  * errors. The package `dotenv` and `util.parseEnv` read the same form, but skip malformed lines silently, let the last
  * of two equal names win, read `#ff0000` as a comment, and have no escape for a double quote.
  */
@@ -35671,7 +35671,7 @@ function createKeyExchange(options) {
         },
     };
 }
-/** Revokes a key before it expires. An already revoked key is no error. */
+/** Revokes a key before it expires. An already revoked key is not an error. */
 async function endKey(options) {
     const { address, apiKey, fetch: send = fetch, signal = AbortSignal.timeout(answerTimeout) } = options;
     const headers = { authorization: `Bearer ${apiKey}` };
