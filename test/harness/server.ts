@@ -45,8 +45,8 @@ export interface TestServer extends AsyncDisposable {
 /** A server that the test does not share. */
 export interface OwnServer extends TestServer {
   readonly log: Record<string, unknown>[]
-  /** Stops the server and starts it again at the same address; `meanwhile` runs in between. */
-  restart(meanwhile?: () => Promise<void>): Promise<void>
+  /** Stops the server, runs `whileStopped`, and starts the server again at the same address. */
+  restart(whileStopped?: () => Promise<void>): Promise<void>
 }
 
 export interface SignedInBrowser extends Browser {
@@ -165,9 +165,9 @@ export async function ownServer(
   return {
     ...given,
     log,
-    async restart(meanwhile) {
+    async restart(whileStopped) {
       await server.stop('all')
-      await meanwhile?.()
+      await whileStopped?.()
       server = await start(new URL(server.url).port)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

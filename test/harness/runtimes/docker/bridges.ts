@@ -60,7 +60,7 @@ export interface Asking {
   readonly pid: number
   readonly address: string
   readonly gateway: string
-  /** Returns the response of its own server. */
+  /** Asks the server in this container, and returns the response. */
   answer(): Promise<string>
   ask(url: string): Promise<string>
   /** Opens a connection from the container; resolves with `open` or the error code. */
