@@ -42,10 +42,15 @@ export interface Entrance {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Returns the input of the program on descriptor 3. */
+/**
+ * Returns the input of the program on descriptor 3.
+ *
+ * @throws Error when a text contains the zero byte, which ends texts
+ */
 export function entranceText({ groups, user, argv, env }: Entrance): string {
   const ids = user === null ? ['', ''] : [user.uid, user.gid]
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
   const texts = [groups.length, ...groups, ...ids, argv.length, ...argv, ...variables]
+  if (texts.some((text) => String(text).includes('\0'))) throw new Error('a command contains a zero byte')
   return texts.map((text) => `${text}\0`).join('')
 }

@@ -39,6 +39,12 @@ describe.runIf(process.platform === 'linux')('a command that is entered', () => 
     expect(code).toBe(0)
   })
 
+  it('is refused with a zero byte, which would end a text early', () => {
+    const entrance = { groups: [], user: null, argv: ['/bin/true'], env: {} } as const
+    expect(() => entranceText({ ...entrance, argv: ['/bin/true', 'a\0b'] })).toThrow('a command contains a zero byte')
+    expect(() => entranceText({ ...entrance, env: { A: 'a\0LD_PRELOAD=x' } })).toThrow('a command contains a zero byte')
+  })
+
   it('has more variables than a pipe holds', async () => {
     const env = Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`V${at}`, String(at).repeat(100_000)]))
     const script = 'process.stdout.write(JSON.stringify(process.env))'

@@ -7,6 +7,7 @@ import { lockByName, type Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import { type Plans, planNamed } from '../../platform/plans.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
+import type { RuntimeNames } from '../../runtimes/names.ts'
 import { branchProblem, parseGitUrl } from '../../sources/git-url.ts'
 import { allowsFiles, fileProblem } from '../../sources/local-repository.ts'
 import { takesToken } from '../../sources/remote.ts'
@@ -379,13 +380,6 @@ export type DeploymentSource = Pick<
   | 'root'
   | 'runtime'
 >
-
-export interface RuntimeNames {
-  /** Builds and runs new releases from sources. */
-  readonly preferred: string
-  /** Runs container images; null when this server has no such runtime. */
-  readonly images: string | null
-}
 
 /** The columns of an empty source. */
 export const noSource: Omit<DeploymentSource, 'runtime'> = {

@@ -13,10 +13,11 @@ import { createVolumeFolders } from '../../platform/disk/volumes.ts'
 import type { Logger } from '../../platform/logger.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import type { Slots } from '../../platform/slots.ts'
+import type { RuntimeNames } from '../../runtimes/names.ts'
 import type { AppStore } from './app-directory.ts'
 import { createAppVariables } from './app-variables.ts'
 import { activityHandlers, appHandlers, createAppRequests, type DomainsOf } from './apps.ts'
-import { checkSource, createAddRelease, createCreateDeployment, promotedSource, type RuntimeNames } from './create.ts'
+import { checkSource, createAddRelease, createCreateDeployment, promotedSource } from './create.ts'
 import {
   createDeploymentDetails,
   createDeploymentRequests,

@@ -6,6 +6,7 @@ import type { HandlersOf } from '../../http/call.ts'
 import { isAuthorized, mayUseProject, type Principal, type TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 import type { Plans } from '../../platform/plans.ts'
+import type { RuntimeNames } from '../../runtimes/names.ts'
 import type { App, OwnedApps } from './app-directory.ts'
 import { type AppVariables, sourceOfSecrets } from './app-variables.ts'
 import {
@@ -16,7 +17,6 @@ import {
   noSource,
   promotedSource,
   type RepositoryToCheck,
-  type RuntimeNames,
   triggerOf,
 } from './create.ts'
 import type { SourcesOf } from './links.ts'

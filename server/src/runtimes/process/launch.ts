@@ -130,9 +130,10 @@ function spawnInSandbox(
     return spawnSandboxed(sandbox, { ...common, argv, stdio, view: { ...view, variables: env } })
   }
   const stdio = [...stdioOf(output), 'pipe'] as const
+  const instructions = entranceText({ groups: [], user: null, argv, env })
   const spawned = spawnSandboxed(sandbox, { ...common, argv: [enter], stdio, view })
   void entry.networkReady.then(
-    () => send(spawned.child, entranceText({ groups: [], user: null, argv, env })),
+    () => send(spawned.child, instructions),
     // The child ends without instructions.
     () => send(spawned.child, ''),
   )
@@ -159,6 +160,7 @@ function spawnDirectly(file: string, args: readonly string[], options: LaunchOpt
 function spawnEntered(file: string, args: readonly string[], options: LaunchOptions): ChildProcess {
   const { cwd, env, output, user, entry, enter } = options
   const [first = enter, ...rest] = [...entry.network, enter]
+  const instructions = entranceText({ groups: entry.groups, user, argv: [file, ...args], env })
   const child = startProcess(first, rest, {
     cwd,
     env: {},
@@ -166,7 +168,7 @@ function spawnEntered(file: string, args: readonly string[], options: LaunchOpti
     outOfMemoryScore: entry.outOfMemoryScore,
     stdio: [...stdioOf(output), 'pipe'],
   })
-  send(child, entranceText({ groups: entry.groups, user, argv: [file, ...args], env }))
+  send(child, instructions)
   return child
 }
 
