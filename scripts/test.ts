@@ -28,6 +28,20 @@ const longPrograms: Readonly<Record<string, readonly string[]>> = {
   https: ['test/long/https/main.ts'],
 }
 
+/** The slowest system tests whose subjects other tests touch. `.ci/run` leaves them out: it must end in time on a slow machine. */
+const notBrief = [
+  'attacks/containers',
+  'attacks/dockerfiles',
+  'bench/*',
+  'containers/deployments/engine',
+  'containers/kills',
+  'corpus/*',
+  'deployments/hostile/processes',
+  'deployments/kinds',
+  'isolation/toolchains',
+  'lifecycle/handover-several',
+].flatMap((name) => ['--exclude', `test/system/${name}.test.ts`])
+
 if (level === 'quick') await quick()
 else if (level === 'system') await system()
 else if (level === 'cost') await cost()
@@ -48,20 +62,6 @@ async function cost(): Promise<void> {
   const projects = ['unit', 'api', 'processes', 'system'].flatMap((name) => ['--project', name])
   await vitest([...projects, '--maxWorkers=1', '--reporter=./scripts/cost-reporter.ts', ...rest], null)
 }
-
-/** The slowest system tests whose subjects other tests touch. `.ci/run` leaves them out: it must end in time on a slow machine. */
-const notBrief = [
-  'attacks/containers',
-  'attacks/dockerfiles',
-  'bench/*',
-  'containers/deployments/engine',
-  'containers/kills',
-  'corpus/*',
-  'deployments/hostile/processes',
-  'deployments/kinds',
-  'isolation/toolchains',
-  'lifecycle/handover-several',
-].flatMap((name) => ['--exclude', `test/system/${name}.test.ts`])
 
 async function system(): Promise<void> {
   const parts = readdirSync('test/system')
