@@ -9,6 +9,20 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
+/** Keeps snapshots of a database from becoming available until the returned function is called. */
+async function holdSnapshots(databaseId: string): Promise<() => Promise<void>> {
+  const { query } = server.database
+  await query(`create function wait_for_test() returns trigger language plpgsql as $$
+    begin perform pg_advisory_xact_lock(hashtext(old.database_id)); return new; end $$`)
+  await query('select pg_advisory_lock(hashtext($1))', [databaseId])
+  await query(`create trigger wait_for_test before update on snapshots
+    for each row when (old.database_id = '${databaseId}') execute function wait_for_test()`)
+  return async () => {
+    await query('select pg_advisory_unlock(hashtext($1))', [databaseId])
+    await query('drop function wait_for_test cascade')
+  }
+}
+
 const caller = () => withKey(server, server.apiKey)
 
 describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
@@ -49,7 +63,10 @@ describe('POST /projects/:project_id/databases/:database_id/snapshots', () => {
   it('refuses a second concurrent snapshot, and a snapshot of a deleted database', async () => {
     const { params } = await newDatabase(server.client)
     const take = () => server.client.snapshots.create({ params })
+    // The first must not be ready before the second is asked for.
+    const endHold = await holdSnapshots(params.database_id)
     const taken = await Promise.allSettled([take(), take()])
+    await endHold()
     expect(taken.filter(({ status }) => status === 'rejected')).toMatchObject([
       { reason: { code: 'invalid_request', details: { field: 'database_id' } } },
     ])

@@ -206,7 +206,8 @@ describe('POST /oidc/token', () => {
     const sameId = await token({ jti: JSON.parse(atob(once.split('.')[1] ?? '')).jti, run_id: '1' })
     expect((await scene.exchange(sameId)).body.error.details.reason).toBe('reused')
     // ES256 signatures differ each time.
-    const claims = { jti: undefined, run_id: '5', iat: now() }
+    const at = now()
+    const claims = { jti: undefined, run_id: '5', iat: at, nbf: at, exp: at + 300 }
     const [one, other] = [await token(claims, {}, elliptic), await token(claims, {}, elliptic)]
     expect(one).not.toBe(other)
     expect((await scene.exchange(one)).status).toBe(201)
