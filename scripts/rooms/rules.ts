@@ -4,8 +4,8 @@ import type { Import, SourceFile } from './scan.ts'
 import { dashboardRooms, innerRooms, packages, programs, type Room, serverRooms } from './table.ts'
 
 /*
- * The rules on imports, on what the server takes from Node, and on how the dashboard writes. Each rule returns a sentence for each violation, which
- * says where it is and what to do instead.
+ * The rules on imports, on what the server takes from Node and from the queue of jobs, and on how the dashboard writes.
+ * Each rule returns a sentence for each violation, which says where it is and what to do instead.
  */
 
 export const violationsOf = (files: readonly SourceFile[]): string[] => [
@@ -18,6 +18,7 @@ export const violationsOf = (files: readonly SourceFile[]): string[] => [
     ...startsOfProcesses(file),
     ...signalsToProcesses(file),
     ...importsOfHttp(file),
+    ...privateTables(file),
     ...detoursInDashboard(file),
   ]),
 ]
@@ -196,6 +197,12 @@ export function importsOfHttp(file: SourceFile): string[] {
       : undefined
   })
 }
+
+/** A new version of graphile-worker may change its private tables. Its view and its functions stay. */
+export const privateTables = ({ path, texts }: SourceFile): string[] =>
+  texts.some(({ text }) => /\bgraphile_worker\._private_/.test(text))
+    ? [`${path} names a private table of graphile-worker: use its view graphile_worker.jobs, or one of its functions.`]
+    : []
 
 /** Each of these has one file in the dashboard, which does not overwrite newer data. */
 export function detoursInDashboard({ path, code }: SourceFile): string[] {

@@ -94,13 +94,12 @@ export async function prepareJobs(pool: Pool, logger: Logger): Promise<void> {
 }
 
 /**
- * Unlocks the jobs of dead workers. The caller is the only server that runs jobs, and has not started any, so every
- * worker that still locks a job is dead. Without this call, the queue would wait four hours for each job.
+ * Unlocks the jobs of dead workers, and their queues. The caller is the only server that runs jobs, and has not started
+ * any, so every worker that still locks a job is dead. Without this call, the queue would wait four hours for each job.
  */
 export async function unlockDeadJobs(pool: Pool): Promise<void> {
   const { rows } = await pool.query<{ id: string }>(
-    `select distinct locked_by as id from graphile_worker._private_jobs where locked_by is not null
-     union select distinct locked_by from graphile_worker._private_job_queues where locked_by is not null`,
+    'select distinct locked_by as id from graphile_worker.jobs where locked_by is not null',
   )
   const ids = rows.map((row) => row.id)
   if (ids.length > 0) await unlockJobs(pool, ids)
@@ -108,8 +107,9 @@ export async function unlockDeadJobs(pool: Pool): Promise<void> {
 
 /** Makes jobs that wait for a later time, such as retries, due earlier: the clock was set back by `ms`. */
 export async function bringJobsForward(db: Database | Transaction, ms: number): Promise<void> {
-  await sql`update graphile_worker._private_jobs set run_at = run_at - make_interval(secs => ${ms / 1000}::float8)
-    where locked_at is null and run_at > now()`.execute(db)
+  await sql`select from graphile_worker.jobs waiting, graphile_worker.reschedule_jobs(
+      array[waiting.id], run_at => waiting.run_at - make_interval(secs => ${ms / 1000}::float8))
+    where waiting.locked_at is null and waiting.run_at > now()`.execute(db)
 }
 
 /** Counts the jobs that are waiting (due or not), that are running, and that failed their last attempt. */
@@ -118,7 +118,7 @@ export async function countJobs(pool: Pool): Promise<{ waiting: number; running:
     `select count(*) filter (where locked_at is null and attempts < max_attempts)::int as waiting,
             count(*) filter (where locked_at is not null)::int as running,
             count(*) filter (where locked_at is null and attempts >= max_attempts)::int as failed
-     from graphile_worker._private_jobs`,
+     from graphile_worker.jobs`,
   )
   return rows[0] ?? { waiting: 0, running: 0, failed: 0 }
 }
@@ -319,15 +319,18 @@ function pollForJobs(events: WorkerEvents, pool: Pool, tasks: readonly string[],
   events.on('pool:release', end)
 }
 
-/** Counts the jobs of these tasks that could start now. Takes no locks, so it does not disturb the workers' polls. */
+/**
+ * Counts the jobs of these tasks that could start now. A worker locks and unlocks a job together with its queue, so a
+ * locked queue has a locked job. Takes no locks, so it does not disturb the workers' polls.
+ */
 async function countAvailable(pool: Pool, tasks: readonly string[]): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     `select count(*)::int from (
-       select from graphile_worker._private_jobs jobs
-       join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
-       left join graphile_worker._private_job_queues queues on queues.id = jobs.job_queue_id
-       where tasks.identifier = any($1::text[]) and jobs.is_available and jobs.run_at <= now()
-         and queues.is_available is not false
+       select from graphile_worker.jobs
+       where task_identifier = any($1::text[]) and locked_at is null and attempts < max_attempts and run_at <= now()
+         and (queue_name = any (
+           array(select queue_name from graphile_worker.jobs where locked_at is not null)
+         )) is not true
        limit $2
      ) available`,
     [tasks, mostCounted],

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { clusterUser } from '../../../server/src/platform/postgres/initialise.ts'
 import { parsePostmasterPid } from '../../../server/src/platform/postgres/postmaster.ts'
 import { attacks } from '../../harness/attacks/attack.ts'
-import { deployAndSettle } from '../../harness/deployments.ts'
+import { settled } from '../../harness/deployments.ts'
 import { testEndpoint } from '../../harness/endpoint.ts'
 import { gitServer } from '../../harness/git-server.ts'
 import { nodeApp, repository } from '../../harness/repository.ts'
@@ -29,14 +29,23 @@ attacks({}, (attack) => {
     },
     async ({ data, attacker: { client, project } }) => {
       await using database = await ownDatabase(data)
-      await database.query(`create function an_hour_later() returns trigger language plpgsql as
-        $$ begin new.run_at := new.run_at + interval '1 hour'; return new; end $$`)
-      await database.query(`create trigger an_hour_later before insert on graphile_worker._private_jobs
-        for each row execute function an_hour_later()`)
       await using source = await repository(nodeApp('here'))
       await using git = await gitServer(source)
-      expect((await deployAndSettle(client, project, { name: 'app', git_url: git.url })).status).toBe('running')
-      await database.query('drop function an_hour_later cascade')
+      // The first deployment of the app waits for its repository, and the job of the second one waits for the first.
+      await using silent = await testEndpoint(() => undefined)
+      const params = { project_id: project }
+      const first = await client.deployments.create({ params, body: { name: 'app', git_url: silent.url } })
+      await silent.waitFor(1)
+      const second = await client.deployments.create({ params, body: { name: 'app', git_url: git.url } })
+      const { rowCount } = await database.query(
+        `select from graphile_worker.jobs waiting, graphile_worker.reschedule_jobs(
+           array[waiting.id], run_at => waiting.run_at + interval '1 hour')
+         where waiting.key = $1 and waiting.locked_at is null`,
+        [`deployment ${second.id}`],
+      )
+      expect(rowCount).toBe(1)
+      await client.deployments.cancel({ params: { ...params, id: first.id } })
+      expect((await settled(client, project, second.id)).status).toBe('running')
     },
   )
 

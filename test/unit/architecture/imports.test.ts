@@ -5,6 +5,7 @@ import {
   forbiddenImports,
   importsOfHttp,
   missingFiles,
+  privateTables,
   readsOfEnvironment,
   signalsToProcesses,
   startsOfProcesses,
@@ -277,6 +278,14 @@ describe('the server', () => {
     expect(importsOfHttp(scan('server/src/gateway/a.ts', text))).toEqual([
       expect.stringContaining(': import its values from server/src/platform/http.ts '),
     ])
+  })
+
+  it('reads jobs by the view of graphile-worker, not from its private tables', () => {
+    const reading = (table: string) => `await sql\`select from graphile_worker.${table}\`.execute(db)`
+    expect(privateTables(scan('server/src/platform/a.ts', reading('_private_jobs')))).toEqual([
+      'server/src/platform/a.ts names a private table of graphile-worker: use its view graphile_worker.jobs, or one of its functions.',
+    ])
+    expect(privateTables(scan('server/src/platform/a.ts', reading('jobs')))).toEqual([])
   })
 
   it('may load HTTP without its web client, and name its types', () => {
