@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { chmod, chown, rename, rm } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { createServer, type Server as NetServer } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { fileIdentity } from '../platform/files.ts'
 import { trustAsEdge } from './client-address.ts'
 
@@ -26,7 +26,7 @@ export interface EdgeListener {
 }
 
 const lookEveryMs = 50
-/** The time to accept waiting connections after the path leads to another socket, when no new connections arrive. */
+/** The time in which the last connections arrive after the path leads to another socket. */
 const queueMs = 250
 
 interface Listening {
@@ -73,11 +73,29 @@ export function createEdgeListener(server: Server): EdgeListener {
       const deadline = performance.now() + withinMs
       while (hasPlace() && performance.now() < deadline) await sleep(lookEveryMs)
       await sleep(queueMs)
+      if (!hasPlace()) await queueEnds(socket)
       await end(socket)
     },
     async close() {
       if (current !== null) await end(current.socket)
     },
+  }
+}
+
+/**
+ * Resolves when no connection waits to be accepted. Node accepts one in each turn of the event loop, so a busy server
+ * needs some time.
+ */
+async function queueEnds(socket: NetServer): Promise<void> {
+  let accepted = 0
+  const count = () => {
+    accepted += 1
+  }
+  socket.on('connection', count)
+  for (let before = -1; before < accepted; ) {
+    before = accepted
+    await setImmediate()
+    await setImmediate()
   }
 }
 

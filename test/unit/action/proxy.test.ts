@@ -50,7 +50,7 @@ test.each(['http_proxy', 'HTTP_PROXY'])('everything goes through the proxy of %s
 
 test('https goes through the proxy of https_proxy', async () => {
   await using via = await proxy('elsewhere.test', 1)
-  const inputs = { 'api-url': `https://${host}`, 'api-key': KEY, 'project-id': PROJECT, timeout: '1' }
+  const inputs = { 'api-url': `https://${host}`, 'api-key': KEY, 'project-id': PROJECT, timeout: '3' }
   const result = await runAction({ inputs, env: { https_proxy: via.url } })
   expect(result.code).toBe(1)
   expect(via.asked).toContain(`${host}:443`)

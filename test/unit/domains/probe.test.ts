@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { createProbe } from '../../../server/src/features/domains/checks/probe.ts'
+import { freePort } from '../../harness/ports.ts'
 
 const never = new AbortController().signal
 
@@ -56,13 +57,12 @@ it('an endless response comes from another server, and is not read to the end', 
 })
 
 it('a port without a listener leads to the next port', async () => {
-  await using gone = await answering(() => undefined)
-  await gone[Symbol.asyncDispose]()
-  expect(await probe(gone.port)('shop.example.com', '127.0.0.1', never)).toEqual({
+  const gone = await freePort()
+  expect(await probe(gone)('shop.example.com', '127.0.0.1', never)).toEqual({
     ...{ outcome: 'unreachable', reason: 'refused' },
   })
   await using server = await answering((_request, response) => void response.end('this server\n'))
-  expect(await probe(gone.port, server.port)('shop.example.com', '127.0.0.1', never)).toEqual({ outcome: 'reached' })
+  expect(await probe(gone, server.port)('shop.example.com', '127.0.0.1', never)).toEqual({ outcome: 'reached' })
 })
 
 it('a response without HTTP counts as unreachable', async () => {

@@ -42,10 +42,10 @@ it('a taken address is retried until it is free, and nothing else waits for it',
   await restore(given, { known: knownApps('taken', 'free'), isListening: true }, logger)
   expect(calls).toEqual(['open taken', 'open free', 'listen'])
   expect(lines).toHaveLength(1)
-  await expect.poll(() => times(calls, 'open taken'), { timeout: 10_000 }).toBeGreaterThan(2)
+  await expect.poll(() => times(calls, 'open taken')).toBeGreaterThan(2)
   isFree = true
   const { length } = calls
-  await expect.poll(() => calls.length, { timeout: 10_000 }).toBeGreaterThan(length)
+  await expect.poll(() => calls.length).toBeGreaterThan(length)
   expect(lines).toHaveLength(1)
 })
 
@@ -54,7 +54,7 @@ it('a taken address is not retried once the connection is lost', async () => {
     throw failure(attempt === 1 ? 'EADDRINUSE' : connectionLost)
   })
   await restore(given, { known: knownApps('taken'), isListening: false }, log().given)
-  await expect.poll(() => calls, { timeout: 10_000 }).toEqual(['open taken', 'open taken'])
+  await expect.poll(() => calls).toEqual(['open taken', 'open taken'])
 })
 
 it('a broken connection ends the restoring', async () => {

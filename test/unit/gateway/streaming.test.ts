@@ -150,7 +150,7 @@ it('answers a client that half-closes after the request, for as long as the app 
   expect(await waiting.closed()).toMatch(/^HTTP\/1\.1 200 .*first.*second/s)
   expect(await canceled.promise).toBe('/silent')
   expect(await silent.closed()).toBe('')
-}, 20_000)
+})
 
 /** Uploads to an app that reads the head and the first bytes, answers, and closes the connection in some way. */
 async function uploadTo(close: (socket: Socket) => void): Promise<{ status: number; body: string }[]> {

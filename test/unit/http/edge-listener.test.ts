@@ -23,8 +23,8 @@ async function api(path: string, listener: Listener, most = 100) {
   await once(server, 'listening')
   await edge.listen(path, null)
   const { port } = server.address() as AddressInfo
-  const stop = () => retirement.finish({ requestsMs: 1_000, transfersMs: 1_000 })
-  return { edge, retirement, port, stop }
+  const stop = () => retirement.finish({ requestsMs: 60_000, transfersMs: 60_000 })
+  return { server, edge, retirement, port, stop }
 }
 
 async function ask(to: To, headers: Record<string, string> = {}): Promise<string> {
@@ -111,6 +111,19 @@ describe('the socket of the API for the edge', () => {
     await Promise.all(loops)
     expect(new Set(told)).toEqual(new Set(['first', 'second']))
     expect(told.at(-1)).toBe('second')
+    await second.stop()
+  })
+
+  it('accepts all waiting connections before the old socket closes, however busy the server is', async () => {
+    await using folder = await temporaryDirectory()
+    const socketPath = join(folder.path, 'api.sock')
+    const first = await api(socketPath, (_, response) => void response.end('first'))
+    // Node accepts one connection in each turn of the event loop, so the queue needs a second and a half.
+    first.server.on('connection', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50))
+    const asked = Array.from({ length: 30 }, () => ask({ socketPath }))
+    const second = await api(socketPath, (_, response) => void response.end('second'))
+    await first.retirement.retire(10_000)
+    expect(await Promise.all(asked)).toEqual(Array(30).fill('first'))
     await second.stop()
   })
 

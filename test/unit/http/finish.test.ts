@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createRetirement } from '../../../server/src/http/retirement.ts'
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
@@ -48,13 +48,15 @@ describe('a stopping server', () => {
     const [followed] = (await once(follower, 'response')) as [IncomingMessage]
     const download = send('GET', '/file').end()
     const [file] = (await once(download, 'response')) as [IncomingMessage]
-    const finished = retirement.finish({ requestsMs, transfersMs: 20 * requestsMs })
+    const finished = retirement.finish({ requestsMs, transfersMs: 60_000 })
     let fileEnded = false
     file.once('close', () => {
       fileEnded = true
     })
     await expect(followed.toArray()).rejects.toMatchObject({ code: 'ECONNRESET' })
     expect(fileEnded).toBe(false)
+    const later = performance.now() + 60_000
+    using _ = vi.spyOn(performance, 'now').mockReturnValue(later)
     await expect(file.toArray()).rejects.toMatchObject({ code: 'ECONNRESET' })
     await finished
     expect(server.listening).toBe(false)

@@ -1,9 +1,11 @@
 import { appendFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { createLogStore, type LogName } from '../../../server/src/logs/log-store.ts'
 import { createMasker } from '../../../server/src/logs/masking.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
+
+afterEach(() => void vi.useRealTimers())
 
 const log: LogName = { appId: 'app_1', deploymentId: 'dep_1', stream: 'runtime' }
 const masker = createMasker(['a secret value'])
@@ -37,6 +39,8 @@ it('finds and reads lines by their positions', async () => {
 })
 
 it('records the last lines when the writer has ended, and then stops recording', async () => {
+  // No look but the last one comes between a write and its check.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   await using directory = await temporaryDirectory()
   const store = createLogStore({ directory: directory.path })
   const output = await store.open(log)
@@ -47,9 +51,9 @@ it('records the last lines when the writer has ended, and then stops recording',
   expect(await times()).toBe(1)
   await output.write('the last words\n')
   ended.reject(new Error('however it ends'))
-  await expect.poll(() => times()).toBe(2)
+  await expect.poll(() => vi.getTimerCount()).toBe(0)
+  expect(await times()).toBe(2)
   await appendFile(path, 'unseen\n')
-  await new Promise((done) => setTimeout(done, 600))
   expect(await times()).toBe(2)
   await store.flush(log)
   expect(await times()).toBe(3)
@@ -64,7 +68,9 @@ it('continues to record a log that restarts before the end of its predecessor is
   await store.record(log, first.promise)
   await store.record(log, second.promise)
   first.resolve()
-  await new Promise((done) => setTimeout(done, 50))
+  // The last look of the first recording comes before this one.
+  await first.promise
+  await store.flush(log)
   const path = join(directory.path, 'app_1', 'dep_1', 'runtime.times')
   const before = (await stat(path)).size
   await output.write('still seen\n')

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { sayAlive } from '../../../server/src/platform/alive.ts'
 
 const pauses = { first: 1, next: 1 }
@@ -15,7 +15,17 @@ async function lines(count: number, printed?: () => Promise<unknown>): Promise<s
 }
 
 it('a silent step is reported repeatedly, with its time', async () => {
-  expect(await lines(3)).toEqual(Array(3).fill('Still running npm ci (0 s).'))
+  let now = 0
+  using _ = vi.spyOn(performance, 'now').mockImplementation(() => now)
+  const said = lines(3, async () => {
+    now += 500
+  })
+  // Each sign of life comes after two looks.
+  expect(await said).toEqual([
+    'Still running npm ci (1 s).',
+    'Still running npm ci (2 s).',
+    'Still running npm ci (3 s).',
+  ])
 })
 
 it('a printing step is not reported until it is silent', async () => {

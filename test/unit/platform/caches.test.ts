@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { beyondCaps, createCaches, type FoundCache } from '../../../server/src/platform/disk/caches.ts'
 import { temporaryDirectory } from '../../harness/temporary.ts'
 
@@ -54,6 +54,8 @@ describe('removal beyond the caps', () => {
 })
 
 describe('caches', () => {
+  afterEach(() => void vi.useRealTimers())
+
   const signal = new AbortController().signal
 
   it('stay while they are in use', async () => {
@@ -101,10 +103,10 @@ describe('caches', () => {
       await mkdir(path)
       await writeFile(join(path, 'file'), Buffer.alloc(100_000))
     }
+    vi.useFakeTimers({ toFake: ['Date'] })
     for (const path of [...paths].reverse()) {
       await before.use(path, signal, async () => undefined)
-      // Times on the disk are in milliseconds.
-      await new Promise((done) => setTimeout(done, 10))
+      vi.advanceTimersByTime(10)
     }
     await createCaches({ mostEachBytes: 1e9, mostAllBytes: 250_000, list }).trim()
     expect((await readdir(directory.path)).sort()).toEqual(['a', 'b'])

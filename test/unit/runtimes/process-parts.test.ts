@@ -14,6 +14,7 @@ import { createPorts } from '../../../server/src/runtimes/process/network/ports.
 import { observationOf } from '../../../server/src/runtimes/process/observe.ts'
 import { appCacheFolders, pathsOf } from '../../../server/src/runtimes/process/release-folders.ts'
 import { prepareBin } from '../../../server/src/runtimes/process/toolchain/own-programs.ts'
+import { freePort } from '../../harness/ports.ts'
 import { prefix } from '../../harness/temporary.ts'
 
 let directory: string
@@ -116,9 +117,8 @@ describe('the observation by sockets', () => {
 describe('ports', () => {
   test('are never ports with a listener, and none is left when all are assigned', async () => {
     const server = createServer()
-    await new Promise<void>((resolve) => server.listen(0, '::', resolve))
-    const address = server.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const port = await freePort()
+    await new Promise<void>((resolve) => server.listen(port, '::', resolve))
     await expect(createPorts({ from: port, to: port }).reserve()).rejects.toThrow('no free port')
     await new Promise((resolve) => server.close(resolve))
 

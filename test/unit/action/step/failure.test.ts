@@ -106,7 +106,7 @@ describe.concurrent('a deployment that does not run', () => {
 
   test('fails the run when the server stays silent', async ({ expect, signal }) => {
     const script: Script = { create: created, polls: 'hang', cancel: 'hang' }
-    const result = await run(script, { signal, inputs: { timeout: '2' } })
+    const result = await run(script, { signal, inputs: { timeout: '3' } })
     expect(result).toMatchObject({ code: 1, outputs: { 'deployment-id': DEPLOYMENT, status: 'building' } })
     expect(result.errors).toEqual([expect.stringMatching(/could not be cancelled.*`timeout`/)])
   })

@@ -1,6 +1,7 @@
 import { describe, test } from 'vitest'
 import { errorsIn, run, running } from '../../../harness/action/step/run.ts'
 import { created, KEY, PROJECT, page, refusal, type Script, scriptedServer } from '../../../harness/action/support.ts'
+import { freePort } from '../../../harness/ports.ts'
 import { runAction } from '../../../harness/run-action.ts'
 
 describe.concurrent('a refused creation', () => {
@@ -83,9 +84,8 @@ describe.concurrent('a refused creation', () => {
   })
 
   test('by a port without a listener names the address', async ({ expect, signal }) => {
-    const server = await scriptedServer(running)
-    await server[Symbol.asyncDispose]()
-    const result = await run(running, { signal, inputs: { 'api-url': server.url, timeout: '3' } })
+    const url = `http://127.0.0.1:${await freePort()}`
+    const result = await run(running, { signal, inputs: { 'api-url': url, timeout: '3' } })
     expect(result.code).toBe(1)
     expect(result.errors).toEqual([expect.stringMatching(/`api-url`: .*ECONNREFUSED.* tried for 3 s/)])
     expect(result.errors[0]).not.toContain('accepted')
