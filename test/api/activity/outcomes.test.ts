@@ -18,14 +18,18 @@ describe('GET /projects/:project_id/activity/outcomes', () => {
     expect(await read()).toEqual([])
     const states = ['running', 'stopped', 'failed', 'canceled', 'superseded', 'failed', 'failed']
     const times = ['-1 h', '-1 h', '-1 h', '-1 h', '-3 d', '-3 d', '-16 d']
-    for (const [index, status] of states.entries()) {
+    const ids: string[] = []
+    for (const _ of states) {
       const made = { name: 'shop', git_url: 'https://127.0.0.1:1/a.git' }
-      const { id } = await deployAndSettle(server.client, project_id, made)
-      await server.database.query(
-        "update deployments set status = $1, created_at = date_bin('1 h', now(), 'epoch') + $2::interval + interval '16 min' where id = $3",
-        [status, times[index], id],
-      )
+      ids.push((await deployAndSettle(server.client, project_id, made)).id)
     }
+    // In one statement, so that all count from the same hour.
+    await server.database.query(
+      `update deployments
+       set status = given.status, created_at = date_bin('1 h', now(), 'epoch') + ago::interval + interval '16 min'
+       from unnest($1::text[], $2::text[], $3::text[]) as given (id, status, ago) where deployments.id = given.id`,
+      [ids, states, times],
+    )
     const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000
     const at = (hours: number) =>
       expect.toSatisfy((text: string) => {

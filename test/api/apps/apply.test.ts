@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
+import { hangingBuild } from '../../harness/deployments.ts'
+import { repository } from '../../harness/repository.ts'
 import { type ServerWithVariables, seenBy, serverWithVariables } from '../../harness/variables.ts'
 
 let given: ServerWithVariables
@@ -61,13 +63,13 @@ describe('POST /projects/:project_id/apps/:id/apply', () => {
 
   it('is refused during a build, which would undo it', async () => {
     const app = await given.app('busy')
-    const { id } = await given.client.deployments.create({
-      params: { project_id: given.projectId },
-      body: { name: 'busy', git_url: given.source.url },
-    })
-    const applied = given.client.apps.apply({ params: { project_id: given.projectId, id: app.id }, body: {} })
+    await using hanging = await repository(hangingBuild)
+    const params = { project_id: given.projectId }
+    const body = { name: 'busy', git_url: hanging.url }
+    const { id } = await given.client.deployments.create({ params, body })
+    const applied = given.client.apps.apply({ params: { ...params, id: app.id }, body: {} })
     await expect(applied).rejects.toMatchObject({ code: 'invalid_request', details: { status: 'building' } })
-    await given.end(id)
+    await given.client.deployments.cancel({ params: { ...params, id } })
   })
 })
 

@@ -47,7 +47,8 @@ describe('POST /projects/:project_id/databases', () => {
     expect((await client.query('select text from notes')).rows).toEqual([{ text: 'hello' }])
     expect((await client.query('create extension pg_trgm')).command).toBe('CREATE')
     await client.query('drop schema public cascade; create schema public')
-    const detail = await server.client.databases.get({ params: { project_id: project, id } })
+    // An answer has no size while the engine is busy.
+    const detail = await untilDatabase(server.client, project, id, ({ size_bytes }) => size_bytes !== null)
     expect(detail).toMatchObject({
       id,
       project_id: project,

@@ -28,12 +28,12 @@ describe('POST /webhooks/:webhook_id/deliveries/:id/redeliver', () => {
   it('sends a pending delivery at once and restarts its schedule', async () => {
     await using endpoint = await testEndpoint(answers(500))
     const webhook_id = await hook(endpoint.url)
-    const { id } = await ping(server.client, webhook_id)
+    let delivery = await ping(server.client, webhook_id)
+    const { id } = delivery
     for (let attempts = 2; attempts <= 12; attempts++) {
       await server.client.deliveries.redeliver({ params: { webhook_id, id } })
-      await deliveryThat(server.client, { webhook_id, id }, (delivery) => delivery.attempts >= attempts)
+      delivery = await deliveryThat(server.client, { webhook_id, id }, (read) => read.attempts >= attempts)
     }
-    const delivery = await server.client.deliveries.get({ params: { webhook_id, id } })
     // The schedule may have sent it once more in between.
     expect(delivery).toMatchObject({ status: 'pending' })
     expect(delivery.attempts).toBeGreaterThanOrEqual(12)

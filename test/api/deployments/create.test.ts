@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
-import { deployAndSettle } from '../../harness/deployments.ts'
+import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
 import { nodeApp, type Repository, repository } from '../../harness/repository.ts'
 import { ownServer, type TestServer, testServer } from '../../harness/server.ts'
 
@@ -31,7 +31,9 @@ const manyVariables = Object.fromEntries(Array.from({ length: 201 }, (_, i) => [
 
 describe('POST /projects/:project_id/deployments', () => {
   it('answers 201 building with exactly the specified fields, and the address answers later', async () => {
-    const response = await post({ name: 'web', git_url: app.url })
+    // A release that answers would hide that the address is open before.
+    await using hanging = await repository(hangingBuild)
+    const response = await post({ name: 'web', git_url: hanging.url })
     expect(response.status).toBe(201)
     const body = (await response.json()) as Record<string, string>
     expect(Object.keys(body).sort()).toEqual(['created_at', 'id', 'name', 'status', 'url'])
@@ -39,6 +41,7 @@ describe('POST /projects/:project_id/deployments', () => {
     expect(response.headers.get('location')).toBe(`/v1/projects/${projectId}/deployments/${body['id']}`)
     const status = () => fetch(String(body['url'])).then((answer) => answer.status, String)
     await expect.poll(status, { timeout: 30_000 }).toBe(503)
+    await server.client.deployments.cancel({ params: { project_id: projectId, id: String(body['id']) } })
 
     const again = await deployAndSettle(server.client, projectId, { name: 'web', git_url: app.url })
     expect(again).toMatchObject({ status: 'running', url: body['url'], branch: 'main', failure: null })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
 import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
 import { followLog } from '../../harness/logs.ts'
@@ -15,6 +15,13 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const get = (id: string) => succeed(withKey(server, server.apiKey), 'deployments.get', { project_id, id })
 
+/** Waits until a deployment runs, and its last step is written, which may be a moment later. */
+const switched = (id: string) =>
+  vi.waitUntil(async () => {
+    const read = await get(id)
+    return read.status === 'running' && read.steps.at(-1)?.name === 'switch' && read
+  }, 30_000)
+
 const textOf = async (id: string) => (await server.client.deployments.logs({ params: { project_id, id } })).text()
 
 const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -28,7 +35,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
       git_url: source.url,
       env_vars: { SECRET: 'not shown' },
     })
-    expect(await get(id)).toEqual({
+    expect(await switched(id)).toEqual({
       id,
       latest_id: id,
       kept: true,
@@ -65,7 +72,7 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     await using source = await repository(nodeApp('steps'))
     const body = { name: 'steps', git_url: source.url }
     const { id } = await deployAndSettle(server.client, project_id, body)
-    const { steps, created_at, finished_at } = await get(id)
+    const { steps, created_at, finished_at } = await switched(id)
     expect(steps[0]?.started_at).toBe(created_at)
     for (const [index, step] of steps.entries())
       expect(step.finished_at).toBe(steps[index + 1]?.started_at ?? finished_at)
@@ -73,15 +80,13 @@ describe('GET /projects/:project_id/deployments/:id', () => {
     const again = ['queued', 'start', 'check', 'switch']
     const asked = Date.now()
     await server.client.deployments.restart({ params: { project_id, id } })
-    await expect.poll(async () => (await get(id)).status).toBe('running')
-    const restarted = await get(id)
+    const restarted = await switched(id)
     expect(restarted.steps.map(({ name }) => name)).toEqual(again)
     expect(Date.parse(restarted.steps[0]?.started_at ?? '')).toBeGreaterThanOrEqual(asked - 1)
 
     await deployAndSettle(server.client, project_id, body)
     await server.client.deployments.rollback({ params: { project_id, id } })
-    await expect.poll(async () => (await get(id)).status).toBe('running')
-    const back = await get(id)
+    const back = await switched(id)
     expect(back.steps.map(({ name }) => name)).toEqual(again)
     expect((back.steps[0]?.started_at ?? '') > (restarted.steps[0]?.started_at ?? '')).toBe(true)
   })

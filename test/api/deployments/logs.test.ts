@@ -32,6 +32,9 @@ require('node:http').createServer((request, response) => {
   })
   id = made.id
   url = made.url
+  // Lines are written in order: with this one, all lines of the start are there.
+  await fetch(`${url}/first`)
+  await vi.waitUntil(async () => (await read({ stream: 'runtime' })).includes('asked for /first'), 30_000)
 })
 afterAll(async () => {
   await server[Symbol.asyncDispose]()

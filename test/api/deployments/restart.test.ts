@@ -1,9 +1,12 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
-import { hangingBuild } from '../../harness/deployments.ts'
+import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
 import { ownServerWithProject, type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
 import { plansFile } from '../../harness/storage.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -19,6 +22,16 @@ const startsOnce = {
     if (existsSync(mark)) setInterval(() => {}, 1000)
     else require('node:http').createServer((_, response) => response.end('here')).listen(process.env.PORT)
     writeFileSync(mark, '')\n`,
+}
+
+/** An app that answers once the file exists that `GATE` names. */
+const gated = {
+  'package.json': JSON.stringify({ scripts: { start: 'node server.js' } }),
+  'server.js': `const timer = setInterval(() => {
+      if (!require('node:fs').existsSync(process.env.GATE)) return
+      require('node:http').createServer((_, response) => response.end('here')).listen(process.env.PORT)
+      clearInterval(timer)
+    }, 10)\n`,
 }
 
 describe('POST /projects/:project_id/deployments/:id/restart', () => {
@@ -40,10 +53,18 @@ describe('POST /projects/:project_id/deployments/:id/restart', () => {
   })
 
   it('with immediate further actions ends in the state that the last action requested', async () => {
-    const { id, url } = await given.deploy('hasty')
+    await using folder = await temporaryDirectory()
+    const gate = join(folder.path, 'gate')
+    await writeFile(gate, '')
+    await using source = await repository(gated)
+    const body = { name: 'hasty', git_url: source.url, env_vars: { GATE: gate } }
+    const { id, url } = await deployAndSettle(given.client, given.projectId, body)
+    // The first restart must not end before it is canceled.
+    await rm(gate)
     await given.client.deployments.stop(given.paramsOf(id))
     await given.client.deployments.restart(given.paramsOf(id))
     await given.client.deployments.cancel(given.paramsOf(id))
+    await writeFile(gate, '')
     await given.client.deployments.restart(given.paramsOf(id))
     expect((await given.end(id)).status).toBe('running')
     await given.client.deployments.stop(given.paramsOf(id))

@@ -1,9 +1,13 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound } from '../../harness/conformance.ts'
 import { deployAndSettle, hangingBuild } from '../../harness/deployments.ts'
+import { inTheMiddle } from '../../harness/in-the-middle.ts'
 import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
 import { ownServer } from '../../harness/server.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -28,29 +32,41 @@ describe('POST /projects/:project_id/deployments/:id/stop', () => {
       'server.js': `require('node:http').createServer((request, response) => {
   if (request.url !== '/slow') return response.end('quick')
   response.write('begun ')
-  setTimeout(() => response.end('ended'), 400)
+  const timer = setInterval(() => {
+    if (!require('node:fs').existsSync(process.env.GATE)) return
+    response.end('ended')
+    clearInterval(timer)
+  }, 10)
 }).listen(process.env.PORT)`,
     })
+    await using folder = await temporaryDirectory()
+    const gate = join(folder.path, 'gate')
     await using server = await ownServer({ FAIRLEAD_DRAIN_TIMEOUT: '60' })
     const { id: project_id } = await server.client.projects.create({ body: { name: 'p' } })
-    const { id, url } = await deployAndSettle(server.client, project_id, { name: 'slow', git_url: slow.url })
+    const { id, url } = await deployAndSettle(server.client, project_id, {
+      name: 'slow',
+      git_url: slow.url,
+      env_vars: { GATE: gate },
+    })
     const answer = await fetch(`${url}/slow`)
     await server.client.deployments.stop({ params: { project_id, id } })
+    await expect.poll(async () => (await fetch(url)).status).toBe(503)
+    await writeFile(gate, '')
     expect(await answer.text()).toBe('begun ended')
   })
 
   it('waits for a change that is not committed yet, and acts on its result', async () => {
     await using hanging = await repository(hangingBuild)
     const { id } = await given.create('just', hanging.url)
-    const { database } = given.server
-    await database.query('begin')
-    await database.query(`update deployments set status = 'running', retained = true where id = $1`, [id])
-    const stopped = given.client.deployments.stop(given.paramsOf(id))
-    await expect
-      .poll(() => database.query('select from pg_locks where not granted and pid <> pg_backend_pid()'))
-      .not.toEqual([])
-    await database.query('commit')
-    expect(await stopped).toMatchObject({ status: 'stopped' })
+    // Its job then writes nothing, so only the request waits for the lock.
+    const step = async () => (await given.client.deployments.get(given.paramsOf(id))).steps.at(-1)?.name
+    await expect.poll(step, { timeout: 60_000 }).toBe('build')
+    const [stopped] = await inTheMiddle(
+      given.server.database,
+      (own) => own.query(`update deployments set status = 'running', retained = true where id = $1`, [id]),
+      () => [given.client.deployments.stop(given.paramsOf(id))],
+    )
+    expect(stopped).toMatchObject({ status: 'stopped' })
   })
 
   it('refuses a deployment that is not running', async () => {

@@ -114,7 +114,7 @@ it('an account whose name servers do not answer delays no other account', async 
   const quick = await domains.add(other, other.apps[0] ?? '', { name: 'quick.test', redirect: false })
   start()
   await expect.poll(async () => (await domains.get(other, quick)).checked_at).not.toBeNull()
-  expect(looked.filter((name) => name.startsWith('slow-')).length).toBe(5)
+  await expect.poll(() => looked.filter((name) => name.startsWith('slow-')).length).toBe(5)
   answer.resolve(wrong)
   await expect.poll(() => looked.length).toBe(13)
 })

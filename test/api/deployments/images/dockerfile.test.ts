@@ -11,14 +11,16 @@ afterAll(() => given?.[Symbol.asyncDispose]())
 
 const dockerfile = { Dockerfile: 'FROM scratch' }
 const stage = (target: string) => ({ 'fairlead.json': JSON.stringify({ dockerfile: { target } }) })
-const stepsOf = ({ steps }: { readonly steps: readonly { readonly name: string }[] }) => steps.map((step) => step.name)
+/** The names of a deployment's steps. The last one may be written a moment after the deployment runs. */
+const stepsOf = (id: string) =>
+  expect.poll(async () => (await given.client.deployments.get(given.paramsOf(id))).steps.map(({ name }) => name))
 
 describe('an app with a Dockerfile', () => {
   it('is built by the Dockerfile when it is new, and says so in its log', async () => {
     await using source = await repository({ ...nodeApp('by node'), ...dockerfile })
     const made = await given.release('new', { git_url: source.url })
     expect(made).toMatchObject({ status: 'running', failure: null, git_url: source.url, image: null })
-    expect(stepsOf(made)).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
+    await stepsOf(made.id).toEqual(['queued', 'fetch', 'plan', 'build', 'start', 'check', 'switch'])
     const log = await given.logOf(made.id)
     expect(log).toContain('The Dockerfile builds the app.')
     expect(log).toContain('Step 1/1: Dockerfile in ., for the last stage')
@@ -47,7 +49,7 @@ describe('an app with a Dockerfile', () => {
     expect(await given.logOf(made.id)).toContain('Step 1/1: apps/web/Dockerfile in apps/web,')
     const promoted = await given.release('promoted', { from_deployment_id: made.id })
     expect(promoted).toMatchObject({ status: 'running', failure: null, git_url: source.url })
-    expect(stepsOf(promoted)).toEqual(['queued', 'copy', 'start', 'check', 'switch'])
+    await stepsOf(promoted.id).toEqual(['queued', 'copy', 'start', 'check', 'switch'])
   })
 
   it.each([

@@ -18,7 +18,9 @@ beforeEach(() => {
   given.registry.pulls.length = 0
 })
 
-const stepsOf = ({ steps }: { readonly steps: readonly { readonly name: string }[] }) => steps.map((step) => step.name)
+/** The names of a deployment's steps. The last one may be written a moment after the deployment runs. */
+const stepsOf = (id: string) =>
+  expect.poll(async () => (await given.client.deployments.get(given.paramsOf(id))).steps.map(({ name }) => name))
 const greet = async (url: string) => JSON.parse(await (await fetch(url)).text()).GREETING
 
 describe('a deployment of an image', () => {
@@ -32,7 +34,7 @@ describe('a deployment of an image', () => {
       commit: null,
       image: { reference: image, digest: first },
     })
-    expect(stepsOf(made)).toEqual(['queued', 'fetch', 'start', 'check', 'switch'])
+    await stepsOf(made.id).toEqual(['queued', 'fetch', 'start', 'check', 'switch'])
     expect(await greet(made.url)).toBe('hello')
     expect(await given.logOf(made.id)).toContain(`Pulling ${image}`)
     const { serving } = await given.appNamed('shop')
@@ -52,7 +54,7 @@ describe('a deployment of an image', () => {
       env_vars: { GREETING: 'from here' },
     })
     expect(promoted).toMatchObject({ status: 'running', failure: null, image: { reference: image, digest: first } })
-    expect(stepsOf(promoted)).toEqual(['queued', 'copy', 'start', 'check', 'switch'])
+    await stepsOf(promoted.id).toEqual(['queued', 'copy', 'start', 'check', 'switch'])
     expect(await greet(promoted.url)).toBe('from here')
     expect(given.registry.pulls).toEqual([])
   })
