@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readlink, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type OwnServer, ownServer } from '../harness/server.ts'
 import { upload } from '../harness/storage.ts'
 
@@ -173,7 +173,7 @@ describe('the address of a file', () => {
       )
       return targets.filter((target) => target.endsWith(big.id))
     }
-    await vi.waitFor(async () => expect(await open()).toEqual([]), { timeout: 10_000 })
+    await expect.poll(open).toEqual([])
   })
 
   it('reports a missing file in the log, and not to the client', async () => {

@@ -158,11 +158,9 @@ describe('two servers on one database and one store', () => {
     await completed.promise
     killed.add('one')
     const recovering = serverNamed('next').recover()
-    await expect
-      .poll(() =>
-        database.query(`select from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'pending_files'`),
-      )
-      .toHaveLength(1)
+    const waiting = `select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query ~ 'pending_files'`
+    await expect.poll(() => database.query(waiting)).toHaveLength(1)
     commit.resolve()
     await recovering
     expect(await ended).toBe('completed')

@@ -27,7 +27,7 @@ export async function inTheMiddle<Result>(
     )
   let ended = 0
   const begun = requests().map((request) => request.finally(() => ended++))
-  await expect.poll(async () => ended + (await waiting()).length, { timeout: 20_000 }).toBe(begun.length)
+  await expect.poll(async () => ended + (await waiting()).length).toBe(begun.length)
   await own.query('commit')
   return Promise.all(begun)
 }

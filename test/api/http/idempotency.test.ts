@@ -203,9 +203,9 @@ it('a kill -9 during a change leaves nothing behind, and the repetition gets the
   await blocker.query('begin; lock table projects in share row exclusive mode')
   const during = randomUUID()
   const lost = post('/projects', during, { name: 'once' }, targetOf(first)).catch(() => 'no answer')
-  await expect
-    .poll(() => database.query("select 1 from pg_locks where not granted and locktype = 'relation'"))
-    .toHaveLength(1)
+  const waiting = `select from pg_locks join pg_database on pg_database.oid = database
+    where not granted and locktype = 'relation' and datname = current_database()`
+  await expect.poll(() => database.query(waiting)).toHaveLength(1)
   await first.kill()
   expect(await lost).toBe('no answer')
   await blocker.query('rollback')

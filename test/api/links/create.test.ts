@@ -1,7 +1,10 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectNotFound, succeed, withKey } from '../../harness/conformance.ts'
 import { query, untilDatabase } from '../../harness/databases.ts'
 import { repository } from '../../harness/repository.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 import { type ServerWithVariables, serverWithVariables } from '../../harness/variables.ts'
 
 let given: ServerWithVariables
@@ -89,9 +92,14 @@ describe('POST /projects/:project_id/links', () => {
   })
 
   it('gives a deployment that is built during a rotation the new password', async () => {
+    await using directory = await temporaryDirectory()
+    const mayEnd = join(directory.path, 'may-end')
+    await writeFile(mayEnd, '')
     await using source = await repository({
       'package.json': JSON.stringify({ scripts: { build: 'node build.js', start: 'node server.js' } }),
-      'build.js': 'setTimeout(() => undefined, 3000)',
+      'build.js': `const { existsSync } = require('node:fs')
+const wait = () => existsSync(${JSON.stringify(mayEnd)}) || setTimeout(wait, 20)
+wait()`,
       'server.js': `const database = process.env.DATABASE_URL
 if (database) console.log('the password is ' + new URL(database).password)
 require('node:http')
@@ -102,6 +110,7 @@ require('node:http')
     const { id } = await given.client.databases.create({ params: inProject(), body: { name: 'd' } })
     await untilDatabase(given.client, given.projectId, id)
     await given.client.links.create({ params: inProject(), body: { app: app.id, database: id } })
+    await rm(mayEnd)
     const building = await given.client.apps.apply({ params: { ...inProject(), id: app.id }, body: {} })
     const steps = async () => {
       const read = await given.client.deployments.get({ params: { ...inProject(), id: building.id } })
@@ -109,6 +118,7 @@ require('node:http')
     }
     await expect.poll(steps, { timeout: 30_000 }).toContain('build')
     const { connection_string } = await given.client.databases.rotatePassword({ params: { ...inProject(), id } })
+    await writeFile(mayEnd, '')
     expect(await given.end(building.id)).toMatchObject({ status: 'running' })
     await expect.poll(async () => (await seenBy(app))['database'], { timeout: 30_000 }).toBe(connection_string)
     const log = await given.client.deployments.logs({ params: { ...inProject(), id: building.id } })

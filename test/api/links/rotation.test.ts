@@ -1,9 +1,12 @@
+import { rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { query } from '../../harness/databases.ts'
 import { deployAndSettle } from '../../harness/deployments.ts'
 import { type ServerWithProject, serverWithProject } from '../../harness/project.ts'
 import { repository } from '../../harness/repository.ts'
+import { temporaryDirectory } from '../../harness/temporary.ts'
 
 let given: ServerWithProject
 beforeAll(async () => {
@@ -99,19 +102,30 @@ const tried = (address: string) =>
   )
 
 it('an app that connects for each request answers all requests while rotations replace its instances', async () => {
-  const app = await linked('rotates', 'setTimeout(listen, 1000)')
+  await using directory = await temporaryDirectory()
+  const mayListen = join(directory.path, 'may-listen')
+  await writeFile(mayListen, '')
+  const listens = `const { existsSync } = require('node:fs')
+const wait = () => existsSync(${JSON.stringify(mayListen)}) ? listen() : setTimeout(wait, 20)
+wait()`
+  const app = await linked('rotates', listens)
   await using visiting = visitors(app.url)
   await expect.poll(() => visiting.seen(), patience).toHaveLength(2)
   const before = await app.deployment()
 
+  // Until the next instances listen, the instances in use need the former password.
+  await rm(mayListen)
   const { connection_string: second } = await app.rotate()
   expect(await Promise.all([app.connection_string, second].map(tried))).toEqual(['open', 'open'])
+  await writeFile(mayListen, '')
   await expect.poll(() => visiting.seen(), patience).toEqual([second, second])
   await expect.poll(async () => (await app.log()).match(/works at 43/g), patience).toHaveLength(2)
 
   // The first password is still valid: this rotation ends it.
+  await rm(mayListen)
   const { connection_string: third } = await app.rotate()
   expect(await Promise.all([app.connection_string, second, third].map(tried))).toEqual(['28P01', 'open', 'open'])
+  await writeFile(mayListen, '')
   await expect.poll(() => visiting.seen(), patience).toEqual([third, third])
   await expect.poll(() => tried(second), patience).toBe('28P01')
   expect(visiting.failed).toEqual([])

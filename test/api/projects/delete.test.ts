@@ -46,11 +46,11 @@ describe('DELETE /projects/:project_id', () => {
     const { id } = await server.client.projects.create({ body: { name: 'p' } })
     await server.client.projects.delete({ params: { project_id: id } })
     for (const attempt of [
-      server.client.projects.get({ params: { project_id: id } }),
-      server.client.deployments.list({ params: { project_id: id } }),
-      server.client.projects.update({ params: { project_id: id }, body: { name: 'q' } }),
+      () => server.client.projects.get({ params: { project_id: id } }),
+      () => server.client.deployments.list({ params: { project_id: id } }),
+      () => server.client.projects.update({ params: { project_id: id }, body: { name: 'q' } }),
     ]) {
-      await expect(attempt).rejects.toMatchObject({ code: 'not_found' })
+      await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
     }
     const shown = (await server.client.projects.list()).projects.find((project) => project.id === id)
     expect([undefined, 'deleting']).toContain(shown?.status)

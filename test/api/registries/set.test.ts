@@ -30,7 +30,10 @@ describe('POST /projects/:project_id/registries', () => {
       created_at: expect.any(String),
     })
     expect(first.id).toMatch(/^reg_/)
-    const stored = await server.database.query<{ password: Buffer }>('select password from registries')
+    const stored = await server.database.query<{ password: Buffer }>(
+      'select password from registries where project_id = $1',
+      [project_id],
+    )
     expect(stored.map(({ password }) => password.includes(secret))).toEqual([false])
     await expectNotFound(server, 'registries.set', { project_id })
   })

@@ -54,7 +54,7 @@ describe('POST /projects/:project_id/apps/:app_id/runs', () => {
     const run = await startRun(given, app, ['node', '-e', 'console.log("up"); setInterval(() => 0, 1000)'])
     await expect.poll(() => run.printed.output).toBe('up\n')
     run.socket.terminate()
-    await expect.poll(async () => (await run.read()).status, { timeout: 15_000 }).toBe('canceled')
+    await expect.poll(async () => (await run.read()).status).toBe('canceled')
     expect((await run.read()).problem).toBe('Its client has disconnected.')
   })
 

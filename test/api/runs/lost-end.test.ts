@@ -64,7 +64,8 @@ it('the end of a command is stored when the database is back, and the mark of a 
   await test.query(away)
   first.end()
   // Not only the first attempt: sequences also count in rolled-back transactions.
-  await expect.poll(async () => (await test.query<{ n: string }>('select last_value n from refused'))[0]?.n).toBe('2')
+  const attempts = async () => Number((await test.query<{ n: string }>('select last_value n from refused'))[0]?.n)
+  await expect.poll(attempts).toBeGreaterThan(1)
   await executor.endLost()
   expect(await statuses()).toEqual(['running'])
   await test.query('drop trigger refuse on runs')

@@ -83,7 +83,7 @@ it('every time of a schedule begins one run, with several schedulers at once and
     }
     // Another scheduler checks at once; the others find what remains.
     const looker = leader(db, clock, begun)
-    await expect.poll(() => new Set(begun).size, { timeout: 10_000 }).toBe(round + 1)
+    await expect.poll(() => new Set(begun).size).toBe(round + 1)
     await looker.kill()
   }
   for (const each of leaders) await each.kill()

@@ -79,7 +79,7 @@ describe('a command of a stopped app', () => {
     )
     const statuses = async () =>
       (await given.client.runs.list({ params, query: { schedule_id: schedule.id } })).runs.map(({ status }) => status)
-    await expect.poll(statuses, { timeout: 15_000 }).toEqual(['running'])
+    await expect.poll(statuses).toEqual(['running'])
     // It waits for its app, which may be starting, until the app is deleted.
     await given.client.apps.delete({ params: { project_id: given.projectId, id: params.app_id } })
   })

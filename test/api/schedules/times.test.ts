@@ -24,7 +24,6 @@ const come = (id: string) =>
   )
 const runsOf = async (schedule_id: string) => (await given.client.runs.list({ params, query: { schedule_id } })).runs
 const statuses = async (id: string) => (await runsOf(id)).map(({ status }) => status)
-const within = { timeout: 15_000 }
 
 describe('a schedule', () => {
   it('runs its command once at each time, and keeps its output', async () => {
@@ -35,7 +34,7 @@ describe('a schedule', () => {
       'this',
     ])
     await come(id)
-    await expect.poll(() => statuses(id), within).toEqual(['succeeded'])
+    await expect.poll(() => statuses(id)).toEqual(['succeeded'])
     const [run] = await runsOf(id)
     expect(run).toMatchObject({ schedule_id: id, exit_code: 0, terminal: false })
     const { output } = await given.client.runs.get({ params: { ...params, id: run?.id ?? '' } })
@@ -71,15 +70,15 @@ describe('a schedule', () => {
   ] as const)('follows its setting for a command that still runs: %s', async (overlap, expected) => {
     const { id } = await create(`long-${overlap}`, ['node', '-e', 'setInterval(() => 0, 1000)'], overlap)
     await come(id)
-    await expect.poll(() => statuses(id), within).toEqual(['running'])
+    await expect.poll(() => statuses(id)).toEqual(['running'])
     await come(id)
-    await expect.poll(() => statuses(id), within).toEqual(expected)
+    await expect.poll(() => statuses(id)).toEqual(expected)
   })
 
   it('keeps its runs after its deletion', async () => {
     const { id } = await create('gone', ['true'])
     await come(id)
-    await expect.poll(() => statuses(id), within).toEqual(['succeeded'])
+    await expect.poll(() => statuses(id)).toEqual(['succeeded'])
     await given.client.schedules.delete({ params: { ...params, id } })
     expect(await statuses(id)).toEqual(['succeeded'])
   })

@@ -22,7 +22,8 @@ describe('DELETE /projects/:project_id/storage/files/:id', () => {
       await expect(ask({ params })).rejects.toMatchObject({ code: 'not_found' })
     }
     await expect.poll(() => filesOnDisk(server.dataDirectory)).not.toContain(id)
-    await expect.poll(() => server.database.query('select file_id from pending_files')).toEqual([])
+    const pending = () => server.database.query('select from pending_files where file_id = $1', [id])
+    await expect.poll(pending).toEqual([])
   })
 
   it('answers the same 404 as for an id that never existed, and the file stays', async () => {

@@ -41,9 +41,11 @@ describe('an attacker with an issuer', () => {
     issuer.jwks[0] = { ...issuer.key.publicJwk, ...key }
     const project = await scene.trustingProject({ issuer: issuer.url })
     const tokens = await Promise.all(Array.from({ length: 10 }, () => issuer.workflowToken(scene.server.url)))
-    const begun = performance.now()
+    // The CPU time of the server, which runs in this process: other programs may delay it.
+    const before = process.cpuUsage()
     const answers = await Promise.all(tokens.map((token) => scene.exchange(token, project)))
-    expect(performance.now() - begun).toBeLessThan(10_000)
+    const { user, system } = process.cpuUsage(before)
+    expect((user + system) / 1e6).toBeLessThan(10)
     for (const { body } of answers) expect(body.error.details.reason).toMatch(/^(unusable_key|unknown_key|signature)$/)
   })
 })

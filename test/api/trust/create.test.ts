@@ -93,7 +93,7 @@ describe('POST /projects/:project_id/trust', () => {
     await server.database.query('lock table trust_rules in share row exclusive mode')
     const adding = Promise.allSettled(Array.from({ length: 4 }, add))
     const waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    await expect.poll(async () => (await server.database.query(waiting)).length, { timeout: 10_000 }).toBeGreaterThan(1)
+    await expect.poll(async () => (await server.database.query(waiting)).length).toBeGreaterThan(1)
     await server.database.query('commit')
     const added = await adding
     expect(added.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)

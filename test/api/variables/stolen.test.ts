@@ -143,8 +143,8 @@ describe('secret variables and a key that may deploy', () => {
   })
 
   it('of no known source belong to what serves', async () => {
-    await withSecret('older')
-    await given.server.database.query('update app_variables set source = null')
+    const { id } = await withSecret('older')
+    await given.server.database.query('update app_variables set source = null where app_id = $1', [id])
     await expect(steal('older')).rejects.toMatchObject(staysWith(given.source.url))
     await thief.deployments.create({ params: inProject(), body: { name: 'older', git_url: given.source.url } })
     await expect(steal('older')).rejects.toMatchObject(staysWith(given.source.url))

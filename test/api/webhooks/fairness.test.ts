@@ -42,13 +42,19 @@ it('an endpoint that has failed gets one request at a time, until it accepts one
   let most = 0
   let open = 0
   let broken = true
+  let accepted = 0
+  const twoAtOnce = Promise.withResolvers<void>()
   const failing = await testEndpoint((response) => {
     open++
     most = Math.max(most, open)
-    setTimeout(() => {
+    if (open > 1) twoAtOnce.resolve()
+    const answer = () => {
       open--
       response.writeHead(broken ? 500 : 204).end()
-    }, 20)
+    }
+    // After the first success it holds each request until another one comes: they need not overlap by chance.
+    if (broken || accepted++ === 0) setTimeout(answer, 20)
+    else void twoAtOnce.promise.then(() => setTimeout(answer, 20))
   })
   await using endpoint = failing
   const id = await hook(endpoint.url)

@@ -65,8 +65,11 @@ setInterval(() => { console.log('line ' + ++line); if (line === ${keySeconds * 2
     const post = await killed.post()
     expect(post).toMatchObject({ code: 0, stderr: '' })
     expect(await remote(killed.outputs['deployment-id'])).toMatchObject({ status: 'canceled' })
-    expect(keysOf(post)).toHaveLength(1)
-    expect(await Promise.all([...keysOf(killed), ...keysOf(post)].map((key) => at.isKnown(key)))).not.toContain(true)
+    // A slow step needs several.
+    const [before, keys] = [keysOf(killed), keysOf(post)]
+    expect(keys).not.toEqual([])
+    expect(keys.filter((key) => before.includes(key))).toEqual([])
+    expect(await Promise.all([...before, ...keys].map((key) => at.isKnown(key)))).not.toContain(true)
   })
 
   test('that the project does not trust gets an error with advice', async () => {
