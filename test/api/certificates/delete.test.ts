@@ -22,7 +22,7 @@ describe('DELETE /certificates/:id', () => {
     const id = await given.obtained('a.apps.example.net')
     await expect(given.server.client.certificates.delete({ params: { id } })).rejects.toMatchObject({
       code: 'invalid_request',
-      message: expect.stringContaining('obtains this certificate by itself'),
+      message: expect.stringContaining('obtains this certificate automatically'),
     })
   })
 })

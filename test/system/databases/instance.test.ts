@@ -140,7 +140,7 @@ describe.each([
 
 it('a new database of the server’s cluster is a copy of one with a closed catalogue', async () => {
   await using operator = await postgresByHand()
-  const instance = createInstance({ connectionString: operator.url }, () => undefined, { sessionPlaces: 10 })
+  const instance = createInstance({ connectionString: operator.url }, () => undefined, { maxUserSessions: 10 })
   await using _ = { [Symbol.asyncDispose]: () => instance.close() }
   const templates = () => operator.query("select datname from pg_database where datname ~ '^fairlead_' order by 1")
   const isClosed = (name: string) => {

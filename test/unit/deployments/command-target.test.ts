@@ -16,7 +16,7 @@ function app(row = stopped) {
   const find = createFindCommandTarget({
     database: undefined as never,
     store: {
-      releases: { serving: async () => [], resting: async () => now.row } as never,
+      releases: { serving: async () => [], latestEnded: async () => now.row } as never,
       rows: { find: async () => now.row } as never,
     },
     apps: { byIds: async () => new Map([['app_1', {} as never]]) },
@@ -42,7 +42,7 @@ function app(row = stopped) {
 it('a late notification of a stop ends no command that began after the stop', async () => {
   const { locks, begin } = app()
   const target = await begin()
-  locks.interrupt({ id: stopped.id, generation: 2, isAtRest: true })
+  locks.interrupt({ id: stopped.id, generation: 2, hasEnded: true })
   expect(target?.own?.signal.aborted).toBe(false)
 })
 
@@ -50,7 +50,7 @@ it('a notification of a stop that arrives while a command begins does not end it
   const { locks, begin } = app()
   const beginning = begin()
   await Promise.resolve()
-  locks.interrupt({ id: stopped.id, generation: 2, isAtRest: true })
+  locks.interrupt({ id: stopped.id, generation: 2, hasEnded: true })
   expect((await beginning)?.own?.signal.aborted).toBe(false)
 })
 

@@ -50,7 +50,7 @@ async function failureOf({ waits = [], runs, plan = {}, finishes = true }: Story
         return work()
       },
     },
-    jobs: { waits: async () => undefined } as never,
+    jobs: { noteBuildsBefore: async () => undefined } as never,
     lastLines: createLastLines(logs),
     disk: {
       guard: async (_limit, guarded, step) => ({ value: await step(guarded), withinLimit: async () => undefined }),

@@ -30,10 +30,10 @@ it('interrupts a holder without a generation', async () => {
 it('interrupts a holder of a stopped release at the next request, not at the stop itself', async () => {
   const locks = createDeploymentLocks()
   await locks.run('dep_1', async ({ signal, setGeneration }) => {
-    setGeneration({ ...target(2), isAtRest: true })
-    locks.interrupt({ ...target(2), isAtRest: true })
+    setGeneration({ ...target(2), hasEnded: true })
+    locks.interrupt({ ...target(2), hasEnded: true })
     expect(signal.aborted).toBe(false)
-    locks.interrupt({ ...target(3), isAtRest: true })
+    locks.interrupt({ ...target(3), hasEnded: true })
     expect(signal.aborted).toBe(true)
   })
 })

@@ -15,8 +15,8 @@ const domain = (appId: string, name: string, redirectTo: string | null = null): 
 })
 
 /** A gateway that refuses another app's name, and fails while `broken`. */
-function gateway(told: Readonly<Record<string, readonly GatewayName[]>> = {}) {
-  const names = new Map(Object.entries(told))
+function gateway(before: Readonly<Record<string, readonly GatewayName[]>> = {}) {
+  const names = new Map(Object.entries(before))
   const calls: (readonly [string, readonly string[]])[] = []
   const errors: unknown[] = []
   const state = { rows: [] as readonly ServedDomain[], broken: false }
@@ -30,7 +30,7 @@ function gateway(told: Readonly<Record<string, readonly GatewayName[]>> = {}) {
         expect(given.filter(({ hostname }) => others.includes(hostname))).toEqual([])
         names.set(appId, given)
       },
-      told: new Map(Object.entries(told)),
+      before: new Map(Object.entries(before)),
       logger: { error: (problem: unknown) => void errors.push(problem) },
     })
   return { state, calls, names, errors, start }

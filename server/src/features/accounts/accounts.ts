@@ -9,18 +9,16 @@ export interface Account {
   readonly id: string
   readonly name: string
   readonly plan: Tier
-  /** Overrides the rate limit of the plan; `null` for the plan's limit. */
+  /** `null` for the limit of the plan. */
   readonly requestsPerHour: number | null
 }
 
 export type AccountChanges = Partial<Omit<Account, 'id'>>
 
 export interface AccountStore {
-  /** Creates the operator's account (tier `enterprise`) if it does not exist, and returns its id. */
   ensureOperator(): Promise<string>
   create(account: { name: string; plan: Tier; requestsPerHour?: number | null }): Promise<Account>
   list(): Promise<Account[]>
-  /** Returns `undefined` when there is no such account. */
   update(id: string, changes: AccountChanges): Promise<Account | undefined>
   /** Pass the transaction inside a transaction: the query then needs no second connection. */
   get(id: string, within?: Database | Transaction): Promise<Account | undefined>
@@ -71,13 +69,11 @@ export function createAccountStore({ database }: { database: Database }): Accoun
   }
 }
 
-/** Returns the tier of an account; `free` when there is no such account. */
 export async function tierOf(on: Database | Transaction, accountId: string): Promise<Tier> {
   const account = on.withTables<AccountsTables>().selectFrom('accounts').select('plan').where('id', '=', accountId)
   return (await account.executeTakeFirst())?.plan ?? 'free'
 }
 
-/** Returns the account as its keys and users see it, with the current window of its rate limit. */
 export async function describeAccount(
   { database, plans }: { readonly database: Database; readonly plans: Plans },
   accountId: string,
@@ -92,7 +88,7 @@ export async function describeAccount(
     .where('id', '=', accountId)
     .executeTakeFirstOrThrow()
   const limit = row.requests_per_hour ?? requestsPerHour(plans, row.plan)
-  // The counter can exceed the limit slightly, because refused requests are counted until the server notices.
+  // Refused requests are counted until the server notices, so the counter can exceed the limit.
   const used = Math.min(limit, Number(row.used ?? 0))
   const reset = row.started_at === null ? null : Math.ceil(row.started_at.getTime() / 1000) + 3600
   return { id: row.id, name: row.name, plan: row.plan, rate_limit: { limit, used, remaining: limit - used, reset } }

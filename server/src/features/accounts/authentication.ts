@@ -11,7 +11,7 @@ const bearer = /^Bearer +(\S+)$/i
 
 /**
  * Returns a function that finds the principal of an `Authorization` header, or `undefined` when the key is not valid.
- * The database is queried after each request arrives, so revocation is immediate. Concurrent requests share a query.
+ * It asks the database at each request, so that a revocation works at once; concurrent requests share a query.
  */
 export function createAuthentication({
   database,
@@ -71,7 +71,6 @@ export function createAuthentication({
   }
 }
 
-/** Returns the ids of the keys and sessions that are neither revoked nor expired. */
 export async function validCredentials(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const db = database.withTables<AccountsTables>()
   const wanted = sql<string>`any(${[...ids]}::text[])`

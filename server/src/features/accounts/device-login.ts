@@ -32,7 +32,6 @@ export interface DeviceHandlersDependencies {
 
 type DeviceHandlers = Pick<DashboardHandlers, 'device.check' | 'device.approve' | 'device.deny'>
 
-/** The handlers with which a signed-in user approves or refuses a command-line login. */
 export function deviceHandlers(dependencies: DeviceHandlersDependencies): DeviceHandlers {
   const { logins, attempts } = dependencies
   return {
@@ -84,7 +83,6 @@ export interface DeviceEndpointsDependencies {
     machine: string,
   ) => Promise<{ id: string; key: string }>
   readonly audit: Audit
-  /** The origin of the dashboard, which users open. */
   readonly origin: string
 }
 
@@ -184,9 +182,8 @@ const refusals = {
   unknown: refusal('expired_token', 'The code has expired or was used. Begin the login again.'),
 }
 
-/** The first interval between two polls, in seconds (RFC 8628 §3.2). */
+/** In seconds, as `lifetime` and `slowDown` (RFC 8628 §3.2). */
 const firstInterval = 5
-/** The lifetime of the codes, in seconds. */
 const lifetime = 600
 /** The seconds that each early poll adds to the interval (RFC 8628 §3.5). */
 const slowDown = 5
@@ -196,18 +193,12 @@ export type DeviceLogin = Selectable<AccountsTables['device_logins']>
 
 /** Command-line logins that wait for a user's decision. Both codes are stored as hashes. */
 interface DeviceLogins {
-  /** Begins a login. Returns the secret code of the command and the code that it shows to the user. */
   begin(from: { readonly name: string; readonly address: string }): Promise<{ deviceCode: string; userCode: string }>
-  /** Returns the undecided login with this user code, in any form. */
+  /** The code may be typed in any form. */
   waiting(userCode: string): Promise<DeviceLogin | undefined>
-  /**
-   * Approves an undecided login for a user; `null` refuses it. Returns `undefined` when no undecided login has this
-   * code.
-   */
+  /** Approves a login for a user; `null` refuses it. Returns `undefined` when no undecided login has this code. */
   decide(transaction: Transaction, userCode: string, userId: string | null): Promise<DeviceLogin | undefined>
-  /**
-   * Returns the decision on a login, and deletes a decided login. Of two concurrent polls only one gets the decision.
-   */
+  /** Returns the decision on a login, and deletes a decided login: only one of two concurrent polls gets it. */
   poll(transaction: Transaction, deviceCode: string): Promise<Polled>
   forget(): Promise<void>
 }
@@ -317,7 +308,6 @@ function newUserCode(): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`
 }
 
-/** Returns a typed code in its stored form; `undefined` when it is not well-formed. */
 function readUserCode(given: string): string | undefined {
   const code = given.toUpperCase().replace(/[\s-]/g, '')
   if (code.length !== length || [...code].some((letter) => !letters.includes(letter))) return undefined

@@ -4,7 +4,6 @@ import type { AuditLog } from './audit-log.ts'
 import type { ApiKeys } from './keys.ts'
 import type { TrustRules } from './trust/rules.ts'
 
-/** The operations on accounts that do not depend on other features. */
 export type AccountHandlers = Omit<
   HandlersOf<'account' | 'apiKeys' | 'auditLog' | 'trust'>,
   'account.usage' | 'account.plans' | 'account.search'

@@ -18,7 +18,7 @@ export interface NewKey {
   readonly scopes: readonly Scope[]
   /** `null` for all projects of the account. */
   readonly projectIds: readonly string[] | null
-  /** The lifetime; `null`, the default, for a key that does not expire. */
+  /** `null`, the default, for a key that does not expire. */
   readonly lifeMs?: number | null
   readonly workflow?: WorkflowRun | null
 }
@@ -37,7 +37,6 @@ export interface StoredKey {
   readonly workflow: WorkflowRun | null
 }
 
-/** A new key with its value, which is not stored. */
 export interface CreatedKey extends StoredKey {
   readonly key: string
 }
@@ -45,23 +44,21 @@ export interface CreatedKey extends StoredKey {
 /** The stored API keys. With `within`, a change is part of that transaction. */
 export interface Keys {
   create(key: NewKey, within?: Transaction): Promise<CreatedKey>
-  /** Lists all keys of the server, oldest first. */
   list(): Promise<StoredKey[]>
   /** Counts the valid keys of an account, without the keys of workflows. */
   countValid(on: Database | Transaction, accountId: string): Promise<number>
   pageOf(accountId: string, page: PageRequest): Promise<{ rows: readonly StoredKey[]; next: string | null }>
-  /** Revokes a key at once on every server. Returns the key, or `undefined` when there is none. */
+  /** Revokes a key at once on every server. */
   revoke(id: string, options?: OwnKey): Promise<StoredKey | undefined>
   /**
-   * Creates a key with the same name, rights and lifetime; the old one remains valid for the overlap. Returns
-   * `undefined` when there is no such key, `'ended'` when it is revoked or expired, `'workflow'` when it belongs to a
-   * workflow run: a new key would outlive the run and counts towards no limit.
+   * Creates a key with the same name, rights and lifetime; the old key remains valid for the overlap. Returns `'ended'`
+   * for a revoked or expired key, and `'workflow'` for a key of a workflow run: a new key would outlive the run and
+   * count towards no limit.
    */
   rotate(id: string, overlapHours: number, options?: OwnKey): Promise<CreatedKey | 'ended' | 'workflow' | undefined>
 }
 
 export interface OwnKey {
-  /** Limits the change to keys of this account. */
   readonly accountId?: string
   readonly within?: Transaction
 }
@@ -227,10 +224,7 @@ export interface ApiKeysDependencies {
 
 export interface ApiKeys {
   list(accountId: string, page: PageRequest): Promise<Page<ResponseBody<'apiKeys.list'>>>
-  /**
-   * Throws `invalid_request` on a project that does not belong to the account, and when the account has reached its
-   * limit of keys.
-   */
+  /** Throws `invalid_request` on a project of another account, and when the account has too many keys. */
   create(
     transaction: Transaction,
     accountId: string,
@@ -295,7 +289,7 @@ export function createApiKeys({ keys, totals, ownsProject }: ApiKeysDependencies
       if (made === 'workflow') {
         throw new ApiError(
           'invalid_request',
-          'The key of a workflow run cannot be rotated: the run gets another by itself.',
+          'The key of a workflow run cannot be rotated: the run gets another key automatically.',
         )
       }
       if (made === 'ended') {

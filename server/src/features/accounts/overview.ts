@@ -5,7 +5,6 @@ import type { Database } from '../../platform/database.ts'
 import { type AccountLimits, type Plan, type Plans, plansForTier, type Tier } from '../../platform/plans.ts'
 import { createKeys } from './keys.ts'
 
-/** Counts resources of an account in all its projects. */
 type CountOfAccount = (on: Database, accountId: string) => Promise<number>
 type CountOfProject = (projectId: string) => Promise<number>
 
@@ -16,19 +15,14 @@ export interface OverviewParts {
   readonly defaultRegion: string
   readonly tierOf: (on: Database, accountId: string) => Promise<Tier>
   readonly totals: Pick<Totals, 'of'>
-  /** Returns the ids of all projects of an account, including projects that are being deleted. */
   readonly projectsOf: (on: Database, accountId: string) => Promise<readonly string[]>
-  /** Returns the active projects of an account, newest first. */
   readonly projectNamesOf: (accountId: string) => Promise<readonly Named[]>
   readonly appsOfProjects: (projectIds: readonly string[]) => Promise<readonly InProject[]>
   readonly databasesOfProjects: (projectIds: readonly string[]) => Promise<readonly InProject[]>
   readonly countApps: CountOfAccount
   readonly countDatabases: CountOfProject
-  /** The total size of a project's files in bytes. */
   readonly storedBytes: CountOfProject
-  /** Counts the deployments that wait to be built or are being built. */
   readonly countBuilding: CountOfAccount
-  /** Counts the commands that run or wait for their connection. */
   readonly countRuns: CountOfAccount
   readonly countSchedules: CountOfAccount
   readonly countDomains: CountOfAccount
@@ -38,7 +32,6 @@ export interface Overview {
   readonly handlers: Pick<HandlersOf<'account'>, 'account.usage' | 'account.plans' | 'account.search'>
 }
 
-/** Creates the operations that read all features of an account. */
 export function createOverview(parts: OverviewParts): Overview {
   const { database, plans, regions, defaultRegion, tierOf, totals } = parts
   return {
@@ -69,7 +62,6 @@ export function createOverview(parts: OverviewParts): Overview {
 
 type Counted = ResponseBody<'account.usage'>['usage'][number]['limit'] & keyof AccountLimits
 
-/** Counts the resources of an account in the units of its limits. */
 async function countUsage(parts: OverviewParts, accountId: string): Promise<readonly (readonly [Counted, number])[]> {
   const { database } = parts
   const projectIds = await parts.projectsOf(database, accountId)

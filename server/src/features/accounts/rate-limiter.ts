@@ -4,9 +4,9 @@ import { createBatcher } from '../../platform/database/batcher.ts'
 import type { Database } from '../../platform/database.ts'
 
 interface Window {
-  /** The number of requests, including the requests just counted. */
+  /** Includes the requests just counted. */
   readonly used: number
-  /** The end of the window in Unix seconds. */
+  /** The end of the window, in Unix seconds. */
   readonly reset: number
   readonly secondsLeft: number
 }
@@ -15,10 +15,8 @@ interface Window {
  * Counts requests by account in a window of one hour that begins with the first request. Requests that arrive while a
  * statement runs share the next statement; each still gets its own position in the window.
  *
- * The statement commits asynchronously: no count is lost when the server is killed, but the counts of the last fraction
- * of a second are lost when PostgreSQL crashes.
- *
- * @param given.windows the table of the windows: for keys or for sessions
+ * The statement commits asynchronously: a crash of PostgreSQL loses the counts of the last fraction of a second, a kill
+ * of the server loses no count.
  */
 export function createRateLimiter({
   database,
@@ -47,10 +45,10 @@ export function createRateLimiter({
 
   return {
     async count(accountId, limit) {
-      const known = exhausted.get(accountId)
-      if (known !== undefined) {
-        const left = (known.endsAt - performance.now()) / 1000
-        if (left > 0 && known.limit === limit) return refusal(limit, known.reset, left)
+      const blocked = exhausted.get(accountId)
+      if (blocked !== undefined) {
+        const left = (blocked.endsAt - performance.now()) / 1000
+        if (left > 0 && blocked.limit === limit) return refusal(limit, blocked.reset, left)
         exhausted.delete(accountId)
       }
       const { used, reset, secondsLeft } = await increment(accountId)
@@ -72,16 +70,16 @@ async function addRequests(
   counts: ReadonlyMap<string, number>,
 ): Promise<Map<string, Window>> {
   // A window in the future began before the clock was set back. Concurrent statements differ by less than the minute.
-  const isOpen = sql`(known.started_at > now() - interval '1 hour' and known.started_at < now() + interval '1 minute')`
+  const isOpen = sql`(stored.started_at > now() - interval '1 hour' and stored.started_at < now() + interval '1 minute')`
   const { rows } = await sql<{ account_id: string; used: string; ends_at: number; seconds_left: number }>`
-    insert into ${sql.table(windows)} as known (account_id, started_at, used)
+    insert into ${sql.table(windows)} as stored (account_id, started_at, used)
     select account_id, now(), requests
     from (select set_config('synchronous_commit', 'off', true)) as asynchronous,
       unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::integer[]) as added (account_id, requests)
     order by account_id
     on conflict (account_id) do update set
-      started_at = case when ${isOpen} then known.started_at else now() end,
-      used = case when ${isOpen} then known.used else 0 end + excluded.used
+      started_at = case when ${isOpen} then stored.started_at else now() end,
+      used = case when ${isOpen} then stored.used else 0 end + excluded.used
     returning account_id, used,
       extract(epoch from started_at + interval '1 hour')::float8 as ends_at,
       extract(epoch from started_at + interval '1 hour' - now())::float8 as seconds_left

@@ -20,7 +20,6 @@ export function isScope(value: string): value is Scope {
   return (allScopes as readonly string[]).includes(value)
 }
 
-/** Returns the preset with exactly these scopes, or `null`. */
 export function presetOf(scopes: readonly Scope[]): Preset | null {
   const wanted = new Set(scopes)
   const found = Object.entries(presets).find(

@@ -16,10 +16,7 @@ import { hashToken, newToken } from './tokens.ts'
  * which the page keeps in the storage of its origin. A request needs both.
  */
 export interface Sessions {
-  /**
-   * Begins a session and returns its two secrets. Ends the browser's earlier session, and the oldest sessions of a user
-   * who has too many.
-   */
+  /** Ends the browser's earlier session, and the oldest sessions of a user who has too many. */
   begin(transaction: Transaction, userId: string, from: SessionOrigin): Promise<NewSession>
   authenticate(tokens: SessionTokens): Promise<SignedIn | undefined>
   list(userId: string): Promise<Omit<DashboardResponse<'sessions.list'>['sessions'][number], 'current'>[]>
@@ -30,16 +27,13 @@ export interface Sessions {
 
 export interface NewSession {
   readonly id: string
-  /** The value of the cookie. */
   readonly token: string
-  /** The secret for the page. */
   readonly secret: string
 }
 
 export interface SessionOrigin {
   readonly address: string
   readonly userAgent: string | null
-  /** The browser's present session, found by both secrets. */
   readonly previous: string | undefined
 }
 
@@ -115,7 +109,6 @@ async function begin(
   return { id, token, secret }
 }
 
-/** Ends a user's oldest sessions, beyond the number that the plan allows. */
 async function endOldest(tables: Kysely<AccountsTables>, plans: Plans, userId: string): Promise<void> {
   const { plan } = await tables
     .selectFrom('users')
@@ -132,10 +125,7 @@ async function endOldest(tables: Kysely<AccountsTables>, plans: Plans, userId: s
   await tables.deleteFrom('sessions').where('id', 'in', beyond).execute()
 }
 
-/**
- * Finds the valid session that both the secret and one of the cookies belong to, and records its last use to the
- * minute.
- */
+/** Finds the valid session of the secret and one of the cookies, and records its last use to the minute. */
 async function authenticate(
   db: Kysely<AccountsTables>,
   plans: Plans,

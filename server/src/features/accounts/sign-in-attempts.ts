@@ -18,9 +18,9 @@ type GiveBack = () => Promise<void>
  * Limits guesses. Attempts are counted before they are made, so that concurrent attempts cannot exceed a limit. All
  * functions throw `rate_limit_exceeded`.
  *
- * A browser in which the user has signed in before has a separate limit, which nobody else can use up. All other
- * attempts are counted by user and address, and with higher limits by address and by user. They are not counted by
- * account, because that would tell strangers which users belong together.
+ * A browser in which the user has signed in before has a separate limit, which strangers cannot use up. Other attempts
+ * are counted by user and address, and with higher limits by address and by user. They are not counted by account,
+ * because that would tell strangers which users belong together.
  */
 export interface Attempts {
   signIn(call: AnyCall, given: { readonly email: string; readonly device: string | undefined }): Promise<GiveBack>
@@ -67,7 +67,6 @@ export function createAttempts(database: Database, devices: Pick<Devices, 'isKno
   }
 }
 
-/** Counts one attempt towards each limit, in order, until a limit is exceeded. */
 async function take(call: AnyCall, counted: readonly (readonly [AttemptLimiter, string])[]): Promise<GiveBack> {
   for (const [limiter, key] of counted) {
     const retryAfter = await limiter.take(key)
@@ -82,16 +81,14 @@ async function take(call: AnyCall, counted: readonly (readonly [AttemptLimiter, 
 }
 
 /**
- * The browsers in which users have signed in. The page keeps a browser's token in the storage of its origin instead of
- * a cookie: apps on other ports of the host would receive the cookie and could use up the browser's attempts. The token
- * gives no access; it only decides which sign-in attempts are counted together.
+ * The browsers in which users have signed in. The page keeps a browser's token in the storage of its origin, because
+ * apps on other ports of the host would receive a cookie and could use up the browser's attempts. The token gives no
+ * access; it only decides which sign-in attempts are counted together.
  */
 export interface Devices {
-  /** True when the user has signed in with the browser that has this token. */
   isKnown(email: string, token: string): Promise<boolean>
   /** Records a sign-in. Returns the browser's token: a new one when the given token is unknown. */
   remember(transaction: Transaction, userId: string, token: string | undefined): Promise<string>
-  /** Removes browsers in which nobody has signed in for a year. */
   forget(): Promise<void>
 }
 
@@ -114,7 +111,7 @@ export function createDevices({ database }: { readonly database: Database }): De
 
     async remember(transaction, userId, given) {
       const tables = transaction.withTables<AccountsTables>()
-      const known =
+      const stored =
         given === undefined
           ? undefined
           : await tables
@@ -124,7 +121,7 @@ export function createDevices({ database }: { readonly database: Database }): De
               .limit(1)
               .executeTakeFirst()
       // Somebody else may know a token that was not made here.
-      const token = given !== undefined && known !== undefined ? given : newToken()
+      const token = given !== undefined && stored !== undefined ? given : newToken()
       await tables
         .insertInto('devices')
         .values({ hash: hashToken(token), user_id: userId })
@@ -147,8 +144,8 @@ export function createDevices({ database }: { readonly database: Database }): De
 }
 
 /**
- * Records a failed attempt. Attempts with an unknown e-mail address go to the operator's account, without the typed
- * text. Both cases make the same write and take the same time.
+ * Records a failed attempt. An unknown e-mail address goes to the operator's account, without the typed text. Both
+ * cases make the same write, so that timing does not reveal which users exist.
  */
 export type RecordFailure = (
   request: DashboardRequest,

@@ -27,11 +27,9 @@ export interface SignInDependencies {
   readonly sessions: Sessions
   readonly passwords: Passwords
   readonly audit: Audit
-  /** The account whose audit log gets failed sign-ins with unknown e-mail addresses. */
   readonly operatorId: string
 }
 
-/** The handlers for setup, sign-in, sign-out, password and sessions. The audit log records every change. */
 export function createSignIn(dependencies: SignInDependencies): Omit<DashboardHandlers, `device.${string}`> {
   const { database, accounts, users, sessions, passwords, audit, operatorId } = dependencies
   const devices = createDevices({ database })
@@ -229,13 +227,12 @@ function passwordHandlers({
   }
 }
 
-/** A new session, with the token of the browser. */
 export interface Begun extends NewSession {
   readonly device: string
 }
 
 interface NewSessions {
-  /** Begins a session in the transaction and records the operation that caused it. */
+  /** Also records the operation that caused the session. */
   begin(
     transaction: Transaction,
     call: Pick<DashboardCall<'session.create'>, 'previousSession' | 'request'> & {

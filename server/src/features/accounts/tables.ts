@@ -27,7 +27,6 @@ export type AccountsTables = {
     last_used_at: Date | null
     expires_at: Date | null
     revoked_at: Date | null
-    /** The workflow run that the key was made for; `null` for other keys. */
     workflow: NullableJson<WorkflowRun>
   }
   rate_windows: {
@@ -46,9 +45,7 @@ export type AccountsTables = {
   sessions: {
     id: string
     user_id: string
-    /** The hash of the cookie. */
     hash: Buffer
-    /** The hash of the second secret. */
     secret_hash: Buffer
     address: string
     user_agent: string | null
@@ -56,7 +53,6 @@ export type AccountsTables = {
     last_seen_at: Generated<Date>
     expires_at: Date
   }
-  /** The browsers in which a user has signed in. */
   devices: {
     hash: Buffer
     user_id: string
@@ -67,11 +63,8 @@ export type AccountsTables = {
     account_id: string
     expires_at: Date
   }
-  /** Command-line logins, see `device-login.ts`. */
   device_logins: {
-    /** The hash of the command's secret code. */
     device_hash: Buffer
-    /** The hash of the code that the command shows to the user. */
     user_hash: Buffer
     name: string
     address: string
@@ -80,7 +73,6 @@ export type AccountsTables = {
     interval_seconds: number
     polled_at: Date | null
     decided_at: Date | null
-    /** The user who has approved the login. */
     user_id: string | null
   }
   audit_entries: {
@@ -113,7 +105,6 @@ export type AccountsTables = {
     created_at: Generated<Date>
     last_used_at: Date | null
   }
-  /** Exchanged tokens, kept until they expire. */
   used_tokens: {
     hash: Buffer
     expires_at: Date

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** Generates a secret of 32 random bytes for a cookie or a link. */
 export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }

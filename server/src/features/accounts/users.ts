@@ -22,7 +22,6 @@ export interface Users extends SetupLinks {
   ): Promise<User | 'taken'>
   /** True when the password still has this hash. Locks the row until the end of the transaction. */
   hasPassword(transaction: Transaction, id: string, passwordHash: string): Promise<boolean>
-  /** Changes the password if its hash is still `from`; returns false otherwise. */
   changePassword(
     transaction: Transaction,
     id: string,
@@ -92,15 +91,13 @@ export function createUsers({ database }: { database: Database }): Users {
 
 /** One-time links. Each creates one user of an account and expires after an hour. */
 interface SetupLinks {
-  /** Creates a link and returns its token. Deletes the oldest links of an account that has too many unused links. */
+  /** Deletes the oldest unused links of an account that has too many. Returns the token. */
   createSetupLink(accountId: string, transaction?: Transaction): Promise<string>
-  /** Returns a link's account and end; `undefined` when it is used, expired or unknown. */
   setupLink(token: string): Promise<{ accountId: string; expiresAt: Date } | undefined>
   useSetupLink(transaction: Transaction, token: string): Promise<string | undefined>
   forget(): Promise<void>
 }
 
-/** The most unused links of an account at the same time. */
 const mostLinks = 100
 
 function createSetupLinks({ database }: { database: Database }): SetupLinks {

@@ -16,21 +16,18 @@ export interface WorkflowTokensDependencies {
   readonly database: Database
   readonly plans: Plans
   readonly publicOrigin: string
-  /** The lifetime of a key that was exchanged for a token, in milliseconds. */
   readonly keyLifeMs: number
   readonly outbound: Outbound
-  /** `null` when the metrics cannot be read. */
   readonly metrics: Pick<Metrics, 'counter'> | null
   readonly accounts: Pick<AccountStore, 'get'>
   readonly keys: Pick<Keys, 'create' | 'revoke'>
   readonly rules: Pick<TrustRules, 'ofIssuer' | 'use'>
   readonly audit: Audit
   readonly countRequest: CountRequest
-  /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
 }
 
-/** Creates the exchange of tokens from trusted issuers for keys, and counts its outcomes in the metrics. */
+/** Creates the exchange of tokens of trusted issuers for keys, and counts its outcomes. */
 export function createWorkflowTokens(dependencies: WorkflowTokensDependencies): TokenExchange {
   const { database, plans, publicOrigin, outbound, metrics, accounts, countRequest } = dependencies
   const counts = { exchanged: 0, refused: 0 }
@@ -68,10 +65,10 @@ export function createWorkflowTokens(dependencies: WorkflowTokensDependencies): 
   })
 }
 
-/** The loopback names. A server whose address has one of these names is also reachable by the other names. */
+/** A server with one of these names is also reachable by the other names. */
 const loopback = ['127.0.0.1', 'localhost', '[::1]']
 
-/** Returns all origins of a server; the public origin comes first. */
+/** Returns all origins of a server, first the public origin. */
 function audiencesOf(publicOrigin: string): string[] {
   const { hostname } = new URL(publicOrigin)
   if (!loopback.includes(hostname)) return [publicOrigin]

@@ -6,10 +6,7 @@ import type { AppsConfig, Range } from '../../platform/config.ts'
 import { type Database, lockByName, type Transaction } from '../../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
-/**
- * Returns the host name of an app. The end of the project's id distinguishes apps of different projects; `attempt`
- * above 1 distinguishes two names in a project with the same slug.
- */
+/** `attempt` above 1 distinguishes two names of a project with the same slug. */
 export function hostnameOf(options: { name: string; projectId: string; domain: string; attempt: number }): string {
   const again = options.attempt > 1 ? `-${options.attempt}` : ''
   return `${slugOf(options.name)}${again}-${options.projectId.slice(-8)}.${options.domain}`
@@ -20,7 +17,6 @@ export function addressOf(app: { port: number | null; hostname: string | null })
   return { hostname: app.hostname ?? '' }
 }
 
-/** Returns the public address of an app for a deployment's `url`. */
 export function publicUrl(address: PublicAddress, config: AppsConfig): string {
   if ('port' in address) {
     const host = config.mode === 'ports' ? config.publicHost : config.domain
@@ -42,7 +38,7 @@ export function* candidates(config: AppsConfig, projectId: string, name: string)
   }
 }
 
-/** Yields every port of a range once. Begins at a random port, so that two servers on one machine rarely collide. */
+/** Begins at a random port, so that two servers on one machine rarely collide. */
 function* portsFrom({ from, to }: Range): Generator<number> {
   const size = to - from + 1
   const start = randomInt(size)
@@ -54,7 +50,7 @@ export interface FreeAddresses {
   readonly isPortFree: (port: number) => Promise<boolean>
 }
 
-/** Yields the possible addresses of an app, in order. Another app may have a host name among them. */
+/** Yields the possible addresses of an app, in order. Another app may already have a host name among them. */
 export async function* freeAddresses(
   { config, isPortFree }: FreeAddresses,
   transaction: Transaction,
@@ -67,36 +63,36 @@ export async function* freeAddresses(
   }
 }
 
-/** Returns the ports of all apps. They are not probed, because the gateway may listen there. */
+/** These ports are not probed, because the gateway may listen there. */
 async function takenPorts(transaction: Transaction): Promise<ReadonlySet<number>> {
   const rows = await tablesOf(transaction).selectFrom('apps').select('port').where('port', 'is not', null).execute()
   return new Set(rows.flatMap(({ port }) => (port === null ? [] : [port])))
 }
 
-/** An app that has a host name below the domain of the server. */
+/** An app with a host name below the domain of the server. */
 export interface AppHostname {
   readonly appId: string
   readonly projectId: string
   readonly hostname: string
 }
 
-/** Returns the apps with these ids or host names, without apps that have a port instead. */
+/** Returns the apps with these ids or host names. Apps that have a port are left out. */
 export async function hostnamesOf(
   database: Database,
   { ids, hostnames }: { readonly ids: readonly string[]; readonly hostnames: readonly string[] },
 ): Promise<AppHostname[]> {
   if (ids.length + hostnames.length === 0) return []
   const any = (texts: readonly string[]) => sql<string>`any(${[...new Set(texts)]}::text[])`
-  return of(database)
+  return withHostnames(database)
     .where(({ or, eb }) => or([eb('id', '=', any(ids)), eb('hostname', '=', any(hostnames))]))
     .execute()
 }
 
 export function appAt(database: Database, hostname: string): Promise<AppHostname | undefined> {
-  return of(database).where('hostname', '=', hostname).executeTakeFirst()
+  return withHostnames(database).where('hostname', '=', hostname).executeTakeFirst()
 }
 
-function of(database: Database) {
+function withHostnames(database: Database) {
   return tablesOf(database)
     .selectFrom('apps')
     .select(['id as appId', 'project_id as projectId'])
@@ -111,16 +107,16 @@ interface MovedApp {
 }
 
 /**
- * Gives new addresses to apps whose address does not fit the configuration, and returns the number of these apps. An
- * app always gets the same host name below a domain, even after it had another domain in between.
+ * Gives new addresses to apps whose address does not fit the configuration, and returns their number. An app always
+ * gets the same host name below a domain, even after it had another domain in between.
  */
 export async function moveApps(dependencies: FreeAddresses & { readonly database: Database }): Promise<number> {
-  const apps = await elsewhere(dependencies)
+  const apps = await appsToMove(dependencies)
   for (const app of apps) await moveApp(dependencies, app)
   return apps.length
 }
 
-async function elsewhere({ database, config }: FreeAddresses & { readonly database: Database }): Promise<MovedApp[]> {
+async function appsToMove({ database, config }: FreeAddresses & { readonly database: Database }): Promise<MovedApp[]> {
   const all = tablesOf(database).selectFrom('apps').select(['id', 'name', 'project_id', 'hostname']).orderBy('id')
   if (config.mode === 'ports') return all.where('hostname', 'is not', null).execute()
   const rows = await all.execute()
@@ -132,7 +128,7 @@ async function moveApp(
   { id, name, project_id: projectId }: MovedApp,
 ): Promise<void> {
   await dependencies.database.transaction().execute(async (transaction) => {
-    // Locks like the creation of apps.
+    // The creation of an app takes the same lock.
     await lockByName(transaction, `apps of ${projectId}`)
     for await (const address of freeAddresses(dependencies, transaction, { projectId, name })) {
       const hostname = 'hostname' in address ? address.hostname : null

@@ -20,28 +20,22 @@ export interface OwnedApp extends App {
 }
 
 export interface AppStore {
-  /** Returns the app of this name, locked for the transaction; creates it with a new address when there is none. */
+  /** Returns the app of this name, locked for the transaction; creates it if necessary. */
   findOrCreate(
     transaction: Transaction,
     project: { readonly id: string },
     name: string,
   ): Promise<{ app: App; isNew: boolean }>
-  /** Throws when there is no such app. */
   get(id: string): Promise<App>
-  /** Returns the existing apps among these ids, by id. */
   byIds(on: Database | Transaction, ids: readonly string[]): Promise<ReadonlyMap<string, App>>
   list(): Promise<App[]>
   ofProject(projectId: string): Promise<App[]>
-  /** The apps of a project, newest first. */
   page(
     projectId: string,
     page: PageRequest,
   ): Promise<{ readonly apps: readonly OwnedApp[]; readonly next: string | null }>
-  /** The apps of some projects, newest first. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
-  /**
-   * Returns an app of a project. It may be deleted at any time: call `keep` or `hold` before creating anything for it.
-   */
+  /** The app may be deleted at any time: call `keep` or `hold` before creating anything for it. */
   find(on: Database | Transaction, projectId: string, id: string): Promise<OwnedApp | undefined>
   /** Keeps an app of a project from being deleted until the transaction ends. Throws `not_found`. */
   keep(transaction: Transaction, projectId: string, id: string): Promise<OwnedApp>
@@ -57,10 +51,7 @@ export interface AppStore {
   lock(transaction: Transaction, id: string): Promise<void>
   /** Increments the app's generation under its lock, and returns it. Throws `not_found`. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
-  /**
-   * Gives new addresses to apps whose address does not fit the configuration: ports where apps now have host names,
-   * host names where apps now have ports, and host names below another domain. Returns the number of these apps.
-   */
+  /** Gives new addresses to apps whose address does not fit the configuration. Returns their number. */
   move(): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
@@ -83,8 +74,8 @@ export function createAppStore(dependencies: AppStoreDependencies): AppStore {
       if (existing !== undefined) return { app: existing, isNew: false }
       // The apps of a project are created one after the other, so that each name stands for one app.
       await lockByName(transaction, `apps of ${project.id}`)
-      const meanwhile = await findNamed(transaction, project.id, name)
-      if (meanwhile !== undefined) return { app: meanwhile, isNew: false }
+      const createdSince = await findNamed(transaction, project.id, name)
+      if (createdSince !== undefined) return { app: createdSince, isNew: false }
       return { app: await create(dependencies, transaction, project.id, name), isNew: true }
     },
 
@@ -168,7 +159,7 @@ async function rename(
   app: { readonly id: string; readonly projectId: string },
   name: string,
 ): Promise<void> {
-  // Locks like the creation of apps.
+  // The creation of an app takes the same lock.
   await lockByName(transaction, `apps of ${app.projectId}`)
   const holder = await findNamed(transaction, app.projectId, name)
   if (holder !== undefined && holder.id !== app.id) {

@@ -23,49 +23,36 @@ export interface AppsParts {
   readonly database: Database
   readonly config: Pick<Config, 'apps' | 'host'>
   readonly logger: Logger
-  /** Returns the releases of an app that began to serve since this time, oldest first. */
   readonly releasesSince: MetricsReads['releasesSince']
 }
 
-/** The apps of projects: their names, addresses, traffic and metrics. */
 export interface Apps {
   readonly handlers: HandlersOf<'metrics'>
-  /** The apps in the database of requests. */
   readonly store: AppStore
   /** Throws `not_found` unless the project has the app. Inside a transaction, keeps the app from being deleted. */
   assertApp(on: Database | Transaction, projectId: string, appId: string): Promise<void>
-  /** Returns the public address of an app. */
   readonly urlOf: (app: Pick<App, 'address'>) => string
-  /** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
   readonly latestUsage: typeof latestUsage
   /** Returns the last 24 hours of a project's apps, oldest first; the last hour is incomplete. */
   readonly trafficOf: Traffic['ofProject']
-  /** Starts to write metrics. Must be called before the gateway is created, so that its last counts are also written. */
+  /** Must be called before the gateway is created, so that its last counts are also written. */
   lead(leader: Pick<LeaderParts, 'database' | 'stack'>): AppsWork
 }
 
-/** The work of the leader on apps. */
 export interface AppsWork {
-  /** The apps in the database of the leader. */
   readonly store: AppStore
   readonly urlOf: Apps['urlOf']
-  /** Gives new addresses to apps when the settings for addresses have changed. Otherwise apps keep their addresses. */
+  /** Gives new addresses to apps after a change of the settings for addresses. */
   move(): Promise<void>
-  /** Opens the addresses of apps at the gateway. `publish` lets apps reach a port of this machine. */
   listen(gateway: Pick<Gateway, 'open' | 'close'>, publish: (port: number) => Promise<void>): Listening
   /** Adds the gateway's counts to metrics, demand and traffic. If traffic cannot be written, the next call retries. */
   countTraffic(counted: readonly AppTraffic[]): Promise<void>
   /** True while apps get so many requests that builds must leave a core to them. */
   isDemandHigh(): boolean
-  /** Records that an instance of an app was restarted. */
   noteRestart(appId: string): void
-  /** Starts to measure live instances regularly, and measures them once more when the leader stops. */
   startMeasuring(measure: (signal: AbortSignal) => Promise<readonly InstanceUsage[]>): void
-  /** Returns the apps with these ids or host names, without apps that have a port instead. */
   hostnamesOf(some: { readonly ids: readonly string[]; readonly hostnames: readonly string[] }): Promise<AppHostname[]>
-  /** Returns the app with this host name below the domain of the server. */
   findAt(hostname: string): Promise<AppHostname | undefined>
-  /** Removes hours of traffic that are too old. */
   forgetTraffic(): Promise<void>
 }
 
@@ -90,7 +77,6 @@ export function createApps(parts: AppsParts): Apps {
 function storeOn(database: Database, config: AppsParts['config']): AppStore {
   return createAppStore({
     database,
-    // The gateway listens on the same host.
     isPortFree: (port) => isPortFree(port, config.host),
     config: config.apps,
   })

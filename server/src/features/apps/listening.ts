@@ -9,7 +9,6 @@ export interface Listening {
   retry(): Promise<void>
   isOpen(appId: string): boolean
   close(appId: string): Promise<void>
-  /** Opens the closed addresses of listed apps, and closes the addresses of apps that are gone. */
   keepOnly(listApps: () => Promise<readonly App[]>): Promise<void>
 }
 
@@ -21,11 +20,11 @@ export function createListening({
   readonly logger: Logger
 }): Listening {
   const taken = new Map<string, App>()
-  /** The apps whose addresses were opened, or could not be opened. */
-  const known = new Set<string>()
+  /** Includes apps whose address could not be opened. */
+  const tried = new Set<string>()
 
   const open = async (app: App): Promise<void> => {
-    known.add(app.id)
+    tried.add(app.id)
     try {
       await gateway.open(app.id, app.address)
       taken.delete(app.id)
@@ -38,7 +37,7 @@ export function createListening({
   }
 
   const close = async (appId: string): Promise<void> => {
-    known.delete(appId)
+    tried.delete(appId)
     taken.delete(appId)
     await gateway.close(appId)
   }
@@ -52,11 +51,11 @@ export function createListening({
     isOpen: (appId) => !taken.has(appId),
     async keepOnly(listApps) {
       // Read before the list: a new app may be open but missing in the list.
-      const before = [...known]
+      const before = [...tried]
       const apps = await listApps()
       const kept = new Set(apps.map(({ id }) => id))
       for (const id of before) if (!kept.has(id)) await close(id)
-      for (const app of apps) if (!known.has(app.id)) await open(app)
+      for (const app of apps) if (!tried.has(app.id)) await open(app)
     },
   }
 }

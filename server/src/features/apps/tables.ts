@@ -6,7 +6,7 @@ export type AppsTables = {
     id: string
     project_id: string
     name: string
-    /** A serial number across all projects; the process runtime derives the user of the app's processes from it. */
+    /** The process runtime derives the user of the app's processes from this number. */
     number: ColumnType<number, never, never>
     port: number | null
     hostname: string | null
@@ -14,7 +14,6 @@ export type AppsTables = {
     generation: Generated<number>
     created_at: Generated<Date>
   }
-  /** The requests of one hour, and the number of error responses. */
   app_traffic: {
     app_id: string
     hour: Date

@@ -4,21 +4,16 @@ import type { AppTraffic } from '../../gateway/client.ts'
 import type { Database } from '../../platform/database.ts'
 import { tablesOf } from './tables.ts'
 
-/** The requests to apps, counted by UTC hour and kept for some days. */
 export interface Traffic {
-  /**
-   * Adds the requests since the last call to the current hour. If the counts cannot be written, the next call retries.
-   */
+  /** Counts for the current hour. If the counts cannot be written, the next call retries. */
   add(counted: readonly AppTraffic[]): Promise<void>
-  /** Returns the last 24 hours of a project's apps, oldest first; the last hour is incomplete. */
   ofProject(projectId: string): Promise<ResponseBody<'projects.traffic'>>
-  /** Removes hours that are too old. */
   forget(): Promise<void>
 }
 
 interface Counted {
   readonly appId: string
-  /** Milliseconds of Unix time. */
+  /** In milliseconds of Unix time. */
   readonly hour: number
   readonly requests: number
   readonly errors: number
@@ -93,11 +88,10 @@ function joined(counted: readonly Counted[]): Counted[] {
   return [...all.values()]
 }
 
-/** Writes all counts in one statement. Leaves out apps that are gone. */
 async function write(database: Database, counted: readonly Counted[]): Promise<void> {
   const column = <Value>(pick: (each: Counted) => Value) => counted.map(pick)
   await sql`
-    insert into app_traffic as known (app_id, hour, requests, errors)
+    insert into app_traffic as stored (app_id, hour, requests, errors)
     select app_id, hour, requests, errors
     from unnest(
       ${column(({ appId }) => appId)}::text[],
@@ -107,7 +101,7 @@ async function write(database: Database, counted: readonly Counted[]): Promise<v
     ) as counted (app_id, hour, requests, errors)
     where exists (select from apps where apps.id = counted.app_id)
     on conflict (app_id, hour) do update set
-      requests = known.requests + excluded.requests,
-      errors = known.errors + excluded.errors
+      requests = stored.requests + excluded.requests,
+      errors = stored.errors + excluded.errors
   `.execute(database)
 }

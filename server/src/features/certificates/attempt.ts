@@ -74,7 +74,7 @@ export async function revoke(
   })
 }
 
-/** Runs an attempt, and stores the reason when it fails. Rejects when not even that is possible. */
+/** Stores the reason when an attempt fails. Rejects when not even that is possible. */
 async function concluded(
   dependencies: AttemptDependencies,
   { id }: CertificateRow,
@@ -118,7 +118,6 @@ interface OutcomeDependencies {
   readonly logger: Pick<Logger, 'info' | 'warn'>
 }
 
-/** Stores a new certificate and all its consequences in one transaction. Does nothing when the row is gone. */
 async function succeed(
   { database, secrets, announce, logger }: OutcomeDependencies,
   id: string,
@@ -181,7 +180,7 @@ async function wakeReplaced(transaction: Transaction, row: CertificateRow): Prom
   return numUpdatedRows > 0n
 }
 
-/** Stores why an attempt has failed and when the next attempt is made; tells the owner when it becomes an incident. */
+/** Stores the failure and the time of the next attempt. Tells the owner when it becomes an incident. */
 export async function fail(dependencies: OutcomeDependencies, id: string, error: AttemptError): Promise<void> {
   const { database, announce, logger } = dependencies
   const { facts } = error
@@ -236,12 +235,7 @@ const lock = (transaction: Transaction, id: string): Promise<CertificateRow | un
 /** The longest wait for a certificate that is not valid yet: the clock may be wrong. */
 const longestWaitMs = 60 * 60_000
 
-/**
- * Checks the names, key, chain and times of an issued certificate before it replaces a working one. Throws
- * `AttemptError`.
- *
- * @param key the private key as PEM
- */
+/** Throws `AttemptError` for a certificate that must not replace a working one. */
 function checkIssued(
   chainText: string,
   asked: { readonly names: readonly string[]; readonly key: string },

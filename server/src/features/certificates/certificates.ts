@@ -16,16 +16,12 @@ import { type CertificateTables, keyContext, tablesOf } from './tables.ts'
 export interface CertificateHandlerDependencies {
   readonly database: Database
   readonly secrets: SecretBox
-  /**
-   * True when the project belongs to the principal's account. The project then cannot be deleted before the transaction
-   * ends.
-   */
+  /** The project then cannot be deleted before the transaction ends. */
   readonly ownsProject: (transaction: Transaction, principal: Principal, projectId: string) => Promise<boolean>
 }
 
 type Certificate = ResponseBody<'certificates.get'>
 
-/** The API's handlers for the certificates of an account. */
 export function certificateHandlers(dependencies: CertificateHandlerDependencies): HandlersOf<'certificates'> {
   const { database } = dependencies
   return {
@@ -60,7 +56,8 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
     async 'certificates.revoke'({ transaction, principal, params, note }) {
       const row = found(await lockCertificate(transaction, principal, params.id))
       assertAutomatic(row, 'An uploaded certificate is revoked by its issuer. Delete it here.')
-      if (row.expires_at === null) throw refused('The certificate is not there yet, so there is nothing to revoke.')
+      if (row.expires_at === null)
+        throw refused('The certificate has not been obtained yet, so there is nothing to revoke.')
       note({ names: row.names, serial: row.serial })
       if (row.revocation_requested_at !== null) return view(row)
       await assertMayReplace(transaction, row)
@@ -72,7 +69,7 @@ export function certificateHandlers(dependencies: CertificateHandlerDependencies
     async 'certificates.delete'({ transaction, principal, params, note }) {
       const row = found(await lockCertificate(transaction, principal, params.id))
       if (row.source !== 'uploaded')
-        throw refused('The server obtains this certificate by itself: only uploaded ones are deleted.')
+        throw refused('The server obtains this certificate automatically: only uploaded certificates can be deleted.')
       note({ names: row.names, serial: row.serial })
       await tablesOf(transaction).deleteFrom('certificates').where('id', '=', row.id).execute()
       return undefined
@@ -122,13 +119,12 @@ async function upload(
   if (isProblem(checked)) throw invalidRequest({ field: checked.field, message: checked.message })
   await lockByName(transaction, `certificates of ${accountId}`)
   if ((await countUploads(transaction, accountId)) >= mostUploads) {
-    const message = `The account has uploaded ${mostUploads} certificates, as many as it may have. Delete those that have expired.`
+    const message = `The account has uploaded ${mostUploads} certificates, as many as it may have. Delete expired certificates.`
     throw new ApiError('invalid_request', message, { max_certificates: mostUploads })
   }
   return insertUpload(transaction, secrets, { accountId, projectId }, checked)
 }
 
-/** Throws unless the principal may have certificates for the project, or for the whole account when it is null. */
 async function assertProject(
   ownsProject: CertificateHandlerDependencies['ownsProject'],
   transaction: Transaction,
@@ -148,30 +144,22 @@ async function assertProject(
 const hourMs = 60 * 60_000
 
 const renewals: AttemptLimit = { name: 'certificates.renew', most: 5, windowMs: hourMs }
-/**
- * Let's Encrypt issues five certificates for the same names in a week. One of them is reserved for the server: the
- * first certificate, or a renewal in time.
- */
+/** Let's Encrypt issues five certificates for the same names in a week. One is reserved for the server. */
 const orders: AttemptLimit = { name: 'certificates.order', most: 4, windowMs: 7 * 24 * hourMs }
 
 type Asked = Pick<ShownRow, 'account_id' | 'names' | 'failure' | 'next_attempt_at'>
 
-/*
- * These limits apply to requests by hand. They count by names, because several rows may have the same names. A
- * transaction that is rolled back does not count.
- */
-
 /**
- * Throws when a certificate was renewed too often. A renewal that is due or has failed anyway needs no additional
+ * Throws when a certificate was renewed by hand too often. The names are counted, because several rows may have the
+ * same names; a transaction that is rolled back does not count. A renewal that is due or has failed needs no additional
  * certificate.
  */
 async function assertMayRenew(transaction: Transaction, row: Asked): Promise<void> {
   const retryAfter = await takeWithin(transaction, renewals, keyOf(row))
   if (retryAfter !== undefined) throw tooManyRenewals(retryAfter)
-  if (isAtRest(row, new Date())) await assertMayReplace(transaction, row)
+  if (isSettled(row, new Date())) await assertMayReplace(transaction, row)
 }
 
-/** Throws when too many certificates were requested to get another certificate in place of this one. */
 async function assertMayReplace(transaction: Transaction, row: Asked): Promise<void> {
   const retryAfter = await takeWithin(transaction, orders, keyOf(row))
   if (retryAfter !== undefined) throw tooManyOrders(retryAfter)
@@ -179,7 +167,7 @@ async function assertMayReplace(transaction: Transaction, row: Asked): Promise<v
 
 const keyOf = ({ account_id, names }: Asked): string => [account_id, ...names].join(' ')
 
-const isAtRest = ({ failure, next_attempt_at: next }: Asked, now: Date): boolean =>
+const isSettled = ({ failure, next_attempt_at: next }: Asked, now: Date): boolean =>
   failure === null && next !== null && next > now
 
 function tooManyRenewals(retryAfter: number): ApiError {
@@ -197,7 +185,6 @@ function tooManyOrders(retryAfter: number): ApiError {
 /** More than any account needs, and few enough to search. */
 const mostUploads = 200
 
-/** Stores a checked certificate with its key encrypted, and returns its id. */
 export async function insertUpload(
   transaction: Transaction,
   secrets: SecretBox,

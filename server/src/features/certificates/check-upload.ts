@@ -17,7 +17,7 @@ import {
   subjectOf,
 } from './pem.ts'
 
-/** A certificate that may be shown to visitors, with its key as PEM. */
+/** A certificate that browsers accept. `key` is PEM. */
 export interface CheckedUpload extends CertificateFacts {
   readonly key: string
 }
@@ -27,13 +27,10 @@ const problem = (code: string, message: string): PemProblem => ({ field: 'certif
 const serverAuthentication = '1.3.6.1.5.5.7.3.1'
 /** More names than any authority puts into one certificate. */
 const mostNames = 200
-/** The longest chain as PEM. Each handshake sends the chain. */
+/** In characters of PEM. Each handshake sends the chain. */
 const longestChain = 32_000
 
-/**
- * Checks an uploaded certificate: chain and key as PEM, in any form. Returns the first reason
- * why browsers would not accept it.
- */
+/** Checks a chain and its key as PEM. Returns the first reason why browsers would not accept them. */
 export function checkUpload(
   given: { readonly certificate: string; readonly privateKey: string },
   now: Date,
@@ -65,9 +62,7 @@ function matchProblem(chain: Chain, key: KeyObject): PemProblem | null {
   return { field: 'private_key', code: 'key_mismatch', message: 'is not the private key of the certificate' }
 }
 
-/**
- * Rejects an incomplete chain. Public authorities state where the issuer's certificate is, but clients do not fetch it.
- */
+/** Public authorities state where the issuer's certificate is, but clients do not fetch it. */
 function completenessProblem(chain: Chain): PemProblem | null {
   const last = chain.at(-1) ?? chain[0]
   if (chain.length > 1 || isSelfSigned(last) || !/CA Issuers - URI:/.test(last.infoAccess ?? '')) return null

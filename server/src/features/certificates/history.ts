@@ -12,7 +12,7 @@ const accountHours = 3
 
 const everything = '*'
 
-/** The scope of a pause for the same names. No domain contains a colon. */
+/** No domain contains a colon. */
 const scopeOfNames = ({ names }: Pick<CertificateRow, 'names'>): string => `name:${names[0] ?? ''}`
 
 /** `isRenewal`: the owner has or had a certificate for the same names. Authorities count renewals separately. */
@@ -25,16 +25,6 @@ export async function noteOrder(database: Database, order: Order): Promise<void>
     .insertInto('acme_orders')
     .values({ account_id: order.account_id, registered_domain: domainOf(order), is_renewal: order.isRenewal })
     .execute()
-}
-
-/** Deletes the orders and pauses that no limit needs any more. */
-async function forgetHistory(database: Database): Promise<void> {
-  const tables = tablesOf(database)
-  await tables
-    .deleteFrom('acme_orders')
-    .where('created_at', '<', sql<Date>`now() - make_interval(days => ${domainDays + 1})`)
-    .execute()
-  await tables.deleteFrom('acme_pauses').where('until', '<', sql<Date>`now()`).execute()
 }
 
 /** Returns the reason why an order must wait, so that every account gets its share; null when it need not wait. */
@@ -71,16 +61,11 @@ const waiting = (reason: string): CertificateFailure => ({
   message: `${reason}, and the share of this account is used up. The certificate is obtained as soon as there is room again.`,
 })
 
-/** A time until which an authority is not asked. */
 export interface Pause {
   readonly until: Date
   readonly failure: CertificateFailure
 }
 
-/**
- * Pauses orders at an authority: for the names of a certificate, for names below the same registered domain, or for all
- * certificates.
- */
 export async function pause(
   database: Database,
   scope: PauseScope,
@@ -104,17 +89,15 @@ export async function endPause(database: Database): Promise<void> {
 export interface Pauses {
   /** The pause for all certificates, which also applies to revocations. */
   readonly all: Pause | undefined
-  /** Returns the pause that applies to an order of a certificate. */
   ofOrder(row: Pick<CertificateRow, 'names'>): Pause | undefined
 }
 
-/** Returns the active pauses. */
 export async function currentPauses(database: Database): Promise<Pauses> {
   const rows = await tablesOf(database)
     .selectFrom('acme_pauses')
     .selectAll()
     .where('until', '>', sql<Date>`now()`)
-    // A later time was stored while the clock was ahead.
+    // A later time was stored while the clock was wrong.
     .where('until', '<', sql<Date>`now() + interval '9 days'`)
     .execute()
   const byScope = new Map(rows.map((row) => [row.scope, row]))
@@ -124,11 +107,20 @@ export async function currentPauses(database: Database): Promise<Pauses> {
 
 const keptDays = 30
 
-/** Deletes certificates that were revoked 30 days ago, and the orders and pauses that no limit needs any more. */
+/** Deletes old revoked certificates, and orders and pauses that no limit needs any more. */
 export async function forgetCertificates(database: Database): Promise<void> {
   await tablesOf(database)
     .deleteFrom('certificates')
     .where('revoked_at', '<', sql<Date>`now() - make_interval(days => ${keptDays})`)
     .execute()
   await forgetHistory(database)
+}
+
+async function forgetHistory(database: Database): Promise<void> {
+  const tables = tablesOf(database)
+  await tables
+    .deleteFrom('acme_orders')
+    .where('created_at', '<', sql<Date>`now() - make_interval(days => ${domainDays + 1})`)
+    .execute()
+  await tables.deleteFrom('acme_pauses').where('until', '<', sql<Date>`now()`).execute()
 }

@@ -22,25 +22,20 @@ export interface CertificatesParts {
   readonly secrets: SecretBox
   readonly stack: ShutdownStack
   readonly logger: Logger
-  /** `null` when no metrics token is configured. */
   readonly metrics: Pick<Metrics, 'gauge'> | null
-  /** Adds problems to `/readyz`. */
   readonly addProblems: (problems: () => readonly string[]) => void
-  /** Returns the project if it belongs to this account. */
   readonly findProject: (accountId: string, projectId: string, on: Transaction) => Promise<TenantProject | undefined>
   /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   readonly announce: Announce
 }
 
-/** The certificates of the server, of domains and of apps: uploaded, or obtained from the authority. */
 export interface Certificates {
   readonly handlers: HandlersOf<'certificates'>
-  /** The rules that decide whether a certificate for a domain can be obtained. */
   readonly rules: CertificateRules
   /**
-   * Returns the certificates of domains, keyed by the ids of the domains: the shown certificate, or else the awaited
-   * one. Returns none without a domain of the server, because then another proxy manages the certificates.
+   * Returns the shown certificate of each domain, or else the awaited certificate, by the ids of the domains. Empty
+   * without a domain of the server, because then another proxy manages the certificates.
    */
   ofDomains(
     on: Database | Transaction,
@@ -85,7 +80,6 @@ function createRules({ edge }: Pick<Config, 'edge'>): CertificateRules {
   }
 }
 
-/** Reports certificates that are at risk in `/readyz` and metrics. */
 function followHealth({ database, addProblems, metrics, logger, stack }: CertificatesParts): void {
   const health = createCertificateHealth(database, logger, new Date())
   addProblems(health.problems)

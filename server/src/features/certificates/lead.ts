@@ -21,11 +21,9 @@ import type { SomeApps } from './serving.ts'
 import { certificatesChannel } from './tables.ts'
 import { type CertificateWork, startCertificateWork } from './worker.ts'
 
-/** The time between attempts to remove leftover DNS records. */
 const leftoversEveryMs = 60 * 60_000
 const settleMs = 5_000
 
-/** The parts of the feature that the leader's work uses besides the parts of the leader. */
 interface Parts {
   readonly config: Pick<Config, 'edge' | 'path'>
   readonly secrets: SecretBox
@@ -33,7 +31,6 @@ interface Parts {
   readonly announce: Announce
 }
 
-/** A host name below the domain of the server. */
 interface AppHostname {
   readonly appId: string
   readonly projectId: string
@@ -42,13 +39,10 @@ interface AppHostname {
 
 export interface CertificatesLeaderParts extends LeaderParts {
   readonly gateway: EdgeGateway
-  /** The operator's account, which owns the certificates of the server. */
   readonly operatorId: string
-  /** Returns the account of a project. */
   readonly accountOf: (transaction: Transaction, projectId: string) => Promise<string>
-  /** Returns the accounts of the active projects among these, by project id. */
+  /** Returns accounts by project id, without projects that are not active. */
   readonly accountsOf: (projectIds: readonly string[]) => Promise<ReadonlyMap<string, string>>
-  /** Returns the domains of apps that are served. */
   readonly servedDomains: (on: LeaderParts['database']) => Promise<
     readonly {
       readonly id: string
@@ -58,21 +52,16 @@ export interface CertificatesLeaderParts extends LeaderParts {
       readonly appId: string
     }[]
   >
-  /** The channel of notifications about changes of domains. */
+  /** PostgreSQL's channel of notifications about changes of domains. */
   readonly domainsChannel: string
-  /** Returns the apps with these ids or host names, without apps that have a port instead. */
   readonly hostnamesOf: (some: SomeApps) => Promise<readonly AppHostname[]>
-  /** Returns the app with this host name. */
   readonly findAppAt: (hostname: string) => Promise<AppHostname | undefined>
 }
 
-/** The work of the leader on certificates. */
 export interface CertificatesWork {
-  /** Deletes what is past its retention. */
   forget(): Promise<void>
 }
 
-/** Does the leader's work on certificates, as `Certificates.lead` describes. */
 export async function leadCertificates(parts: Parts, leader: CertificatesLeaderParts): Promise<CertificatesWork> {
   const { config, secrets, announce, logger } = parts
   const { database, gateway, operatorId, stack } = leader
@@ -98,10 +87,7 @@ export async function leadCertificates(parts: Parts, leader: CertificatesLeaderP
   return { forget }
 }
 
-/**
- * Removes leftovers of an earlier server from the gateway: answers to challenges, and certificates that are no longer
- * in use.
- */
+/** Removes answers to challenges and unused certificates that an earlier server has left in the gateway. */
 async function clean(
   gateway: EdgeGateway,
   certificates: readonly string[],
@@ -116,7 +102,6 @@ async function clean(
   }
 }
 
-/** Returns the domains that are served, and the host names of the given apps. */
 async function servedNames(
   {
     database,
@@ -186,7 +171,6 @@ function removeLeftovers(stack: ShutdownStack, logger: Logger, dns: Dns01): void
   stack.defer('records in DNS', stop)
 }
 
-/** Wakes the work at changes, and at visits to names without a certificate. */
 function follow(
   logger: Logger,
   { database, connection, stack, gateway, domainsChannel, findAppAt, accountOf }: CertificatesLeaderParts,

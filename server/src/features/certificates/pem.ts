@@ -1,15 +1,23 @@
 import { createPrivateKey, generateKeyPair, type KeyObject, X509Certificate } from 'node:crypto'
 import { promisify } from 'node:util'
 
+export interface PemProblem {
+  readonly field: 'certificate' | 'private_key'
+  /** Stable. */
+  readonly code: string
+  /** Continues a sentence whose subject is the field. */
+  readonly message: string
+}
+
+export const isProblem = (value: object): value is PemProblem => 'field' in value && 'code' in value
+
 const chainProblem = (code: string, message: string): PemProblem => ({ field: 'certificate', code, message })
 
 /** More than any authority sends. */
 const longestChain = 10
 
-/** The certificates of a chain, starting with the site's certificate. */
 export type Chain = readonly [X509Certificate, ...X509Certificate[]]
 
-/** The stored facts of a certificate. */
 export interface CertificateFacts {
   /** PEM without any other text. */
   readonly chain: string
@@ -21,7 +29,6 @@ export interface CertificateFacts {
   readonly expiresAt: Date
 }
 
-/** Reads a chain from PEM, or returns why it cannot be read. */
 export function readChain(text: string): Chain | PemProblem {
   const blocks = certificateBlocks(text)
   if (blocks.length === 0) return noCertificate(text)
@@ -29,7 +36,7 @@ export function readChain(text: string): Chain | PemProblem {
     return chainProblem('long_chain', `has ${blocks.length} certificates; a chain has at most ${longestChain}`)
   }
   if (blocksIn(text).some(isPrivateKey)) {
-    return chainProblem('key_in_chain', 'has a private key, too; give that as private_key alone')
+    return chainProblem('key_in_chain', 'has a private key, too; give the key only as private_key')
   }
   const certificates = blocks.map(parse)
   const [first, ...others] = certificates
@@ -93,7 +100,6 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
 
 export const isSelfSigned = (certificate: X509Certificate): boolean => isIssuedBy(certificate, certificate)
 
-/** Returns true when the key belongs to the certificate. */
 export function fits(certificate: X509Certificate, key: KeyObject): boolean {
   try {
     return certificate.checkPrivateKey(key)
@@ -102,7 +108,7 @@ export function fits(certificate: X509Certificate, key: KeyObject): boolean {
   }
 }
 
-/** Returns the stored facts of a chain. A root at the end is left out, because clients have their own roots. */
+/** Leaves out a root at the end, because clients have their own roots. */
 export function factsOf(chain: Chain): CertificateFacts {
   const [leaf, ...issuers] = chain
   const sent = [leaf, ...issuers.filter((each) => !isSelfSigned(each))]
@@ -116,14 +122,13 @@ export function factsOf(chain: Chain): CertificateFacts {
   }
 }
 
-/** Returns the readable name of the issuer, such as `Let's Encrypt (R11)`. */
+/** Such as `Let's Encrypt (R11)`. */
 function issuerOf({ issuer }: X509Certificate): string {
   const [name, organisation] = [attribute(issuer, 'CN'), attribute(issuer, 'O')]
   if (name === undefined) return organisation ?? (plain(issuer) || 'unknown')
   return organisation === undefined || name.includes(organisation) ? name : `${organisation} (${name})`
 }
 
-/** Returns the readable name of the subject. */
 export const subjectOf = ({ subject = '' }: X509Certificate): string =>
   attribute(subject, 'CN') ?? (plain(subject) || 'without a name')
 
@@ -134,7 +139,7 @@ function attribute(text: string | undefined, name: string): string | undefined {
   return shown === '' ? undefined : shown
 }
 
-/** Returns an external name for messages: cut, and without invisible characters. */
+/** Shortens an external name for messages, and removes invisible characters. */
 const plain = (text: string): string =>
   text
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
@@ -151,13 +156,12 @@ export const longestIssuerRsaBits = 8192
 /** The curves that browsers support. */
 const curves = ['prime256v1', 'secp384r1']
 
-/** Creates a private key on P-256 as PEM. The curve is small, and every browser and authority supports it. */
+/** Creates a key on P-256: small, and supported by every browser and authority. */
 export async function newKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 }
 
-/** Reads a private key from PEM, or returns why it cannot be used. */
 export function readKey(text: string): KeyObject | PemProblem {
   const blocks = blocksIn(text)
   const keys = blocks.filter(isPrivateKey)
@@ -216,28 +220,22 @@ export function namesOf({ subjectAltName = '' }: X509Certificate): string[] {
   return [...new Set(names.filter((name) => name.length <= 253 && dnsName.test(name)))]
 }
 
-/**
- * True when a certificate for `names` is valid for `name`. A wildcard covers exactly one label (RFC 6125, section
- * 6.4.3).
- */
+/** A wildcard covers exactly one label (RFC 6125, section 6.4.3). */
 export function covers(names: readonly string[], name: string): boolean {
   return names.includes(name) || (!name.startsWith('*.') && names.includes(wildcardAbove(name)))
 }
 
-/** Returns the wildcard that covers a name: `*.example.com` for `www.example.com`. */
 export const wildcardAbove = (name: string): string => `*${name.slice(name.indexOf('.'))}`
 
 /** A block of PEM (RFC 7468). */
 export interface PemBlock {
   /** Such as `CERTIFICATE`. */
   readonly label: string
-  /** The whole block, including its first and last line. */
   readonly text: string
-  /** True for a private key that needs a password. */
   readonly isEncrypted: boolean
 }
 
-/** Returns the blocks of a text in order. Other text and unfinished blocks are left out. */
+/** Leaves out other text and unfinished blocks. */
 function blocksIn(text: string): PemBlock[] {
   const found: PemBlock[] = []
   let open: { readonly label: string; readonly lines: string[] } | undefined
@@ -254,22 +252,9 @@ function blocksIn(text: string): PemBlock[] {
   return found
 }
 
-/** Returns the certificate blocks of a text. */
 export const certificateBlocks = (text: string): string[] =>
   blocksIn(text)
     .filter(({ label }) => ['CERTIFICATE', 'X509 CERTIFICATE', 'TRUSTED CERTIFICATE'].includes(label))
     .map((block) => block.text)
 
-/** True for a private key, encrypted or not. */
 const isPrivateKey = ({ label }: PemBlock): boolean => label.endsWith('PRIVATE KEY')
-
-/** The reason why a certificate or a key cannot be used. */
-export interface PemProblem {
-  readonly field: 'certificate' | 'private_key'
-  /** Stable. */
-  readonly code: string
-  /** Continues a sentence whose subject is the field. */
-  readonly message: string
-}
-
-export const isProblem = (value: object): value is PemProblem => 'field' in value && 'code' in value

@@ -41,9 +41,7 @@ export function renewalAt({ notBefore, expiresAt }: Lifetime, serial: string): D
 const fractionOf = (text: string): number => createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32
 
 /**
- * Returns the time of the next attempt after a failed one.
- *
- * @param failures the failures in a row, including the current one
+ * @param failures the consecutive failures, including the current failure
  * @param retryAfterMs the wait that the authority asked for; 0 for none
  * @param random 0 to 1
  */
@@ -54,8 +52,8 @@ export function nextAttemptAt(failures: number, retryAfterMs: number, now: Date,
 }
 
 /**
- * Returns the time until which other certificates wait after a failed attempt: as long as the authority asked for,
- * however often this certificate has failed before.
+ * Returns the time until which other certificates wait after a failed attempt. It depends on the authority's answer,
+ * not on earlier failures of this certificate.
  *
  * @param next the time of this certificate's next attempt, which ends the pause when the authority has named no time
  */
@@ -78,7 +76,6 @@ export function isIncident(failures: number, lifetime: Lifetime | null, now: Dat
   return failures >= 2 || (failures >= 1 && lifetime !== null && isInDanger(lifetime, now))
 }
 
-/** The orders that an authority allows the whole server. */
 export interface AuthorityLimits {
   /** New certificates below one registered domain in a week. */
   readonly perDomain: number
@@ -86,38 +83,30 @@ export interface AuthorityLimits {
   readonly perAccount: number
 }
 
-/** The orders in the period of a limit. */
+/** The orders in the period of a limit: of all accounts, and of the account that asks. */
 export interface UsedOrders {
-  /** By all accounts. */
   readonly all: number
-  /** By the account that asks. */
   readonly own: number
 }
 
-/**
- * The limits of Let's Encrypt (letsencrypt.org/docs/rate-limits), slightly reduced, because others may have asked for
- * certificates by hand.
- */
+/** The limits of Let's Encrypt (letsencrypt.org/docs/rate-limits), reduced: somebody may also order by hand. */
 const letsEncrypt: AuthorityLimits = { perDomain: 48, perAccount: 290 }
 /** Private authorities and test authorities enforce their own limits. */
-const others: AuthorityLimits = { perDomain: 1000, perAccount: 1000 }
+const otherAuthorities: AuthorityLimits = { perDomain: 1000, perAccount: 1000 }
 
-/** @param directory the URL of an authority's directory */
 export function limitsOf(directory: string): AuthorityLimits {
-  return new URL(directory).hostname.endsWith('.letsencrypt.org') ? letsEncrypt : others
+  return new URL(directory).hostname.endsWith('.letsencrypt.org') ? letsEncrypt : otherAuthorities
 }
 
 /**
- * True when one more order fits. A tenant gets at most half of what the others have left, so that no tenant, however
- * many apps it has, uses up the whole limit. The operator's own account may use the rest.
+ * True when one more order fits. A tenant gets at most half of what the other accounts have left, so that no tenant can
+ * use up the limit. The operator's account may use the rest.
  */
 export function mayOrder(most: number, { all, own }: UsedOrders, isOperator: boolean): boolean {
   return all < most && (isOperator || own < (most - (all - own)) / 2)
 }
 
-/**
- * Returns the domain for which authorities count a name: the domain directly below a public suffix (publicsuffix.org).
- */
+/** The domain for which authorities count a name: directly below a public suffix (publicsuffix.org). */
 export function registeredDomain(name: string): string {
   const host = name.replace(/^\*\./, '')
   return getDomain(host, { allowPrivateDomains: true, validateHostname: false }) ?? host

@@ -16,14 +16,12 @@ const shown = [
 
 export type ShownRow = Pick<Selectable<CertificateTables['certificates']>, (typeof shown)[number]>
 
-/** Selects the certificates of an account that a principal may see. */
 function visible(on: Database | Transaction, principal: Pick<Principal, 'accountId' | 'projectIds'>) {
   const own = tablesOf(on).selectFrom('certificates').select(shown).where('account_id', '=', principal.accountId)
   if (principal.projectIds === null) return own
   return own.where('project_id', '=', sql<string>`any(${[...principal.projectIds]}::text[])`)
 }
 
-/** Newest first. */
 export const pageOfCertificates = (database: Database, principal: Principal, page: PageRequest) =>
   readPage(visible(database, principal), page, 'id')
 
@@ -39,20 +37,20 @@ export const lockCertificate = (
   id: string,
 ): Promise<ShownRow | undefined> => visible(transaction, principal).where('id', '=', id).forUpdate().executeTakeFirst()
 
-/** Obtained certificates that are not revoked, as candidates, with the failures of their renewals. */
-export type KnownCertificate = Candidate & Pick<CertificateRow, 'serial' | 'failure' | 'alerted_at'>
+/** A certificate that is neither missing nor revoked, with the failure of its renewal. */
+export type UsableCertificate = Candidate & Pick<CertificateRow, 'serial' | 'failure' | 'alerted_at'>
 
 /** Returns all certificates that may be shown for names, or only the uploaded ones. */
-export async function knownCertificates(
+export async function usableCertificates(
   on: Database | Transaction,
-  { isUploaded = false } = {},
-): Promise<readonly KnownCertificate[]> {
+  { onlyUploaded = false } = {},
+): Promise<readonly UsableCertificate[]> {
   const rows = await tablesOf(on)
     .selectFrom('certificates')
     .select(shown)
     .where('chain', 'is not', null)
     .where('revoked_at', 'is', null)
-    .$if(isUploaded, (query) => query.where('source', '=', 'uploaded'))
+    .$if(onlyUploaded, (query) => query.where('source', '=', 'uploaded'))
     .orderBy('id')
     .execute()
   return rows.flatMap((row) => {
@@ -67,7 +65,7 @@ type CandidateRow = Pick<
   'id' | 'names' | 'source' | 'account_id' | 'project_id' | 'app_id' | 'domain_id' | 'not_before' | 'expires_at'
 > & { readonly revocation_requested_at: Date | null }
 
-/** Returns the candidate for a row; null for a certificate that is not obtained yet. */
+/** Returns null for a certificate that is not obtained yet. */
 export function candidateOf(row: CandidateRow): Candidate | null {
   if (row.not_before === null || row.expires_at === null) return null
   return {
@@ -110,21 +108,20 @@ export async function insertAutomatic(on: Database, name: ServedName): Promise<v
   const columns = sql`(names, coalesce(domain_id, ''), coalesce(app_id, ''))`
   try {
     await sql`
-      insert into certificates as known
+      insert into certificates as existing
         (id, account_id, project_id, app_id, domain_id, names, source, next_attempt_at)
       values (${newId('certificate')}, ${name.accountId}, ${name.projectId}, ${name.appId}, ${name.domainId},
         array[${name.name}], 'automatic', now())
       on conflict ${columns} where source = 'automatic' and revocation_requested_at is null
       do update set next_attempt_at = now()
-      where known.next_attempt_at > now() and known.attempts = 0 and known.failure is null and not known.is_under_way
-        and (known.chain is null or known.expires_at <= now())
+      where existing.next_attempt_at > now() and existing.attempts = 0 and existing.failure is null and not existing.is_under_way
+        and (existing.chain is null or existing.expires_at <= now())
     `.execute(on)
   } catch (error) {
     if ((error as { readonly code?: unknown }).code !== foreignKeyViolation) throw error
   }
 }
 
-/** True for a certificate that replaces a certificate to be revoked. */
 export async function isReplacement(on: Database, { id, account_id, names }: CertificateRow): Promise<boolean> {
   const replaced = await tablesOf(on)
     .selectFrom('certificates')
@@ -138,7 +135,6 @@ export async function isReplacement(on: Database, { id, account_id, names }: Cer
   return replaced !== undefined
 }
 
-/** Returns the name of a row, with its owner. */
 export const servedNameOf = (
   row: Pick<CertificateRow, 'names' | 'account_id' | 'project_id' | 'app_id' | 'domain_id'>,
 ): ServedName => ({
@@ -149,7 +145,6 @@ export const servedNameOf = (
   domainId: row.domain_id,
 })
 
-/** Returns a function that is true for a name that is in `names` with the same app and domain. */
 export function among(names: readonly Owned[]): (name: Owned) => boolean {
   const keys = new Set(names.map(keyOf))
   return (name) => keys.has(keyOf(name))

@@ -3,7 +3,6 @@ import { covers, wildcardAbove } from './pem.ts'
 
 /** A served name with its owner. The server's own names belong to the operator's account, and to no app. */
 export interface ServedName {
-  /** A host name, or `*.` and one. */
   readonly name: string
   readonly accountId: string
   readonly projectId: string | null
@@ -12,7 +11,6 @@ export interface ServedName {
   readonly domainId: string | null
 }
 
-/** The properties of an obtained certificate that matter for the selection. */
 export interface Candidate {
   readonly id: string
   readonly names: readonly string[]
@@ -78,26 +76,18 @@ function isFor(each: Candidate, served: ServedName, operatorId: string): boolean
   return each.projectId === null || each.projectId === served.projectId
 }
 
-/** The server's own names, and how they get certificates. */
 export interface OwnNames {
-  /** Apps have names directly below this domain. */
   readonly domain: string
   readonly dashboardHost: string
-  /** True when the server can change DNS, and so can obtain wildcards. */
   readonly hasDnsUpdates: boolean
 }
 
-/** The state of the wildcard certificate for all names of apps. */
 export interface WildcardState {
   readonly isValid: boolean
-  /** The number of consecutive failed attempts. */
   readonly failures: number
 }
 
-/**
- * After this many failures, names below the server's domain do not wait for the wildcard, and get separate
- * certificates.
- */
+/** After this many failures, names below the server's domain get separate certificates. */
 const failuresToFallBack = 2
 
 /**

@@ -5,7 +5,7 @@ import type { Logger } from '../../platform/logger.ts'
 import { type Repeated, startRepeated } from '../../platform/periodic.ts'
 import { announceFailed } from './announce.ts'
 import { isInDanger } from './renewal.ts'
-import { among, automaticCertificates, insertAutomatic, type KnownCertificate, knownCertificates } from './rows.ts'
+import { among, automaticCertificates, insertAutomatic, type UsableCertificate, usableCertificates } from './rows.ts'
 import {
   hasWildcard,
   type OwnNames,
@@ -17,7 +17,6 @@ import {
 } from './selection.ts'
 import { tablesOf } from './tables.ts'
 
-/** The certificate that the gateway should show for a name. */
 interface Shown {
   readonly id: string
   /** Changes with each renewal. */
@@ -28,40 +27,36 @@ export interface CertificateSyncDependencies {
   readonly look: () => Promise<ReadonlyMap<string, Shown>>
   /** Returns the private key and the chain of a certificate, as PEM; `undefined` when it is gone. */
   readonly read: (id: string) => Promise<string | undefined>
-  /** Makes the gateway show a certificate for a name; null removes it. */
+  /** Null removes the certificate of a name. */
   readonly certify: (name: string, pem: string | null) => Promise<void>
   /** The names for which the gateway already has a certificate. */
   readonly before: readonly string[]
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** Keeps the certificates of the gateway in step with the database. */
 export interface CertificateSync extends Repeated {
-  /** True while the gateway shows a certificate for any name. */
   isShown(id: string): boolean
 }
 
 /** The longest time between two checks: certificates also begin and end without a change of their rows. */
 const lookMs = 30_000
-/** The time until the next check after a failed check, or after the first failure of a name. */
 const retryMs = 500
 
 /** Starts the sync. Resolves when the gateway has the certificates of the database, or could not be reached. */
 export async function startCertificateSync(dependencies: CertificateSyncDependencies): Promise<CertificateSync> {
   const { before, logger } = dependencies
-  /** The certificates that the gateway has; null when only the name is known. */
-  const told = new Map<string, Shown | null>(before.map((name) => [name, null]))
+  /** The certificates in the gateway; null when only the name is known. */
+  const sent = new Map<string, Shown | null>(before.map((name) => [name, null]))
   const waitAfter = createReport(logger)
-  const work = () => tell(dependencies, told).then(waitAfter)
+  const work = () => sendChanges(dependencies, sent).then(waitAfter)
   const onError = (error: unknown): number => {
     logger.error({ err: error }, 'the certificates could not be sent to the gateway')
     return retryMs
   }
   const repeated = startRepeated(work, onError, await work().catch(onError))
-  return { ...repeated, isShown: (id) => [...told.values()].some((each) => each?.id === id) }
+  return { ...repeated, isShown: (id) => [...sent.values()].some((each) => each?.id === id) }
 }
 
-/** The errors by name. */
 type Failures = ReadonlyMap<string, unknown>
 
 /**
@@ -69,22 +64,22 @@ type Failures = ReadonlyMap<string, unknown>
  * failures stay the same, the time grows, because a damaged certificate stays damaged.
  */
 function createReport(logger: Pick<Logger, 'error'>): (failures: Failures) => number {
-  let known: Failures = new Map()
+  let previous: Failures = new Map()
   let nextMs = retryMs
   return (failures) => {
-    const added = [...failures.keys()].filter((name) => !known.has(name))
+    const added = [...failures.keys()].filter((name) => !previous.has(name))
     for (const name of added)
       logger.error({ err: failures.get(name), name }, 'the gateway cannot use the certificate of a name')
     nextMs = added.length > 0 ? retryMs : Math.min(nextMs * 2, lookMs)
-    known = failures
+    previous = failures
     return failures.size === 0 ? lookMs : nextMs
   }
 }
 
-/** Sends changes to the gateway. A failure of one name does not affect other names. */
-async function tell(
+/** A failure of one name does not affect other names. */
+async function sendChanges(
   { look, read, certify }: CertificateSyncDependencies,
-  told: Map<string, Shown | null>,
+  sent: Map<string, Shown | null>,
 ): Promise<Failures> {
   const current = await look()
   const failures = new Map<string, unknown>()
@@ -92,28 +87,27 @@ async function tell(
     work().catch((error: unknown) => void failures.set(name, error))
 
   // Removals come first: such a certificate must not be shown any more.
-  for (const name of [...told.keys()].filter((each) => !current.has(each))) {
+  for (const name of [...sent.keys()].filter((each) => !current.has(each))) {
     await attempt(name, async () => {
       await certify(name, null)
-      told.delete(name)
+      sent.delete(name)
     })
   }
   for (const [name, shown] of current) {
-    const before = told.get(name)
+    const before = sent.get(name)
     if (before?.id === shown.id && before.serial === shown.serial) continue
     await attempt(name, async () => {
       const pem = await read(shown.id)
-      // The certificate was removed in the meantime; the next check sees that.
+      // The certificate was just removed; the next check sees that.
       if (pem === undefined) return
-      told.set(name, null)
+      sent.set(name, null)
       await certify(name, pem)
-      told.set(name, shown)
+      sent.set(name, shown)
     })
   }
   return failures
 }
 
-/** Apps, selected by id or by host name. */
 export interface SomeApps {
   readonly ids: readonly string[]
   readonly hostnames: readonly string[]
@@ -123,9 +117,7 @@ export interface LookDependencies {
   readonly database: Database
   readonly announce: Announce
   readonly own: OwnNames
-  /** The operator's account. */
   readonly operatorId: string
-  /** Returns the names of all domains, and the host names of the selected apps. */
   readonly servedNames: (apps: SomeApps) => Promise<readonly ServedName[]>
 }
 
@@ -137,17 +129,17 @@ export function createLook(dependencies: LookDependencies): () => Promise<Readon
   const { database, own, operatorId, servedNames } = dependencies
   return async () => {
     const now = new Date()
-    const known = await knownCertificates(database)
+    const usable = await usableCertificates(database)
     const served = await servedNames({
-      ids: known.flatMap(({ appId }) => appId ?? []),
+      ids: usable.flatMap(({ appId }) => appId ?? []),
       // Uploaded certificates of other accounts are shown only for domains.
-      hostnames: known
+      hostnames: usable
         .filter(({ source, accountId }) => source === 'uploaded' && accountId === operatorId)
         .flatMap(({ names }) => names),
     })
     const all = [...served, ...ownNames(own, operatorId)]
-    const selected = select(known, all, operatorId, now)
-    const byId = new Map(known.map((each) => [each.id, each]))
+    const selected = select(usable, all, operatorId, now)
+    const byId = new Map(usable.map((each) => [each.id, each]))
     await obtainMissing(dependencies, { served, selected, byId, now })
     await tellOfDanger(dependencies, new Set(selected.values()), byId, now)
     return new Map([...selected].map(([name, id]) => [name, { id, serial: byId.get(id)?.serial ?? '' }]))
@@ -156,9 +148,8 @@ export function createLook(dependencies: LookDependencies): () => Promise<Readon
 
 interface Seen {
   readonly served: readonly ServedName[]
-  /** The id of the certificate for each name. */
   readonly selected: ReadonlyMap<string, string>
-  readonly byId: ReadonlyMap<string, KnownCertificate>
+  readonly byId: ReadonlyMap<string, UsableCertificate>
   readonly now: Date
 }
 
@@ -181,9 +172,7 @@ async function obtainMissing({ database, own, operatorId }: LookDependencies, se
 
 type Automatic = Awaited<ReturnType<typeof automaticCertificates>>
 
-/**
- * Returns the state of the wildcard certificate of the server's own domain; `undefined` when it was never requested.
- */
+/** Returns `undefined` when the wildcard was never requested. */
 export function wildcardState(automatic: Automatic, { domain }: OwnNames, now: Date): WildcardState | undefined {
   const found = automatic.find(
     ({ names, app_id, domain_id }) => app_id === null && domain_id === null && names[0] === `*.${domain}`,
@@ -203,7 +192,7 @@ export async function obtainableNames(
   const now = new Date()
   const wildcard = wildcardState(await automaticCertificates(database), own, now)
   const served = await servedNames({ ids: appIds, hostnames: [] })
-  const uploaded = (await knownCertificates(database, { isUploaded: true })).filter((each) => !isInDanger(each, now))
+  const uploaded = (await usableCertificates(database, { onlyUploaded: true })).filter((each) => !isInDanger(each, now))
   const covered = select(uploaded, [...served, ...ownNames(own, operatorId)], operatorId, now)
   const all = [
     ...served.filter(({ name, domainId }) => domainId !== null || !hasWildcard(name, own, wildcard)),
@@ -213,13 +202,13 @@ export async function obtainableNames(
 }
 
 /**
- * Tells the owners of shown certificates that expire soon, once for each certificate. This covers uploaded
- * certificates, and certificates that wait for a pause of the authority, so none of their attempts has failed.
+ * Tells the owners of shown certificates that expire soon, once for each certificate: of uploaded certificates, and of
+ * certificates that wait for a pause of the authority, so that none of their attempts has failed.
  */
 async function tellOfDanger(
   { database, announce }: LookDependencies,
   shown: ReadonlySet<string>,
-  byId: ReadonlyMap<string, KnownCertificate>,
+  byId: ReadonlyMap<string, UsableCertificate>,
   now: Date,
 ): Promise<void> {
   for (const id of shown) {
@@ -241,7 +230,7 @@ async function tellOfDanger(
   }
 }
 
-const expiresSoon = ({ expiresAt }: KnownCertificate): CertificateFailure => ({
+const expiresSoon = ({ expiresAt }: UsableCertificate): CertificateFailure => ({
   code: 'expires_soon',
   message: `It was uploaded, and expires at ${expiresAt.toISOString()}: upload the next one.`,
 })

@@ -8,14 +8,6 @@ import { candidateOf, type ShownRow } from './rows.ts'
 import { type ServedName, select } from './selection.ts'
 import { tablesOf } from './tables.ts'
 
-/** Returns the status of a certificate at a time. Most of it depends only on the certificate's times. */
-function statusOf(row: Pick<ShownRow, 'revoked_at' | 'expires_at' | 'attempts'>, now: Date): CertificateStatus {
-  if (row.revoked_at !== null) return 'revoked'
-  if (row.expires_at === null) return 'pending'
-  if (row.expires_at <= now) return 'expired'
-  return row.attempts > 0 ? 'failing' : 'valid'
-}
-
 export function certificateView(row: ShownRow, now: Date): ResponseBody<'certificates.get'> {
   const time = (date: Date | null) => date?.toISOString() ?? null
   return {
@@ -40,7 +32,13 @@ export function certificateView(row: ShownRow, now: Date): ResponseBody<'certifi
   }
 }
 
-/** A domain whose certificate is needed. */
+function statusOf(row: Pick<ShownRow, 'revoked_at' | 'expires_at' | 'attempts'>, now: Date): CertificateStatus {
+  if (row.revoked_at !== null) return 'revoked'
+  if (row.expires_at === null) return 'pending'
+  if (row.expires_at <= now) return 'expired'
+  return row.attempts > 0 ? 'failing' : 'valid'
+}
+
 export interface AskingDomain {
   readonly id: string
   readonly name: string
@@ -54,9 +52,6 @@ export interface ShownCertificate {
   readonly expires_at: string | null
 }
 
-/**
- * Returns the certificates of domains, keyed by the ids of the domains: the shown certificate, or else the awaited one.
- */
 export async function certificatesOfDomains(
   on: Database | Transaction,
   domains: readonly AskingDomain[],
@@ -97,22 +92,16 @@ const servedName = ({ id, name, account_id, project_id }: AskingDomain): ServedN
 
 const isToBeRevoked = (row: { readonly revocation_requested_at: Date | null }) => row.revocation_requested_at !== null
 
-/** The certificates in danger, as `/readyz` and the metrics report them. */
 export interface CertificateHealth {
   /** Returns one sentence for each problem. Names of tenants are left out, because everybody can read it. */
   problems(): readonly string[]
-  /** Returns the days until the first certificate expires, by source. */
+  /** By source. */
   daysLeft(): Readonly<Record<string, number>>
-  /** Returns the number of certificates that have been due for over an hour without an attempt. */
   overdue(): number
-  /** Reads the rows for the other functions. Logs when attempts become overdue. */
   check(): Promise<void>
 }
 
-/**
- * A due attempt begins within seconds, or is postponed. An attempt that is this late means a fault of the server that
- * no failed attempt reports.
- */
+/** An attempt begins within seconds, or is postponed. A later attempt means a fault of the server. */
 const overdueAfter = sql`interval '1 hour'`
 
 /** @param since the start of this server. What became due while no server ran gets an hour from then */
@@ -141,7 +130,7 @@ export function createCertificateHealth(
 
 interface InDanger {
   readonly own: readonly string[]
-  readonly others: number
+  readonly ofApps: number
 }
 
 async function inDanger(database: Database): Promise<InDanger> {
@@ -152,12 +141,12 @@ async function inDanger(database: Database): Promise<InDanger> {
     .where('revoked_at', 'is', null)
     .execute()
   const own = rows.filter(({ app_id, source }) => app_id === null && source === 'automatic')
-  return { own: own.flatMap(({ names }) => names), others: rows.length - own.length }
+  return { own: own.flatMap(({ names }) => names), ofApps: rows.length - own.length }
 }
 
-const dangersOf = ({ own, others }: InDanger): string[] => [
+const dangersOf = ({ own, ofApps }: InDanger): string[] => [
   ...own.map((name) => `the certificate of ${name} cannot be obtained or renewed`),
-  ...(others === 0 ? [] : [`${others} certificate${others === 1 ? '' : 's'} of apps cannot be obtained or renewed`]),
+  ...(ofApps === 0 ? [] : [`${ofApps} certificate${ofApps === 1 ? '' : 's'} of apps cannot be obtained or renewed`]),
 ]
 
 const overdueProblem = (count: number): string[] =>
@@ -187,10 +176,8 @@ async function leastDays(database: Database): Promise<Readonly<Record<string, nu
 
 type Problem = ResponseBody<'certificates.problems'>['problems'][number]
 
-/** More than a page shows; the list of certificates has all of them. */
 const most = 20
 
-/** Returns the certificates of a project whose owner was told that they are in danger, sorted by expiry. */
 export async function problemsOf(database: Database, projectId: string): Promise<Problem[]> {
   const rows = await tablesOf(database)
     .selectFrom('certificates')

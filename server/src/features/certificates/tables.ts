@@ -13,10 +13,7 @@ export type CertificateTables = {
     /** In lower case, with A-labels; a wildcard begins with `*.`. */
     names: string[]
     source: CertificateSource
-    /**
-     * PEM: the certificate, then its issuers. This column and the columns down to `expires_at` are null until the
-     * certificate is obtained.
-     */
+    /** PEM: the certificate, then its issuers. Null, down to `expires_at`, until the certificate is obtained. */
     chain: string | null
     /** Encrypted. Also null for a revoked certificate. */
     private_key: Buffer | null
@@ -27,26 +24,20 @@ export type CertificateTables = {
     attempted_at: Date | null
     /** Null for uploaded and revoked certificates. */
     next_attempt_at: Date | null
-    /** The failed attempts since the last success. */
     attempts: Generated<number>
     failure: ColumnType<CertificateFailure | null, string | null | undefined, string | null>
-    /**
-     * True while the leader works on the certificate, and until the next sweep when the leader could not store the
-     * result.
-     */
+    /** True while the leader works on the certificate, and until the next sweep if the result was not stored. */
     is_under_way: Generated<boolean>
     /** The unfinished order at the authority and its encrypted key, for the next attempt to resume. */
     order_url: string | null
     order_key: Buffer | null
-    /** The time when the owner was told that the certificate is in danger; null when it is not in danger. */
+    /** The time when the owner was told of the danger; null when the certificate is not in danger. */
     alerted_at: Date | null
     revocation_requested_at: Date | null
     revoked_at: Date | null
     created_at: Generated<Date>
   }
-  /** The account of this server at each authority. */
   acme_accounts: {
-    /** The URL of the authority's directory. */
     directory: string
     /** Null until the authority knows the key. */
     url: string | null
@@ -54,7 +45,6 @@ export type CertificateTables = {
     email: string
     created_at: Generated<Date>
   }
-  /** The recent orders, which count towards the limits. */
   acme_orders: {
     id: Generated<string>
     account_id: string
@@ -83,9 +73,7 @@ export const tablesOf = (on: Database | Transaction) => on.withTables<Certificat
 /** The channel on which a database trigger reports changes of certificates. */
 export const certificatesChannel = 'fairlead_certificates'
 
-/** Binds an encrypted private key to the row of its certificate. */
+/** These contexts bind an encrypted key to its row. */
 export const keyContext = (id: string): string => `${id} private key`
-/** Binds the encrypted key of an order to the row of its certificate. */
 export const orderKeyContext = (id: string): string => `${id} key of an order`
-/** Binds the encrypted key of an account to its authority. */
 export const accountKeyContext = (directory: string): string => `key of the account at ${directory}`

@@ -13,42 +13,84 @@ import { hasWildcard, type ServedName } from './selection.ts'
 import { createLook, type LookDependencies, obtainableNames, startCertificateSync, wildcardState } from './serving.ts'
 import { type CertificateRow, type CertificateTables, keyContext, tablesOf } from './tables.ts'
 
+export interface CertificateWorkDependencies
+  extends LookDependencies,
+    Omit<WorkerDependencies, 'servedNames' | 'isShown' | 'operatorId'> {
+  readonly gateway: Pick<EdgeGateway, 'certify' | 'certificates'>
+}
+
+export interface CertificateWork {
+  /** Requests the certificate of a name that is visited, unless it exists or is already requested. */
+  obtain(name: ServedName): Promise<void>
+  wake(): void
+  stop(): Promise<void>
+}
+
+/** Resolves when the gateway has the existing certificates, or could not be reached. */
+export async function startCertificateWork(dependencies: CertificateWorkDependencies): Promise<CertificateWork> {
+  const { database, secrets, gateway, own, logger } = dependencies
+  const sync = await startCertificateSync({
+    look: createLook(dependencies),
+    async read(id) {
+      const row = await tablesOf(database)
+        .selectFrom('certificates')
+        .select(['chain', 'private_key'])
+        .where('id', '=', id)
+        .executeTakeFirst()
+      if (row?.chain == null || row.private_key === null) return undefined
+      return secrets.decrypt(row.private_key, keyContext(id)) + row.chain
+    },
+    certify: gateway.certify,
+    before: gateway.certificates(),
+    logger,
+  })
+  const worker = startWorker({
+    ...dependencies,
+    servedNames: (appIds) => obtainableNames(dependencies, appIds),
+    isShown: sync.isShown,
+  })
+  return {
+    async obtain(name) {
+      const wildcard = wildcardState(await automaticCertificates(database), own, new Date())
+      if (name.domainId !== null || !hasWildcard(name.name, own, wildcard)) await insertAutomatic(database, name)
+    },
+    wake() {
+      sync.wake()
+      worker.wake()
+    },
+    async stop() {
+      await worker.stop()
+      await sync.stop()
+    },
+  }
+}
+
 interface WorkerDependencies extends AttemptDependencies {
-  /**
-   * Returns the names that get certificates from the authority: the server's own names, the names of domains, and the
-   * names of these apps.
-   */
+  /** Returns the names that get certificates from the authority: of the server, of domains, and of these apps. */
   readonly servedNames: (appIds: readonly string[]) => Promise<readonly ServedName[]>
   readonly isShown: (certificateId: string) => boolean
   readonly limits: AuthorityLimits
-  /** The operator's account. */
   readonly operatorId: string
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
 }
 
 /** The longest time between two checks, in case a notification was missed. */
 const lookMs = 30_000
-/** The shortest time between two checks. */
 const shortestMs = 50
-/** The most orders that run at once. Others use the authority, too. */
-const atOnce = 4
-/** The most certificates that one check handles. */
-const mostAtOnce = 100
-/** The time between two checks of whether another certificate is shown instead of a certificate to be revoked. */
+/** Few, because other servers use the authority, too. */
+const mostOrders = 4
+const mostPerCheck = 100
+/** The time until the next check of whether another certificate is shown instead of a certificate to be revoked. */
 const replacementMs = 2_000
 /** After a pause, attempts are spread over this time. */
 const afterPauseMs = 10_000
 /** The time until a limit is checked again. */
 const limitMs = 30 * 60_000
-/**
- * The wait after an attempt whose result could not be stored. The first check resumes the attempts of an earlier leader
- * at once.
- */
+/** The wait after an attempt whose result could not be stored, unless an earlier leader made the attempt. */
 const notStoredMs = 60_000
 
 type Work = 'obtain' | 'renew' | 'revoke'
 
-/** Obtains, renews and revokes certificates when they are due. Runs only in the leader. */
 export function startWorker(dependencies: WorkerDependencies): Repeated {
   const { database, logger } = dependencies
   const stopping = new AbortController()
@@ -72,15 +114,15 @@ export function startWorker(dependencies: WorkerDependencies): Repeated {
   const look = async (): Promise<number> => {
     await marks.sweep()
     isFirst = false
-    const due = await dueCertificates(database, [...underWay.keys()], mostAtOnce)
+    const due = await dueCertificates(database, [...underWay.keys()], mostPerCheck)
     const decide = await createDecision(dependencies, due)
     for (const row of due) {
-      if (underWay.size >= atOnce || stopping.signal.aborted) break
+      if (underWay.size >= mostOrders || stopping.signal.aborted) break
       const how = await decide(row)
       if (how !== null) begin(row, how)
     }
     // The end of an attempt also triggers a check.
-    if (underWay.size >= atOnce) return lookMs
+    if (underWay.size >= mostOrders) return lookMs
     return Math.min(Math.max((await untilNextDue(database, [...underWay.keys()])) ?? lookMs, shortestMs), lookMs)
   }
 
@@ -121,10 +163,7 @@ async function attempt(
   }
 }
 
-/**
- * Returns a function that decides what to do with a due certificate. It postpones a certificate that must wait, and
- * returns null.
- */
+/** Returns a function that decides what to do with a due certificate. It returns null for a postponed certificate. */
 async function createDecision(
   dependencies: WorkerDependencies,
   due: readonly CertificateRow[],
@@ -165,10 +204,7 @@ async function createDecision(
 /** The longest wait for an attempt. A later time was stored while the clock was wrong. */
 const longestWait = sql`interval '2000 days'`
 
-/**
- * Returns the due certificates. The server's own certificates come first; then the accounts take turns, regardless of
- * how many certificates each of them has due.
- */
+/** The server's certificates come first; then accounts take turns, however many due certificates they have. */
 function dueCertificates(database: Database, without: readonly string[], limit: number): Promise<CertificateRow[]> {
   const isOwn = sql<boolean>`(app_id is null and domain_id is null)`
   const turn = sql<number>`row_number() over (partition by account_id, ${isOwn} order by next_attempt_at, id)`
@@ -184,7 +220,7 @@ function dueCertificates(database: Database, without: readonly string[], limit: 
     .execute()
 }
 
-/** Returns the milliseconds until the next certificate outside `without` is due; null when there is none. */
+/** In milliseconds; null when there is no certificate outside `without`. */
 async function untilNextDue(database: Database, without: readonly string[]): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('certificates')
@@ -210,7 +246,6 @@ async function claim(database: Database, { id }: Held, now: Date, ifFailed: Date
   return numUpdatedRows === 1n
 }
 
-/** Returns the ids of the certificates that are marked as under way. */
 async function markedCertificates(database: Database): Promise<string[]> {
   const rows = await tablesOf(database)
     .selectFrom('certificates')
@@ -224,10 +259,7 @@ async function markedCertificates(database: Database): Promise<string[]> {
 const releaseLeft = (database: Database, ids: readonly string[]): Promise<void> =>
   release(database, ids, { next_attempt_at: fromNow(0) })
 
-/**
- * Makes attempts of this leader whose result was not stored due in `waitMs`. They count as failed, so that their owners
- * are told in time.
- */
+/** Attempts whose result was not stored count as failed, so that their owners are told in time. */
 const releaseNotStored = (database: Database, ids: readonly string[], waitMs: number): Promise<void> =>
   release(database, ids, {
     next_attempt_at: fromNow(waitMs),
@@ -238,7 +270,7 @@ const releaseNotStored = (database: Database, ids: readonly string[], waitMs: nu
 const notStored: CertificateFailure = {
   code: 'server_error',
   message:
-    'The server could not store how the last attempt ended, as when its database was away. It tries again by itself.',
+    'The server could not store how the last attempt ended, for example because its database was not available. It tries again automatically.',
 }
 
 async function release(
@@ -270,13 +302,11 @@ async function postpone(
 }
 
 const restHours = 24
-/** The columns of a certificate that is not needed: no failure, no alert, no order. */
-const calm = { attempts: 0, failure: null, alerted_at: null, order_url: null, order_key: null } as const
+const idleColumns = { attempts: 0, failure: null, alerted_at: null, order_url: null, order_key: null } as const
 
 /**
- * Rests certificates that are not needed, because their names are not served here or have another certificate. They are
- * not renewed, and are deleted when they have expired or were never obtained. They become active when they are needed
- * again.
+ * Certificates that are not needed (their names are not served here or have another certificate) are not renewed, and
+ * are deleted when they have expired or were never obtained. They become active when they are needed again.
  */
 async function rest(database: Database, ids: readonly string[]): Promise<void> {
   const any = sql<string>`any(${[...ids]}::text[])`
@@ -287,64 +317,7 @@ async function rest(database: Database, ids: readonly string[]): Promise<void> {
     .execute()
   await tablesOf(database)
     .updateTable('certificates')
-    .set({ next_attempt_at: sql<Date>`now() + make_interval(hours => ${restHours})`, ...calm })
+    .set({ next_attempt_at: sql<Date>`now() + make_interval(hours => ${restHours})`, ...idleColumns })
     .where('id', '=', any)
     .execute()
-}
-
-export interface CertificateWorkDependencies
-  extends LookDependencies,
-    Omit<WorkerDependencies, 'servedNames' | 'isShown' | 'operatorId'> {
-  readonly gateway: Pick<EdgeGateway, 'certify' | 'certificates'>
-}
-
-/** The certificate work of the leader. */
-export interface CertificateWork {
-  /** Requests the certificate of a name that is visited, unless it exists or is already requested. */
-  obtain(name: ServedName): Promise<void>
-  /** Checks at once for changes of certificates and names. */
-  wake(): void
-  stop(): Promise<void>
-}
-
-/**
- * Starts to show, obtain and renew certificates. Resolves when the gateway has the existing certificates, or could not
- * be reached.
- */
-export async function startCertificateWork(dependencies: CertificateWorkDependencies): Promise<CertificateWork> {
-  const { database, secrets, gateway, own, logger } = dependencies
-  const sync = await startCertificateSync({
-    look: createLook(dependencies),
-    async read(id) {
-      const row = await tablesOf(database)
-        .selectFrom('certificates')
-        .select(['chain', 'private_key'])
-        .where('id', '=', id)
-        .executeTakeFirst()
-      if (row?.chain == null || row.private_key === null) return undefined
-      return secrets.decrypt(row.private_key, keyContext(id)) + row.chain
-    },
-    certify: gateway.certify,
-    before: gateway.certificates(),
-    logger,
-  })
-  const worker = startWorker({
-    ...dependencies,
-    servedNames: (appIds) => obtainableNames(dependencies, appIds),
-    isShown: sync.isShown,
-  })
-  return {
-    async obtain(name) {
-      const wildcard = wildcardState(await automaticCertificates(database), own, new Date())
-      if (name.domainId !== null || !hasWildcard(name.name, own, wildcard)) await insertAutomatic(database, name)
-    },
-    wake() {
-      sync.wake()
-      worker.wake()
-    },
-    async stop() {
-      await worker.stop()
-      await sync.stop()
-    },
-  }
 }

@@ -2,13 +2,11 @@ import type { Announce } from '../../platform/announce.ts'
 import type { Transaction } from '../../platform/database.ts'
 import type { AnnounceDatabase } from './reconciler.ts'
 
-/** Announces database events to the webhooks of the project's account, in the transaction of the change. */
 export function databaseAnnouncements({
   announce,
   accountOf,
 }: {
   readonly announce: Announce
-  /** Returns the account of a project. */
   readonly accountOf: (transaction: Transaction, projectId: string) => Promise<string>
 }): AnnounceDatabase {
   return async (transaction, { projectId, databaseId, ...happened }) => {

@@ -25,7 +25,6 @@ const connectionsEveryMs = 500
 const sessionsEveryMs = 1_000
 const sizesEveryMs = 10_000
 const closedEveryMs = 10_000
-/** The interval between size checks of restricted databases. */
 const restrictedEveryMs = 1_000
 const settingsEveryMs = 5_000
 const snapshotsEveryMs = 60 * 60_000
@@ -37,7 +36,6 @@ const limitsEveryMs = 60 * 60_000
  */
 const maxLocks = 20_000
 
-/** Returns the ids of databases from their names in the engine. */
 type IdsOf = (names: readonly string[]) => Promise<readonly string[]>
 
 interface ChecksDependencies {
@@ -174,7 +172,7 @@ export function createConnectionCheck({
     lowered.set(instance, former)
     const { most, uses } = await instance.statistics.connectionUse([...former.keys()])
     const changes = limitChanges(uses, former, most)
-    // A database that is missing was deleted.
+    // A missing database was deleted.
     for (const name of former.keys()) if (!uses.some((use) => use.name === name)) former.delete(name)
     for (const { name, limit } of uses) {
       if (!former.has(name) && changes.lower.some((change) => change.name === name)) former.set(name, limit)
@@ -217,7 +215,6 @@ const sessionLimits = { idleInTransaction: 30 * minute, transaction: 24 * hour, 
  */
 const fullQueue = 0.02
 
-/** Ends users' sessions that hold back resources shared by all databases of an instance, and logs this. */
 async function checkSessions({
   engine,
   idsOf,
@@ -249,7 +246,7 @@ async function relieveQueue(sessions: Sessions, idsOf: IdsOf, logger: Logger): P
     const databases = await sessions.endNotificationHolders(all)
     const message = 'notifications of databases fill the queue: sessions that hold it back were ended'
     logger.warn({ usage, databases: await idsOf(databases) }, message)
-    // Ended sessions free the queue in a moment; the next check continues.
+    // The queue is freed a moment later; the next check continues.
     if (databases.length > 0) return
   }
 }
@@ -262,16 +259,14 @@ interface SizeCheckDependencies {
   readonly reconciler: Pick<DatabaseReconciler, 'withLogins'>
 }
 
-/** Restricts databases that exceed the size of their plan, and lifts the restriction when they no longer do. */
 interface SizeCheck {
-  /** Begins to check all databases; slow databases do not delay the next check of the others. */
+  /** Begins to check all databases; slow databases do not delay the next check of other databases. */
   all(signal: AbortSignal): Promise<void>
-  /** Checks the restricted databases, which may still be growing. */
   restricted(signal: AbortSignal): Promise<void>
   ended(): Promise<void>
 }
 
-/** The databases that are checked at the same time. A slow database delays the others by no more than its own reads. */
+/** The concurrent checks. A slow database delays other databases by no more than its own reads. */
 const concurrency = 3
 
 function createSizeCheck(dependencies: SizeCheckDependencies): SizeCheck {

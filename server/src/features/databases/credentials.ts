@@ -9,7 +9,6 @@ import { databaseLimits } from './limits.ts'
 import type { Instance } from './postgres/engine.ts'
 import type { DatabaseRow, DatabasesTables } from './rows.ts'
 
-/** A database as its linked apps see it. */
 interface LinkedDatabase {
   readonly name: string
   readonly connectionString: string
@@ -47,7 +46,6 @@ export const connectionStringOf = (
   return connectionString({ user: loginOf(row), name, password: secrets.decrypt(password, id), host, port })
 }
 
-/** Builds a connection string in the specification's form. */
 export function connectionString(options: {
   readonly user: string
   readonly name: string
@@ -61,7 +59,6 @@ export function connectionString(options: {
 
 type LoginColumns = Pick<DatabaseRow, 'role_name' | 'second_role' | 'login'>
 
-/** Returns the name of the role that logs in to a database. */
 export function loginOf({ role_name, second_role, login }: LoginColumns): string {
   return login === 'second' && second_role !== null ? second_role : role_name
 }
@@ -88,7 +85,7 @@ export function newEngineName(): string {
   return Array.from({ length: 26 }, () => String.fromCharCode(randomInt(97, 123))).join('')
 }
 
-/** Returns a password of 256 random bits, in characters that need no escaping in a URL. */
+/** Returns 256 random bits in characters that need no escaping in a URL. */
 export function newPassword(): string {
   return randomBytes(32).toString('base64url')
 }

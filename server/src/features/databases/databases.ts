@@ -31,7 +31,6 @@ export interface DatabaseRequests {
   rotatePassword(transaction: Transaction, project: TenantProject, id: string): Promise<Rotation>
   /** The databases of some projects, newest first, without deleted ones. */
   ofProjects(projectIds: readonly string[]): Promise<{ id: string; name: string; project_id: string }[]>
-  /** Returns the number of a project's databases, without deleted ones. */
   readonly count: BatchedRead<string, number>
 }
 
@@ -79,7 +78,6 @@ interface CreationDependencies extends QuotaDependencies {
 
 const defaultPlan = 'starter'
 
-/** Writes the row of a new database and the job that creates it in the engine. */
 async function createDatabase(
   dependencies: CreationDependencies,
   transaction: Transaction,
@@ -88,7 +86,7 @@ async function createDatabase(
 ): Promise<ResponseBody<'databases.create'>> {
   const { engine, plans, secrets } = dependencies
   const plan = await choosePlan(dependencies, transaction, project, input.plan ?? defaultPlan)
-  // The lock of the account comes before the locks of rows, as in deletions.
+  // Deletions also lock the account before rows.
   if (input.snapshot_id !== undefined) await lockAccount(transaction, project)
   const source = input.snapshot_id === undefined ? null : await lockSnapshot(transaction, project, input.snapshot_id)
   const version = await chooseVersion(engine, input.version ?? source?.version)
@@ -155,7 +153,7 @@ interface SourceSnapshot {
   readonly version: string
 }
 
-/** Reads and locks the snapshot, so that it is not removed before the new database's row refers to it. */
+/** Locks the snapshot, so that it is not removed before the row of the new database refers to it. */
 async function lockSnapshot(
   transaction: Transaction,
   project: TenantProject,
@@ -189,7 +187,6 @@ interface DeletionDependencies extends QuotaDependencies {
   readonly retentionMs: number
 }
 
-/** Marks a database as deleted; jobs close it and remove it after the retention. */
 async function deleteDatabase(
   dependencies: DeletionDependencies,
   transaction: Transaction,
@@ -255,7 +252,6 @@ async function dropSurplus(
   }
 }
 
-/** Reverts the deletion of a database that is not removed yet. */
 async function restoreDatabase(
   dependencies: QuotaDependencies & { readonly engine: Pick<Engine, 'name' | 'open'> },
   transaction: Transaction,
@@ -285,7 +281,6 @@ function listItem({ id, name, version, plan, status, created_at }: DatabaseRow) 
   return { id, name, type: 'postgresql' as const, version, plan, status, created_at: created_at.toISOString() }
 }
 
-/** Returns the details of a database with its present usage. */
 async function detailOf(
   { engine, plans }: { readonly engine: Pick<Engine, 'name' | 'open'>; readonly plans: Plans },
   row: DatabaseRow,

@@ -23,9 +23,7 @@ export interface DatabaseEngineParts {
   readonly directory: Pick<DataDirectory, 'databases' | 'databaseCertificates' | 'runtime' | 'binaries'>
   readonly stack: ShutdownStack
   readonly logger: Logger
-  /** `null` when no metrics token is configured. */
   readonly metrics: Pick<Metrics, 'gauge'> | null
-  /** Adds problems to `/readyz`. */
   readonly addProblems: (problems: () => readonly string[]) => void
 }
 
@@ -77,7 +75,6 @@ function namesOf({ publicAddress }: Pick<Config, 'publicAddress'>): string[] {
   return [...new Set(names)].filter((name) => !everyAddress.includes(name))
 }
 
-/** Reports in `/readyz`, metrics and the log when the PostgreSQL of users' databases does not answer. */
 function followHealth({ addProblems, metrics, logger, stack }: DatabaseEngineParts, engine: Engine): void {
   const health = createEngineHealth(engine, logger)
   addProblems(health.problems)

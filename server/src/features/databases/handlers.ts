@@ -6,7 +6,6 @@ import type { Transaction } from '../../platform/database.ts'
 import type { DatabaseRequests } from './databases.ts'
 import type { Snapshots } from './snapshots.ts'
 
-/** Links an app to a database, so that the app gets its connection string. */
 export type LinkApp = (
   transaction: Transaction,
   caller: { readonly principal: Principal; readonly project: TenantProject },

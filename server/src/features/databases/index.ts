@@ -33,33 +33,25 @@ export interface DatabasesParts {
   /** How long a deleted database can be restored, in milliseconds. */
   readonly retentionMs: number
   readonly logger: Logger
-  /** The PostgreSQL servers of users' databases: see `createDatabaseEngine`. */
   readonly engine: Engine
   readonly tierOf: (on: Transaction, accountId: string) => Promise<Tier>
-  /** Returns the ids of all projects of an account. */
   readonly projectsOf: (on: Transaction, accountId: string) => Promise<readonly string[]>
   readonly linkApp: LinkApp
   readonly announce: Announce
 }
 
-/** The databases of projects, and their snapshots. */
 export interface Databases {
   readonly handlers: HandlersOf<'databases' | 'snapshots'>
-  /** Answers with the certificate of the authority for users' databases. */
   readonly authority: Middleware
-  /** Counts the databases of a project. */
   readonly count: BatchedRead<string, number>
-  /** Returns the databases of some projects, newest first, without deleted ones. */
   readonly ofProjects: DatabaseRequests['ofProjects']
   lead(leader: DatabasesLeaderParts): DatabasesWork
 }
 
 export interface DatabasesLeaderParts extends Pick<LeaderParts, 'database' | 'stack'> {
-  /** Returns the account of a project. */
   readonly accountOf: (transaction: Transaction, projectId: string) => Promise<string>
 }
 
-/** The work of the leader on databases. */
 export interface DatabasesWork {
   readonly tasks: Readonly<Record<string, Task>>
   readonly removeProject: DatabaseReconciler['removeProject']

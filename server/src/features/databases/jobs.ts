@@ -4,9 +4,7 @@ import { enqueue } from '../../platform/jobs.ts'
 import { EngineError } from './postgres/engine.ts'
 
 export const reconcileTask = 'databases.reconcile'
-/** Changes the roles that log in to a database after a password rotation. */
 export const loginsTask = 'databases.logins'
-/** Removes a deleted database permanently when it can no longer be restored. */
 export const dropTask = 'databases.drop'
 export const snapshotTask = 'databases.snapshot'
 
@@ -41,7 +39,6 @@ export function enqueueSnapshot(
 /** The time for which errors are retried before a database or snapshot becomes `failed`. */
 const retryMs = 5 * 60_000
 
-/** True while an error may still be temporary, so that the job should be retried. */
 export function mayRetry(since: Date): boolean {
   return Date.now() - since.getTime() < retryMs
 }

@@ -15,7 +15,6 @@ const counted = (db: Database | Transaction) =>
     .select(({ fn }) => fn.countAll<string>().as('total'))
     .where('status', '!=', 'deleting')
 
-/** Returns a function that counts the databases of a project; concurrent calls share a query. */
 export function createDatabaseCount(database: Database): BatchedRead<string, number> {
   return createBatchedRead(database, async (on, projectIds) => {
     const rows = await counted(on)
@@ -35,17 +34,14 @@ export interface QuotaDependencies {
 }
 
 /**
- * Makes transactions of an account run one after the other, so that two transactions cannot both use the last free
- * place. Comes before the lock of a database, because a deletion locks several databases.
+ * Makes transactions of an account run one after the other: two transactions must not both create the last allowed
+ * database. Taken before the lock of a database, because a deletion locks several databases.
  */
 export async function lockAccount(transaction: Transaction, { accountId }: TenantProject): Promise<void> {
   await lockByName(transaction, `databases of ${accountId}`)
 }
 
-/**
- * Throws `invalid_request` when one more database of this plan would exceed the limit of its project, or the account's
- * limits on databases or connections.
- */
+/** Throws `invalid_request` when one more database would exceed a limit of its project or account. */
 export async function checkQuota(
   dependencies: QuotaDependencies,
   transaction: Transaction,
@@ -87,7 +83,6 @@ export async function checkQuota(
   }
 }
 
-/** Throws `invalid_request` when the account has as many snapshots as its tier allows. */
 export async function checkSnapshotQuota(
   { plans, tierOf, projectsOf }: QuotaDependencies,
   transaction: Transaction,

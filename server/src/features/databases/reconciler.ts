@@ -22,27 +22,21 @@ import {
  */
 export interface DatabaseReconciler {
   reconcile(databaseId: string, signal: AbortSignal): Promise<void>
-  /**
-   * Opens a database in use. Resolves to false when it is open already, or when other work on it is running, such as a
-   * copy, which opens the database at its end.
-   */
+  /** Resolves to false when it is open, or when other work is running: a copy opens the database at its end. */
   reopen(databaseId: string, signal: AbortSignal): Promise<boolean>
   /** Continues the rotation of a password. It does not wait for other work on the database, such as a copy. */
   changeLogins(databaseId: string, linked: LinkedApps, signal: AbortSignal): Promise<void>
   readonly withLogins: WithLogins
-  /** Removes a deleted database permanently, if it can no longer be restored. */
   drop(databaseId: string, signal: AbortSignal): Promise<void>
   reconcileSnapshot(snapshotId: string, signal: AbortSignal): Promise<void>
   pruneSnapshots(databaseId: string): Promise<void>
   removeProject(projectId: string, signal: AbortSignal): Promise<void>
-  /** Enqueues jobs for everything that an earlier server left unfinished. */
   resume(): Promise<void>
 }
 
 /** Runs work with the current row while nothing else changes the logins of the database, unless the row is gone. */
 type WithLogins = (databaseId: string, work: (row: DatabaseRow) => Promise<void>) => Promise<void>
 
-/** A change of a database that is announced to the account of the project. */
 type DatabaseEvent =
   | { readonly event: 'database.available'; readonly databaseId: string; readonly projectId: string }
   | {
@@ -62,14 +56,14 @@ interface ProvisioningDependencies extends RoleDependencies {
   readonly logger: Logger
 }
 
-/** The time for which the opening of a database waits for other work on that database. */
+/** A database is not opened while other work on it takes longer. */
 const patienceMs = 1_000
 
 type ReconcilerDependencies = ProvisioningDependencies & SnapshotDependencies
 
 export function createDatabaseReconciler(dependencies: ReconcilerDependencies): DatabaseReconciler {
   const { database, plans } = dependencies
-  /** The queue runs the jobs of a database one after the other, but the removal of its project is in another queue. */
+  /** The queue runs the jobs of a database in order, but the removal of its project is in another queue. */
   const oneAtATime = createKeyedLock()
   /** Taken after the lock of the other work, or without that lock. */
   const loginsOneAtATime = createKeyedLock()
@@ -80,7 +74,7 @@ export function createDatabaseReconciler(dependencies: ReconcilerDependencies): 
     })
   const dropRow = (row: DatabaseRow, signal: AbortSignal): Promise<void> =>
     withLogins(row.id, (now) => dropDatabase(dependencies, now, signal))
-  /** Calls `act` with the current row when all earlier calls for the database have ended, unless the row is gone. */
+  /** Calls `act` with the current row after all earlier calls for the database, unless the row is gone. */
   const withRow = (
     databaseId: string,
     act: (row: DatabaseRow) => Promise<void>,
@@ -214,7 +208,6 @@ async function provisionOrFail(
   }
 }
 
-/** Creates or restores the database in the engine, then makes its row `available` and announces it. */
 async function provision(
   dependencies: ProvisioningDependencies,
   row: DatabaseRow,
@@ -282,13 +275,12 @@ async function makeAvailable(
       .where('id', '=', row.id)
       .where('status', '=', 'provisioning')
       .executeTakeFirst()
-    // If the database was deleted in between, the deletion's own job closes it again.
+    // If the database was just deleted, the job of the deletion closes it again.
     if (numUpdatedRows === 0n) return
     await announce(transaction, { event: 'database.available', databaseId: row.id, projectId: row.project_id })
   })
 }
 
-/** Marks a database that could not be provisioned as `failed` and announces this. */
 async function failProvisioning(
   { database, announce }: Pick<ProvisioningDependencies, 'database' | 'announce'>,
   row: DatabaseRow,
@@ -312,10 +304,7 @@ async function failProvisioning(
   })
 }
 
-/**
- * Removes a deleted database and its snapshots, first from the engine and then their rows, so that nothing is left
- * behind.
- */
+/** Removes a deleted database and its snapshots from the engine, and then their rows: nothing is left behind. */
 async function dropDatabase(
   { database, engine, logger }: { readonly database: Database; readonly engine: Engine; readonly logger: Logger },
   row: DatabaseRow,
@@ -346,10 +335,7 @@ function snapshotsOf(database: Database, databaseId: string): Promise<{ id: stri
     .execute()
 }
 
-/**
- * Enqueues a job for everything that an earlier server left unfinished. Time without a server does not count towards
- * the retry limit.
- */
+/** Time without a server does not count towards the time limit of retries. */
 async function resume(database: Database): Promise<void> {
   const db = database.withTables<DatabasesTables>()
   const provisioning = await db

@@ -31,7 +31,6 @@ export interface Rotation {
   readonly applied: () => Promise<void>
 }
 
-/** The time for which a request waits until the engine has the new password. */
 const applyTimeoutMs = 10_000
 const pollMs = 25
 
@@ -66,9 +65,7 @@ export async function rotatePassword(
   }
 }
 
-/**
- * Resolves when the next password is the current password, and the former password has ended unless apps still use it.
- */
+/** Resolves when the next password is current, and the former password has ended unless apps still use it. */
 async function untilApplied(database: Database, id: string): Promise<void> {
   const timeout = AbortSignal.timeout(applyTimeoutMs)
   while (await isPending(database, id)) {
@@ -91,10 +88,9 @@ async function isPending(database: Database, id: string): Promise<boolean> {
   return row.next_password !== null || (row.former_ends_at !== null && row.former_ends_at <= new Date())
 }
 
-/** The apps that are linked to databases, for password rotations. */
 export interface LinkedApps {
   /**
-   * Gives releases the new connection string of a database, and lets instances with the old string be replaced.
+   * Gives releases the new connection string of a database, and lets instances with the former string be replaced.
    * Resolves to false when there are no such releases.
    */
   follow(
@@ -116,9 +112,9 @@ interface LoginsDependencies extends RoleDependencies {
 const formerDeadlineMs = 15 * 60_000
 
 /**
- * Does the next step of a rotation: it lets the other role log in with the next password, makes that password the
- * current one, and ends the former password when no linked app uses it any more. Nothing else may change the logins of
- * the database at the same time. It can be repeated, no matter how far an earlier call got.
+ * Does the next step of a rotation: it lets the other role log in with the next password, makes this password current,
+ * and ends the former password when no linked app uses it any more. It can be repeated, no matter how far an earlier
+ * call got. Nothing else may change the logins of the database at the same time.
  */
 export async function changeLogins(
   dependencies: LoginsDependencies,
@@ -162,7 +158,6 @@ async function rotate(
   return database.transaction().execute((transaction) => accept(transaction, secrets, linked, row))
 }
 
-/** Makes the next password the current password, in the row and in the releases of linked apps. */
 async function accept(
   transaction: Transaction,
   secrets: SecretBox,
@@ -170,7 +165,7 @@ async function accept(
   { id, next_password }: DatabaseRow,
 ): Promise<DatabaseRow | null> {
   const trx = transaction.withTables<DatabasesTables>()
-  // An app that is about to be linked holds the lock, so this waits for it and finds it.
+  // A transaction that links an app holds the lock; afterwards `follow` finds the app.
   const row = await trx.selectFrom('databases').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
   if (row?.status !== 'available' || next_password === null || row.next_password === null) return null
   const login = row.login === 'owner' ? 'second' : 'owner'
@@ -243,7 +238,6 @@ async function endFormer(
 const connectionsOf = (plans: LoginsDependencies['plans'], { plan }: DatabaseRow): number =>
   databaseLimits(planNamed(plans, plan)).connections
 
-/** Returns a function that continues unfinished rotations. */
 export function createRotationsCheck({
   database,
   engine,

@@ -4,7 +4,7 @@ import { type ApiError, invalidRequest, notFound } from '../../contract/errors.t
 import type { TenantProject } from '../../http/principal.ts'
 import type { Database, Transaction } from '../../platform/database.ts'
 
-/** Returns the row of a project's database. Throws `not_found`. */
+/** Throws `not_found`. */
 export async function findDatabase(
   db: Database | Transaction,
   project: TenantProject,
@@ -15,7 +15,7 @@ export async function findDatabase(
   return row
 }
 
-/** Returns the row, locked until the transaction ends. Throws `not_found`. */
+/** Locks the row until the transaction ends. Throws `not_found`. */
 export async function lockDatabase(trx: Transaction, project: TenantProject, id: string): Promise<DatabaseRow> {
   const row = await rowOf(trx, project, id).forUpdate().executeTakeFirst()
   if (row === undefined) throw notFound()
@@ -38,7 +38,6 @@ type Json<T> = ColumnType<T, string, string>
 
 export type DatabasesTables = {
   database_clusters: {
-    /** The major version of PostgreSQL. */
     version: string
     port: number
     created_at: Generated<Date>
@@ -58,7 +57,6 @@ export type DatabasesTables = {
     version: string
     host: string
     port: number
-    /** The password of the role that logs in, encrypted. */
     password: Buffer
     /** The next password, which the other role gets; set until the engine has it. */
     next_password: Buffer | null
@@ -66,7 +64,7 @@ export type DatabasesTables = {
     former_password: Buffer | null
     former_ends_at: Date | null
     status: DatabaseStatus
-    /** The snapshot for the database's content; set while provisioning. */
+    /** The source of the content; set while provisioning. */
     source_snapshot_id: string | null
     /** Identifies the running restoration, so that a repeated job does not restore twice; set while provisioning. */
     restore_id: string | null
@@ -75,13 +73,12 @@ export type DatabasesTables = {
     provisioning_since: Generated<Date>
     /** Null until the database was first available; before that it holds nothing worth keeping. */
     available_at: Date | null
-    /** The time at which a deleted database's content is removed. */
+    /** The time after which a deleted database cannot be restored. */
     drop_at: Date | null
     created_at: Generated<Date>
   }
   snapshots: {
     id: string
-    /** The name of the copy in the engine. */
     copy_name: string
     database_id: string
     status: SnapshotStatus | 'deleting'
@@ -96,5 +93,4 @@ export type DatabasesTables = {
 export type DatabaseRow = Selectable<DatabasesTables['databases']>
 export type SnapshotRow = Selectable<DatabasesTables['snapshots']>
 
-/** The restriction of an oversized database: none, no writes, or neither writes nor logins. */
 export type Restriction = 'none' | 'read_only' | 'no_login'

@@ -32,7 +32,7 @@ export interface Snapshots {
   create(transaction: Transaction, project: TenantProject, databaseId: string): Promise<Snapshot>
   get(project: TenantProject, databaseId: string, id: string): Promise<Snapshot>
   delete(transaction: Transaction, project: TenantProject, databaseId: string, id: string): Promise<void>
-  /** Starts to replace the database's content with the snapshot's content. */
+  /** Starts to replace the content of the database with the snapshot. */
   restore(transaction: Transaction, project: TenantProject, databaseId: string, id: string): Promise<void>
 }
 
@@ -82,7 +82,6 @@ export function createSnapshots(dependencies: QuotaDependencies & { readonly dat
   }
 }
 
-/** Clients do not see snapshots that are being removed. */
 const visible = (db: Database | Transaction, databaseId: string) =>
   db
     .withTables<DatabasesTables>()
@@ -151,7 +150,6 @@ export interface SnapshotDependencies {
   readonly logger: Logger
 }
 
-/** Creates or removes a snapshot, as its row says. */
 export async function reconcileSnapshot(
   dependencies: SnapshotDependencies,
   snapshotId: string,
@@ -231,7 +229,6 @@ async function removeSnapshot(
   await database.withTables<DatabasesTables>().deleteFrom('snapshots').where('id', '=', snapshotId).execute()
 }
 
-/** Removes the snapshots of a database beyond the limits on count, age and size. */
 export async function pruneSnapshots(
   transaction: Transaction,
   plans: Plans,
@@ -256,7 +253,6 @@ export async function pruneSnapshots(
   }
 }
 
-/** The snapshots that are kept of each database. */
 const maxSnapshots = 5
 const maxAgeDays = 30
 
@@ -267,8 +263,8 @@ interface RetainedSnapshot {
 }
 
 /**
- * Returns the ids of the snapshots to remove: snapshots beyond the count, snapshots that are too old, and the oldest
- * ones while all together exceed the allowed size of the database itself. The newest is always kept.
+ * Returns the ids of the snapshots to remove: snapshots beyond the count, old snapshots, and the oldest snapshots while
+ * all together exceed the size of the plan. The newest snapshot is always kept.
  *
  * @param snapshots newest first
  */
@@ -283,10 +279,7 @@ export function snapshotsToRemove(snapshots: readonly RetainedSnapshot[], limits
     .map(({ id }) => id)
 }
 
-/**
- * Keeps new databases from being created from the snapshots of a database, and returns the snapshots' ids. Waits for
- * creations that have begun.
- */
+/** Returns the ids of the snapshots, from which no new database can be made. Waits for begun creations. */
 export async function closeSnapshots(database: Database, databaseId: string): Promise<string[]> {
   const rows = await database
     .withTables<DatabasesTables>()
@@ -311,5 +304,4 @@ export async function areSnapshotsInUse(database: Database, snapshotIds: readonl
   return user !== undefined
 }
 
-/** Returns when to check again if a snapshot is still in use. */
 export const nextUseCheck = () => new Date(Date.now() + 2_000)

@@ -3,10 +3,7 @@ import type { BuildPlan } from '../../builds/build-plan.ts'
 import type { Command } from '../../platform/command.ts'
 import { DeploymentError, withSentence } from './failure.ts'
 
-/**
- * Returns how to run a failed build command again, and the note for its log; null when its last lines name no obstacle
- * that another way of running it removes.
- */
+/** Returns another way to run a failed build command, with a note for its log; null without a known obstacle. */
 export function anotherTry(
   { unlocked, ...command }: Command,
   lines: readonly string[],
@@ -17,7 +14,6 @@ export function anotherTry(
   return { command: { ...command, nodeOptions: ['--openssl-legacy-provider'] }, note: oldHashNote }
 }
 
-/** Returns the advice for a failed build whose last lines name one of these obstacles. */
 export function buildAdvice(lines: readonly string[]): string | undefined {
   const text = stripVTControlCharacters(lines.join('\n'))
   return obstacles.find(([pattern]) => pattern.test(text))?.[1]
@@ -34,8 +30,8 @@ export function startAdvice(lines: readonly string[]): string | undefined {
 }
 
 /**
- * Adds to a deployment's error the names of variables that the repository has samples for and the app has no value for;
- * returns other errors unchanged.
+ * Adds to a deployment's error the names of variables that the repository has samples for and that have no value.
+ * Returns other errors unchanged.
  *
  * @param variables the app's variables, without samples
  */
@@ -56,7 +52,6 @@ export function nameUnset(
   )
 }
 
-/** Failures that a variable without a value may cause. */
 const codes: ReadonlySet<string> = new Set([
   'build_failed',
   'release_failed',
@@ -66,16 +61,17 @@ const codes: ReadonlySet<string> = new Set([
 ])
 const mostNamed = 12
 
-/** True when the last lines say that the package manager installed nothing, because the lock file does not fit. */
 const refusesLock = (lines: readonly string[]): boolean => lockRefusal.test(stripVTControlCharacters(lines.join('\n')))
 
-/** How package managers refuse a lock file that does not fit package.json. */
-// npm prints the command's help below its reason, which may stand far above the last lines.
+/**
+ * How package managers refuse a lock file that does not fit package.json. npm prints the command's help below its
+ * reason, which may stand far above the last lines.
+ */
 const lockRefusal =
   /package\.json and \S+ (or \S+ )?are in sync|npm help ci\b|ERR_PNPM_OUTDATED_LOCKFILE|lockfile needs to be updated|YN0028|lockfile had changes, but lockfile is frozen/i
 
 const unlockedNote =
-  'warning: The lock file does not fit package.json, so versions are chosen anew, and may be others with each deployment. ' +
+  'warning: The lock file does not fit package.json, so each deployment chooses versions anew, and they may differ. ' +
   'Run the install command of the package manager, and commit the lock file that it writes.'
 
 const oldHashNote =
@@ -83,10 +79,7 @@ const oldHashNote =
   'again with that option. Newer versions of the build tools, or "engines" in package.json with the Node that they were made ' +
   'for, make it unnecessary.'
 
-/**
- * webpack 4 and similar tools use a hash (MD4) that OpenSSL 3, and so Node 17 and later, has only in its legacy
- * provider.
- */
+/** webpack 4 and similar tools use a hash (MD4) that OpenSSL 3 has only in its legacy provider. */
 const lacksOldHash = /ERR_OSSL_EVP_UNSUPPORTED|digital envelope routines::(unsupported|initialization error)/
 
 /** Obstacles whose message is easily missed, or whose cause is the machine or its network; the first match counts. */
@@ -99,8 +92,8 @@ const obstacles: readonly (readonly [pattern: RegExp, advice: string])[] = [
   ],
   [
     /\b(ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b|Temporary failure in name resolution|Name or service not known|Could not resolve host|dial tcp.*(no such host|i\/o timeout|connection refused)|NewConnectionError|UnknownHostException|Failed to open TCP connection to|nxdomain/i,
-    'A host that the build downloads from was not reached. If this machine reaches the internet by a mirror or a proxy ' +
-      'alone, its operator names that in FAIRLEAD_BUILD_ENV, for example as npm_config_registry, PIP_INDEX_URL or HTTPS_PROXY.',
+    'A host that the build downloads from was not reached. If this machine reaches the internet only through a mirror or ' +
+      'a proxy, its operator sets that in FAIRLEAD_BUILD_ENV, for example as npm_config_registry, PIP_INDEX_URL or HTTPS_PROXY.',
   ],
   [
     lockRefusal,
@@ -114,12 +107,12 @@ const reasons: readonly (readonly [pattern: RegExp, advice: (match: readonly str
   [
     /Cannot find (?:module|package) '((?:@[\w.-]+\/)?[a-z0-9][\w.-]*)[^']{0,200}'/i,
     ([, name]) =>
-      `The package ${name} was not installed: add it to "dependencies" in package.json. Those in "devDependencies" are left out where nothing builds.`,
+      `The package ${name} was not installed: add it to "dependencies" in package.json. Packages in "devDependencies" are not installed for an app without a build.`,
   ],
   [
     /Cannot find module '[./][^']{0,400}'/,
     () =>
-      'A file that the app loads is not there: see that it is in the repository, with the same upper and lower case, or that the build makes it.',
+      'A file that the app loads is not there: check that it is in the repository, with the same upper and lower case in its name, or that the build creates it.',
   ],
   [
     /ModuleNotFoundError: No module named '([\w-]+)/,

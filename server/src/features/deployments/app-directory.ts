@@ -9,10 +9,10 @@ export interface App {
   readonly address: PublicAddress
 }
 
-/** Reads and locks of apps that state changes of deployments need; the apps feature implements them. */
+/** Reads and locks of apps that state changes of deployments need. */
 export interface AppRows {
   lock(transaction: Transaction, id: string): Promise<void>
-  /** Increments the app's generation, under its lock, and returns it. Throws `not_found`. */
+  /** Increments the generation under the app's lock. Throws `not_found`. */
   nextGeneration(transaction: Transaction, id: string): Promise<number>
   delete(transaction: Transaction, id: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
@@ -22,9 +22,7 @@ export interface OwnedApp extends App {
   readonly createdAt: Date
 }
 
-/** Apps within one project, for requests of their owner. */
 export interface OwnedApps {
-  /** Newest first. */
   page(
     projectId: string,
     page: PageRequest,
@@ -47,7 +45,6 @@ export interface AppDirectory {
   ofProject(projectId: string): Promise<App[]>
 }
 
-/** The apps in one database; the apps feature has them. */
 export interface AppStore extends AppDirectory, AppRows, OwnedApps {
   /** Returns the app of this name, locked for the transaction; creates it with a new address when there is none. */
   findOrCreate(

@@ -13,9 +13,7 @@ interface StoredVariable extends AppVariable {
 
 /** The variables of apps, encrypted. Changes are made under the app's lock. */
 export interface AppVariables {
-  /** Sorted by name. */
   of(on: Database | Transaction, appId: string): Promise<StoredVariable[]>
-  /** Adds variables, and replaces existing variables of the same names. */
   set(transaction: Transaction, appId: string, variables: readonly AppVariable[]): Promise<void>
   remove(transaction: Transaction, appId: string, names: readonly string[]): Promise<void>
 }
@@ -90,9 +88,7 @@ export async function sourceOfSecrets(
   return sourceOf(by.kind === 'user' ? current : (serving ?? current))
 }
 
-/**
- * Gives an app's secrets to a source: all of them, or only secrets without a source. The caller holds the app's lock.
- */
+/** Gives all secrets of an app, or only secrets without a source, to a source. Needs the lock of the app. */
 export async function giveSecretsTo(
   transaction: Transaction,
   appId: string,

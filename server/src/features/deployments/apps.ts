@@ -12,7 +12,6 @@ import { appView, releaseOf } from './presentation.ts'
 import type { DeploymentStore } from './rows.ts'
 import { tablesOf } from './tables.ts'
 
-/** Deploys the app's serving commit again, with the app's current variables, under the app's lock. */
 type Apply = (
   transaction: Transaction,
   project: TenantProject,
@@ -37,7 +36,6 @@ export function appHandlers(apps: AppRequests, apply: Apply): HandlersOf<'apps' 
   }
 }
 
-/** Reads and changes of apps and their releases, for owners. All throw `not_found`. */
 interface AppRequests {
   list(project: TenantProject, page: PageRequest): Promise<Page<ResponseBody<'apps.list'>>>
   get(project: TenantProject, id: string): Promise<ResponseBody<'apps.get'>>
@@ -116,7 +114,7 @@ export function createAppRequests(dependencies: AppRequestDependencies): AppRequ
   }
 }
 
-/** Shows apps with their releases and domains, with three reads in total. */
+/** Three reads in total. */
 async function viewsOf(
   { store, urlOf, domainsOf }: AppRequestDependencies,
   on: Database | Transaction,
@@ -140,7 +138,6 @@ interface ActivityDependencies {
   readonly apps: Pick<AppDirectory, 'byIds'>
 }
 
-/** The deployments of all apps of a project together. */
 export function activityHandlers(dependencies: ActivityDependencies): HandlersOf<'activity'> {
   return {
     'activity.list': ({ project, page }) => list(dependencies, project, page),

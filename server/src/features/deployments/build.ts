@@ -24,8 +24,8 @@ import { type StepRecorder, within } from './steps.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /**
- * Builds a release and runs its release command, with a log, once it has a build slot. Returns the build's plan before
- * the build's output is measured. Rejects with a `DeploymentError` that ends in the failed command's last lines.
+ * Builds a release and runs its release command, with a log, once it has a build slot. The result comes before the
+ * build's output is measured. Rejects with a `DeploymentError` that ends in the failed command's last lines.
  */
 export type BuildStep = (
   row: DeploymentRow,
@@ -39,10 +39,7 @@ type BuildRuntime = Pick<Runtime, 'builder' | 'releases' | 'images'>
 
 export interface BuildWork {
   readonly plan: BuildPlan
-  /**
-   * Returns the plan with the start command for the files that the build has written since a time, in milliseconds of
-   * Unix time.
-   */
+  /** Returns the plan with the start command for the files that the build has written since a Unix time in ms. */
   readonly finish: (plan: BuildPlan, since: number) => Promise<Result<BuildPlan>>
   readonly steps: Pick<StepRecorder, 'begin'>
   /** Makes the release of another runtime from the build; absent when the building runtime keeps the release. */
@@ -58,7 +55,7 @@ interface BuildDependencies {
   readonly logs: Pick<LogStore, 'open' | 'record'>
   /** Limits the number of builds that run at once; accounts take turns. */
   readonly slots: Pick<Slots<string>, 'use'>
-  readonly jobs: Pick<JobTransitions, 'waits'>
+  readonly jobs: Pick<JobTransitions, 'noteBuildsBefore'>
   readonly lastLines: LastLines
   readonly disk: DiskGuard
   readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
@@ -98,7 +95,7 @@ export function createBuildStep(dependencies: BuildDependencies): BuildStep {
   }
 }
 
-/** Builds within the limits of time and space. The caller has waited for a slot. */
+/** The caller has waited for a slot. */
 function build(
   { lastLines, disk, credentialsFor, settings }: BuildDependencies,
   release: Release,
@@ -114,7 +111,7 @@ function build(
     baseline: () => releases.diskUsage(release, 'shared'),
     measure: (enough) => releases.diskUsage(release, 'all', enough),
   }
-  const told: Told = {
+  const log: BuildOutput = {
     output,
     async record(command) {
       const { size } = await output.stat()
@@ -130,25 +127,22 @@ function build(
   if (plan.image !== undefined) {
     const ofProject = (registry: string) => credentialsFor(release.projectId, registry)
     return limited(async (guarded) => {
-      const options = { output, lastLines: await told.record(null), signal: guarded, credentialsFor: ofProject }
+      const options = { output, lastLines: await log.record(null), signal: guarded, credentialsFor: ofProject }
       return inBuildLog(output, 'building the image', () => buildImage(images, release, work, options))
     })
   }
   return builder.build(release, { output, signal, toolchain: work.toolchain ?? plan.toolchain }, (run) =>
     limited(async (guarded) => {
-      const built = await runPlan(run, work, guarded, told)
+      const built = await runPlan(run, work, guarded, log)
       await inBuildLog(output, 'making the image', async () => work.pack?.(built, { output, signal: guarded }))
       return built
     }),
   )
 }
 
-interface Told {
+interface BuildOutput {
   readonly output: FileHandle
-  /**
-   * Returns a function that reads the last lines that are written from now on: by a command, whose name precedes its
-   * output, or by the build of an image.
-   */
+  /** Returns a function that reads the last lines that a command or the build of an image writes from now on. */
   readonly record: (command: Command | null) => Promise<() => Promise<string[]>>
 }
 
@@ -159,7 +153,7 @@ async function runPlan(
   run: RunCommand,
   { plan, finish }: BuildWork,
   signal: AbortSignal,
-  { output, record }: Told,
+  { output, record }: BuildOutput,
 ): Promise<BuildPlan> {
   const runAlive = (command: Command) => inBuildLog(output, `running ${aliveName(command)}`, () => run(command, signal))
   const begun = Date.now() - fileClockMs
@@ -213,10 +207,7 @@ function failure(
   return new DeploymentError('build', code, withLastLines(message, lines))
 }
 
-/**
- * Builds the Dockerfile of a plan, and returns the plan. Rejects with a `DeploymentError` that ends in the build's last
- * lines.
- */
+/** Rejects with a `DeploymentError` that ends in the build's last lines. */
 async function buildImage(
   images: Images | null,
   release: Release,
@@ -225,7 +216,6 @@ async function buildImage(
     readonly output: FileHandle
     readonly signal: AbortSignal
     readonly lastLines: () => Promise<readonly string[]>
-    /** Returns the project's credentials for a registry; null when it has none. */
     readonly credentialsFor: (registry: string) => Promise<RegistryCredentials | null>
   },
 ): Promise<BuildPlan> {

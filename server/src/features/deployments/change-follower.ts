@@ -20,7 +20,6 @@ interface ChangeFollowerDependencies {
   readonly apps: Pick<AppDirectory, 'byIds'>
   readonly locks: Pick<DeploymentLocks, 'interrupt' | 'held'>
   readonly addresses: { open(app: App): Promise<void>; close(appId: string): Promise<void> }
-  /** Removes all data of an app from runtimes and logs. */
   readonly removeApp: (appId: string) => Promise<void>
   readonly teardown: Teardown
   readonly remove: RemoveDeployment
@@ -69,7 +68,7 @@ function interruptEnded(
 ): void {
   if (row === undefined) locks.interrupt({ id, generation: everyGeneration })
   else if (row.status === 'building') locks.interrupt({ id, generation: row.generation - 1 })
-  else if (row.status !== 'running') locks.interrupt({ id, generation: row.generation, isAtRest: true })
+  else if (row.status !== 'running') locks.interrupt({ id, generation: row.generation, hasEnded: true })
 }
 
 /** Resolves to true when the app itself is gone. */

@@ -1,7 +1,6 @@
 import { notify } from '../../platform/database/notifications.ts'
 import type { Transaction } from '../../platform/database.ts'
 
-/** The channel on which requests notify the leader of their changes. */
 export const changesChannel = 'fairlead_deployments'
 
 /** A deployment that its owner has changed or deleted, or a new app. It is a hint: only the rows count. */

@@ -10,12 +10,11 @@ import type { ReleaseOf } from './secrets.ts'
 import type { DeploymentRow } from './tables.ts'
 import type { Teardown } from './teardown.ts'
 
-/** The instance beside which a command of an app runs. */
 interface CommandTarget {
   readonly release: Release
   readonly handle: Handle
   readonly instances: Pick<Instances, 'attach'>
-  /** Present for a release that does not run, whose instance was started for the command. */
+  /** Present for a stopped release, whose instance was started for the command. */
   readonly own?: {
     /** Aborts when a request needs the release. */
     readonly signal: AbortSignal
@@ -62,8 +61,8 @@ export function createFindCommandTarget(dependencies: FindDependencies): FindCom
     if (app === undefined) return null
     const [row] = await store.releases.serving(database, [appId])
     if (row === undefined && mayStart) {
-      const resting = await store.releases.resting(database, appId)
-      return resting === undefined ? null : startOwn(resting, await releaseOf(resting, app))
+      const latestEnded = await store.releases.latestEnded(database, appId)
+      return latestEnded === undefined ? null : startOwn(latestEnded, await releaseOf(latestEnded, app))
     }
     if (row === undefined || row.instance === null) return null
     const { instances } = runtimes.named(row.instance.runtime)
@@ -74,10 +73,7 @@ export function createFindCommandTarget(dependencies: FindDependencies): FindCom
 /** The instance itself does nothing; commands run beside it. */
 const idle = { argv: ['sleep', 'infinity'] } as const
 
-/**
- * Makes the function that starts an instance of a stopped release for one command. The command shares the deployment's
- * lock.
- */
+/** Starts an instance of a stopped release for one command, which shares the deployment's lock. */
 function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDependencies) {
   return async ({ id, runtime, build_plan }: DeploymentRow, release: Release): Promise<CommandTarget> => {
     if (build_plan?.start.argv.includes(staticServerName)) {
@@ -93,7 +89,7 @@ function createStartOwn({ store, runtimes, instances, locks, teardown }: FindDep
         }
         // It was just stopped, and its instance runs until the leader handles the notification.
         if (row.instance !== null) return 'tear down'
-        setGeneration({ ...row, isAtRest: true })
+        setGeneration({ ...row, hasEnded: true })
         const options = { beside: true, process: 'run.1' }
         const handle = await instances.start({ ...release, internalName: null }, runtime, idle, options)
         const ended = Promise.withResolvers<void>()

@@ -74,9 +74,7 @@ interface CreateDependencies {
   readonly assertRoom: () => Promise<void>
   readonly urlOf: UrlOf
   readonly sources: {
-    /** The repositories of this machine that an account may deploy. */
     readonly filesFor: (accountId: string) => FileRule
-    /** True only in local mode: tokens may be sent over plain http. */
     readonly allowHttpTokens: boolean
     readonly runtimes: RuntimeNames
     readonly setImageVolumes: (
@@ -84,14 +82,13 @@ interface CreateDependencies {
       appId: string,
       volumes: Readonly<Record<string, string>>,
     ) => Promise<void>
-    /** Returns the source of a retained release of the account. Throws `invalid_request`. */
     readonly promoted: (
       transaction: Transaction,
       project: TenantProject,
       id: string,
       mayUse: (projectId: string) => boolean,
     ) => Promise<DeploymentSource>
-    /** Returns the commit of the project's uploaded source, which is kept. Throws `invalid_request`. */
+    /** Prevents the removal of the source. Throws `invalid_request`. */
     readonly uploaded: (
       transaction: Transaction,
       projectId: string,
@@ -132,7 +129,6 @@ export function createCreateDeployment(dependencies: CreateDependencies): Create
   }
 }
 
-/** Checks the source of a new deployment, and returns the columns of its row. */
 async function checkedSource(
   { sources }: CreateDependencies,
   transaction: Transaction,
@@ -150,10 +146,7 @@ async function checkedSource(
   return { ...noSource, gitUrl, branch, commit, root, runtime }
 }
 
-/**
- * Returns the variables of the deployment itself. Reads and changes the previous variables under the app's lock, which
- * the transaction holds.
- */
+/** Returns the variables of the deployment itself. The transaction holds the app's lock. */
 async function givenTo(
   { store, secrets, variables }: CreateDependencies,
   transaction: Transaction,
@@ -179,7 +172,6 @@ async function givenTo(
   )
 }
 
-/** A release to make from a checked source. */
 interface ReleaseToMake extends Pick<NewDeployment, 'appId' | 'trigger' | 'applies'>, DeploymentSource {
   readonly trigger: DeploymentTrigger
   readonly given: Variables
@@ -381,7 +373,6 @@ export type DeploymentSource = Pick<
   | 'runtime'
 >
 
-/** The columns of an empty source. */
 export const noSource: Omit<DeploymentSource, 'runtime'> = {
   gitUrl: '',
   sourceId: null,
@@ -420,7 +411,7 @@ const rowOf = ({
   image,
 })
 
-/** Returns the creator of a deployment, which the row stores: keys and users may be deleted later. */
+/** The row stores the creator, because keys and users may be deleted later. */
 export function triggerOf({ actor, workflow }: Pick<Principal, 'actor' | 'workflow'>): DeploymentTrigger {
   return {
     kind: workflow === null ? actor.type : 'workflow',

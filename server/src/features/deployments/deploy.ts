@@ -33,9 +33,7 @@ interface DeployDependencies {
   readonly checkHealth: HealthCheck
   readonly startReplicas: StartReplicas
   readonly switchOver: SwitchStep
-  /**
-   * Called when a deployment that made a release has ended, in success or failure: deferred work may use the processor.
-   */
+  /** Called after a deployment that made a release, in any outcome: deferred work may use the processor. */
   readonly afterMaking: (row: DeploymentRow) => void
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
 }

@@ -194,7 +194,7 @@ export function createLifecycle(dependencies: LifecycleDependencies): Lifecycle 
   }
 }
 
-/** Answers a change that the deployment already has; refuses every other change. */
+/** Answers a request for a state that the deployment already has; refuses every other request. */
 function unchanged(
   details: DeploymentDetails,
   found: FoundDeployment,
@@ -214,7 +214,7 @@ function takeStart({ totals }: LifecycleDependencies, { transaction, project }: 
   return totals.takeOne(transaction, project.accountId, 'deployments_per_hour')
 }
 
-/** Adds the release's job; jobs for its earlier generations will be interrupted. */
+/** Jobs for earlier generations will be interrupted. */
 async function enqueueStart({ store, details }: LifecycleDependencies, change: Change): Promise<Detail> {
   const { transaction, project, id } = change
   const found = await details.find(transaction, project, id)
@@ -236,7 +236,7 @@ const participles: Readonly<Record<Verb, string>> = {
 const advice: Readonly<Record<Verb, Partial<Record<DeploymentRow['status'], string>>>> = {
   cancel: { running: 'Stop it instead.' },
   stop: { building: 'Cancel it instead.' },
-  rollback: { building: 'Wait for its end, or cancel it.', running: 'Restart it to start it anew.' },
+  rollback: { building: 'Wait for its end, or cancel it.', running: 'Restart it instead.' },
   restart: { building: 'Wait for its end, or cancel it.' },
   delete: { building: 'Cancel it first.', running: 'Stop it first.' },
 }
@@ -248,7 +248,6 @@ function refusal(row: DeploymentRow, verb: Verb): ApiError {
   return new ApiError('invalid_request', message, { status: row.status })
 }
 
-/** Returns the error for the restart of a deployment while another deployment of its app is active. */
 function otherIsActive(row: DeploymentRow, other: DeploymentRow): ApiError {
   const message =
     other.status === 'running'
@@ -263,7 +262,6 @@ interface FoundDeployment {
 }
 
 interface DeploymentDetails {
-  /** Throws `not_found`. */
   find(on: Database | Transaction, project: TenantProject, id: string): Promise<FoundDeployment>
   show(found: FoundDeployment): ResponseBody<'deployments.get'>
 }

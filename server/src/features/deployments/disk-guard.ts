@@ -3,7 +3,6 @@ import { sleepUntilAborted } from '../../platform/abort.ts'
 import { freeBytesIn } from '../../platform/disk/free-space.ts'
 import { DeploymentError } from './failure.ts'
 
-/** Keeps deployments from filling the server's disk. */
 export interface DiskGuard {
   /**
    * Runs a step that writes to the disk, and ends it when it exceeds its limit or the disk is nearly full. Rejects with
@@ -12,7 +11,6 @@ export interface DiskGuard {
   guard<T>(limit: DiskLimit, signal: AbortSignal, step: (guarded: AbortSignal) => Promise<T>): Promise<Unmeasured<T>>
 }
 
-/** The result of a step, before the step's files are measured. */
 export interface Unmeasured<T> {
   readonly value: T
   /** Measures the step's files, and rejects like `guard`. Call it once; nothing may go live before it resolves. */
@@ -25,13 +23,11 @@ export interface DiskLimit {
   /** Like `ReleaseStore.freeElsewhere` of the runtime whose disk the step writes to. */
   readonly freeElsewhere?: (() => Promise<number | null>) | undefined
   baseline(): Promise<number>
-  /** Returns all bytes that exist now; any number above `enough` as soon as there are more. */
+  /** Returns the present bytes; any number above `enough` as soon as there are more. */
   measure(enough: number): Promise<number>
 }
 
-/**
- * The interval at which the free space is read. A fast disk writes a gigabyte in this time; the reserve must be larger.
- */
+/** A fast disk writes a gigabyte in this time; the reserve must be larger. */
 const freeEveryMs = 500
 
 export function createDiskGuard(options: { readonly directory: string; readonly reserveBytes: number }): DiskGuard {
@@ -50,7 +46,7 @@ export function createDiskGuard(options: { readonly directory: string; readonly 
       const baseline = await limit.baseline()
       const checkSize = async (): Promise<number> => {
         const bytes = (await limit.measure(limit.mostBytes + baseline)) - baseline
-        // Infinity − Infinity is NaN when a folder was unreadable: that counts as too large.
+        // When a folder was unreadable, Infinity − Infinity is NaN, which counts as too large.
         if (!(bytes <= limit.mostBytes)) throw tooLarge(limit.stage, limit.mostBytes)
         return limit.mostBytes - bytes
       }
@@ -73,7 +69,6 @@ interface Checks {
   readonly checkSize: () => Promise<number>
 }
 
-/** Repeats the checks. `exceeded` aborts with the `DeploymentError` that a check throws. */
 function watchWith(
   { checkFree, checkSize }: Checks,
   { freeBytes, restBytes }: { readonly freeBytes: number; readonly restBytes: number },
@@ -135,17 +130,12 @@ const leastMs = 2_000
 const longestMs = 10_000
 /** Measuring a large tree takes long; it may use a tenth of the time. */
 const pauseFactor = 10
-/**
- * Other programs may free space at the same time, which hides growth: so the step is measured once the free space has
- * fallen by half of its remaining bytes.
- */
+/** Other programs may free space at the same time, which hides growth: so the limit is half of the rest. */
 const shareOfRest = 0.5
 
-/** A measurement of a step's files. All times in milliseconds, by one clock. */
 interface Measurement {
   readonly endedAt: number
   readonly tookMs: number
-  /** The bytes that the step could still write. */
   readonly restBytes: number
 }
 

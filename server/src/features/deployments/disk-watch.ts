@@ -12,9 +12,7 @@ import type { Routes } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Stops running apps that fill the disk. */
 interface DiskWatch {
-  /** Measures the disk usage of every running app repeatedly, until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
 }
 
@@ -32,18 +30,12 @@ interface DiskWatchDependencies {
   readonly logger: Logger
 }
 
-/**
- * The pause between two rounds, in milliseconds and as a multiple of the last round's duration: measuring all apps
- * takes time.
- */
+/** The pause between two rounds, in milliseconds and as a multiple of the last round's duration. */
 const pauses = {
   calm: { leastMs: 10_000, factor: 100 },
   filling: { leastMs: 1_000, factor: 10 },
 } as const
-/**
- * The free space is read at this interval, which costs almost nothing; a fall by this many bytes means that the disk is
- * filling.
- */
+/** The free space is read at this interval, at almost no cost; a fall by so many bytes means a filling disk. */
 const freeIntervalMs = 1_000
 const fillingBytes = 50_000_000
 const recordRetryMs = 500
@@ -141,7 +133,6 @@ async function measure(
   return undefined
 }
 
-/** Returns the disks that hold apps: the disk of the data directory, and further disks of runtimes. */
 async function disksOf(
   { runtimes }: Pick<DiskWatchDependencies, 'runtimes'>,
   measured: readonly Measured[],
@@ -169,7 +160,6 @@ async function stopWriter(
   if (row !== undefined) await stop(dependencies, row, diskFull(), signal)
 }
 
-/** Returns the disk usage of an app; any number above `enough` as soon as it uses more. */
 async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, enough: number): Promise<number> {
   const { builder, releases } = runtimes.named(row.runtime)
   // While a build of the app runs, the build's guard measures the folders that both can write to.
@@ -177,10 +167,7 @@ async function bytesOf({ runtimes }: DiskWatchDependencies, row: DeploymentRow, 
   return releases.diskUsage(releaseRef(row), part, enough)
 }
 
-/**
- * Stops a running app under its lock. While the database is unreachable, the app is stopped first, and the stop is
- * recorded later.
- */
+/** While the database is unreachable, the app is stopped first, and the stop is recorded later. */
 async function stop(
   dependencies: DiskWatchDependencies,
   seen: DeploymentRow,

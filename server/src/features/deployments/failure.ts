@@ -8,11 +8,9 @@ export interface DeploymentFailure {
   readonly stage: DeploymentStage
   readonly code: string
   readonly message: string
-  /** Absent when there are none. */
   readonly suggestions?: Suggestion[]
 }
 
-/** Ends a deployment. The owner sees `failure`. */
 export class DeploymentError extends Error {
   override readonly name = 'DeploymentError'
   readonly failure: DeploymentFailure
@@ -23,17 +21,13 @@ export class DeploymentError extends Error {
   }
 }
 
-/** The failure that owners see for an error of the server. */
 export const serverFailure: DeploymentFailure = {
   stage: 'build',
   code: 'server_error',
   message: 'Something went wrong on the server. Its log has the details under the id of this deployment.',
 }
 
-/**
- * Returns the failure that the deployment's owner sees. A build's output may contain the app's secrets, and many places
- * show the failure, so secrets are masked.
- */
+/** Masks secrets: the output of a build may contain them, and many places show the failure. */
 export function failureOf(error: unknown, secrets: readonly string[]): DeploymentFailure {
   if (error instanceof DeploymentError) {
     return { ...error.failure, message: storable(createMasker(secrets).mask(error.message)) }
@@ -41,17 +35,14 @@ export function failureOf(error: unknown, secrets: readonly string[]): Deploymen
   return serverFailure
 }
 
-/** Returns the error for a build that exceeded a limit; `end` is a sentence that says how its command ended. */
+/** `end` is a sentence that says how the command ended. */
 export const exceededLimit = (exceeded: ExceededLimit, end: string, lines: readonly string[]): DeploymentError =>
   new DeploymentError('build', exceeded.code, withLastLines(`${limitMessage(exceeded, 'build')} ${end}`, lines))
 
-/** More than a message with the last lines of a log needs; names in a repository may be very long. */
+/** More than a message with the last lines of a log needs: names in a repository may be very long. */
 const longestMessage = 20_000
 
-/**
- * Returns text that PostgreSQL can store and a terminal can show: well-formed, without control characters except tab
- * and line feed, and of a limited length.
- */
+/** Returns text that PostgreSQL can store and a terminal can show, of a limited length. */
 function storable(text: string): string {
   const cut = text.length > longestMessage ? `${text.slice(0, longestMessage)}…` : text
   return withVisible(cut.toWellFormed().replace(/[^\P{Cc}\t\n]/gu, ''))
@@ -63,10 +54,7 @@ const longestLine = 500
 export const seeOutput = (lines: readonly string[]): string =>
   lines.length === 0 ? 'It printed nothing.' : 'See the last lines of its output below.'
 
-/**
- * Adds the last lines of a log to a message, if there are any, as text without colours, and a sentence about a limit
- * that they mention.
- */
+/** Adds the last lines of a log to a message, without colours, and advice about a limit that they mention. */
 export function withLastLines(message: string, lines: readonly string[]): string {
   if (lines.length === 0) return message
   const plain = lines.map((line) => stripVTControlCharacters(line).slice(0, longestLine))
@@ -81,7 +69,6 @@ const mostFrames = 4
 /** Process managers write the name of the app before each line. */
 const frame = /^(?:.{0,60}\|)?[ \t]+at [^ \t]/
 
-/** Shortens the traces of JavaScript and Java, which follow their reason. */
 function withoutFrames(lines: readonly string[]): string[] {
   const shown: string[] = []
   let frames = 0
@@ -97,7 +84,6 @@ function withoutFrames(lines: readonly string[]): string[] {
 
 const lastOutput = '\nIts last output:\n'
 
-/** Returns the error with a further sentence before the last lines of a log. */
 export function withSentence({ failure }: DeploymentError, sentence: string): DeploymentError {
   const { stage, code, message, suggestions } = failure
   const at = message.indexOf(lastOutput)
@@ -105,7 +91,7 @@ export function withSentence({ failure }: DeploymentError, sentence: string): De
   return new DeploymentError(stage, code, `${told} ${sentence}${lines}`, suggestions)
 }
 
-/** Says which limit ended a build or an app, how much it used, and what its owner can do. */
+/** Says which limit ended a build or an app, and what its owner can do. */
 export function limitMessage({ code, allowed, used }: ExceededLimit, what: 'build' | 'app'): string {
   if (code === 'too_many_processes') {
     return `The ${what} reached the ${allowed} processes and threads that it may have. Let it start fewer.`
@@ -123,11 +109,8 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 1_000_000)} M
 
 const more = 'More needs a larger plan for an app, and a higher FAIRLEAD_BUILD_MEMORY_MB of the operator for a build.'
 
-/**
- * Limits that do not end a process from outside: programs reach them, or set them themselves, and report them in their
- * output.
- */
-const told: readonly { readonly pattern: RegExp; readonly advice: (lines: readonly string[]) => string }[] = [
+/** Limits that programs reach without being ended, and report in their output. */
+const limitHints: readonly { readonly pattern: RegExp; readonly advice: (lines: readonly string[]) => string }[] = [
   {
     pattern: /JavaScript heap out of memory|JS heap out of memory|ERR_WORKER_OUT_OF_MEMORY/,
     advice: (lines) =>
@@ -162,15 +145,12 @@ const told: readonly { readonly pattern: RegExp; readonly advice: (lines: readon
   },
 ]
 
-/** Says which limit the last lines of an output mention, and what to do; `null` when they mention no limit. */
 export function limitInOutput(lines: readonly string[]): string | null {
-  const found = told.find(({ pattern }) => lines.some((line) => pattern.test(line)))
+  const found = limitHints.find(({ pattern }) => lines.some((line) => pattern.test(line)))
   return found === undefined ? null : found.advice(lines)
 }
 
-/**
- * Returns the size of the heap before Node's last garbage collection, in words; Node prints its attempts at the end.
- */
+/** Returns the size of the heap before Node's last garbage collection, in words. */
 function heapOf(lines: readonly string[]): string {
   const sizes = lines.flatMap((line) => /(?:Mark-Compact|Scavenge).*?\s([\d.]+) \([\d.]+\) -> /.exec(line)?.[1] ?? [])
   const last = sizes.at(-1)

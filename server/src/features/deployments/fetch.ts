@@ -20,21 +20,15 @@ import type { DeploymentSecrets } from './secrets.ts'
 import { within } from './steps.ts'
 import type { CommitDetails, DeploymentRow } from './tables.ts'
 
-/**
- * Fetches the sources of a deployment into a folder of its release, and records the commit. Nothing may be built before
- * the sources are within their limit.
- */
+/** Records the commit, too. Nothing may be built before the sources are within their limit. */
 export type FetchStep = (
   row: DeploymentRow,
   target: { readonly directory: string; readonly releases: Pick<ReleaseStore, 'diskUsage'> },
   signal: AbortSignal,
 ) => Promise<Pick<Unmeasured<unknown>, 'withinLimit'>>
 
-/** The rights of an account to resources of the server machine. */
 export interface AccountRights {
-  /** Returns the local repositories that deployments of the account may read. */
   filesFor(accountId: string): FileRule
-  /** True when deployments of the account may use the ssh agent of the user who runs the server. */
   mayUseAgent(accountId: string): boolean
 }
 

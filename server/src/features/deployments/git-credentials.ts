@@ -27,7 +27,6 @@ interface GitCredentialDependencies {
   readonly allowHttpTokens: boolean
 }
 
-/** Reads and changes of an app's git credentials, for its owner. */
 export function gitCredentialHandlers(dependencies: GitCredentialDependencies): HandlersOf<'gitCredentials'> {
   const { database, secretBox, apps, hold } = dependencies
   return {
@@ -77,18 +76,15 @@ export function gitCredentialHandlers(dependencies: GitCredentialDependencies): 
 /** Adds a name by which the owner of the repository recognises the key. */
 const withComment = ({ publicKey }: DeployKey, appId: string): string => `${publicKey} fairlead-${appId}`
 
-/**
- * Returns the repository that credentials are for. Throws `invalid_request` when it cannot use this kind of
- * credentials.
- */
+/** Throws `invalid_request` when the repository cannot use this kind of credentials. */
 async function repository(
   { releases, allowHttpTokens }: Pick<GitCredentialDependencies, 'releases' | 'allowHttpTokens'>,
   transaction: Transaction,
   appId: string,
   { kind, git_url }: BodyOutput<'gitCredentials.set'>,
 ): Promise<{ readonly source: GitSource }> {
-  const known = git_url === undefined ? await repositoryOf(releases, transaction, appId) : null
-  const address = git_url ?? (kind === 'deploy_key' && known !== null ? (sshUrlOf(known) ?? known) : known)
+  const current = git_url === undefined ? await repositoryOf(releases, transaction, appId) : null
+  const address = git_url ?? (kind === 'deploy_key' && current !== null ? (sshUrlOf(current) ?? current) : current)
   if (address === null) throw invalidRequest({ field: 'git_url', message: 'is required: the app has no repository' })
   const source = parseGitUrl(address, { allowFile: false })
   if ('field' in source) throw invalidRequest(source)
@@ -102,7 +98,6 @@ async function repository(
   return { source }
 }
 
-/** Returns the repository of an app; null when it has none. */
 async function repositoryOf(
   releases: GitCredentialDependencies['releases'],
   transaction: Transaction,
@@ -146,10 +141,7 @@ function findCredentials(on: Database | Transaction, appId: string): Promise<Git
 
 type GitAccessOf = (row: DeploymentRow) => Promise<GitAccess>
 
-/**
- * Makes the function that returns how git reaches the repository of a deployment: with the deployment's token, else
- * with the app's credentials for exactly this repository.
- */
+/** Uses the deployment's token, else the app's credentials for exactly this repository. */
 export function createGitAccess(dependencies: {
   readonly database: Database
   readonly secretBox: SecretBox
@@ -181,8 +173,8 @@ function hostKeysOf(database: Database, appId: string): GitAccess['hostKeys'] {
   return {
     keyOf,
     async keep(host, key) {
-      const known = await keyOf(host)
-      if (known !== null) return known === key
+      const stored = await keyOf(host)
+      if (stored !== null) return stored === key
       if ((await countHosts(database, appId)) >= mostHosts) throw tooManyHosts()
       await tablesOf(database)
         .insertInto('git_hosts')
@@ -215,13 +207,11 @@ type GitAccessTables = {
     app_id: string
     kind: 'token' | 'deploy_key'
     git_url: string
-    /** The token or the private key, encrypted. */
     secret: Buffer
     /** Null for a token. */
     public_key: string | null
     created_at: Generated<Date>
   }
-  /** The keys of ssh hosts that apps have connected to. */
   git_hosts: {
     app_id: string
     /** With the port. */
@@ -234,5 +224,4 @@ type GitAccessTables = {
 
 type GitCredentialsRow = Selectable<GitAccessTables['git_credentials']>
 
-/** This part's tables, inside or outside a transaction. */
 const tablesOf = (on: Database | Transaction) => on.withTables<GitAccessTables>()

@@ -11,9 +11,7 @@ import { type Routes, stopGraceMs, upstreamOf } from './routes.ts'
 import type { DeploymentStore } from './rows.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/** Checks the instances of apps that name a health path as long as they live, and ends unhealthy instances. */
 interface HealthWatch {
-  /** Repeats the checks until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
   /** Begins the checks that are due at a time by `performance.now()`. */
   look(now: number, signal: AbortSignal): Promise<void>
@@ -37,7 +35,6 @@ interface HealthWatchDependencies {
   readonly logger: Logger
 }
 
-/** The interval at which releases and their instances are read again. */
 const refreshMs = 5_000
 const lookMs = 1_000
 /** How long an unhealthy instance may finish its requests, if other instances take new requests. */
@@ -107,11 +104,11 @@ async function readTargets(
 ): Promise<ReadonlyMap<string, Target>> {
   const targets = new Map<string, Target>()
   const rows = await store.rows.withHealth()
-  const others = Map.groupBy(rows.length === 0 ? [] : await store.instances.all(), (each) => each.deployment_id)
+  const byRelease = Map.groupBy(rows.length === 0 ? [] : await store.instances.all(), (each) => each.deployment_id)
   for (const row of rows) {
     const path = row.build_plan?.health
     if (row.instance === null || path === undefined) continue
-    const replicas = (others.get(row.id) ?? []).filter(({ type, state }) => type === web && state === 'running')
+    const replicas = (byRelease.get(row.id) ?? []).filter(({ type, state }) => type === web && state === 'running')
     for (const { number, handle } of [{ number: firstNumber(row.instance), handle: row.instance }, ...replicas]) {
       if (!instances.isAdopted(handle)) continue
       const key = `${row.id} ${JSON.stringify(handle)}`

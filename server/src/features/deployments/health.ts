@@ -10,9 +10,9 @@ import type { InstanceControl } from './instances.ts'
 import type { LastLines, NoteInLog } from './release-log.ts'
 
 interface HealthOptions {
-  /** Deadline for the first good answer, in milliseconds. */
+  /** The time until the first good answer. */
   readonly startTimeoutMs: number
-  /** How long the app must stay up after that answer, in milliseconds. */
+  /** The time for which the app must stay up after that answer. */
   readonly stableMs: number
   readonly path: string | undefined
 }
@@ -98,7 +98,7 @@ export function createHealthCheck(dependencies: HealthDependencies): HealthCheck
   }
 }
 
-/** Tells when an observed value has stayed the same for some time; `null` means no value. */
+/** Tells when a value has stayed the same for some time; `null` means no value. */
 function createSettling(ms: number): { isSettled(seen: string | null): boolean } {
   let last: string | null = null
   let since = 0
@@ -134,10 +134,7 @@ const servedElsewhere = (port: number, servable: number): string =>
 
 const mostShown = 500
 
-/**
- * Returns a program's output without the values of the app's variables. Values are masked before the text is cut, so
- * that no half of a value remains.
- */
+/** Masks the values of the app's variables before the text is cut: otherwise a part of a value could remain. */
 const shown = (text: string, { variables }: Pick<Release, 'variables'>): string =>
   createMasker(Object.values(variables)).mask(text).slice(0, mostShown)
 

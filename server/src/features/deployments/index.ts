@@ -52,30 +52,22 @@ export interface DeploymentsParts {
   /** Aborts when the server stops, and when another server has replaced it. Followed logs then end. */
   readonly stopping: AbortSignal
   readonly transact: RequestTransactions
-  /** The slots, by account, for the ends of uploads. */
   readonly finishing: Slots<string>
   readonly totals: Pick<Totals, 'of' | 'assertRoom' | 'takeOne'>
-  /** The account of the operator. */
   readonly operatorId: string
-  /** The names of the runtimes, which new releases keep. */
   readonly runtimes: RuntimeNames
-  /** The apps in the database of requests. */
   readonly apps: AppStore
   readonly urlOf: UrlOf
   /** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
   readonly latestUsage: (on: Database | Transaction, appId: string) => Promise<LatestUsage | undefined>
-  /** Returns the project if it belongs to this account. */
   readonly findProject: (accountId: string, projectId: string, on?: Transaction) => Promise<TenantProject | undefined>
   /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** Returns the names that lead to apps, by the ids of the apps. */
   readonly domainsOf: DomainsOf
-  /** Reads the databases that are linked to apps. */
   readonly readDatabases: ReadDatabases
   readonly announce: Announce
 }
 
-/** The deployments of apps: their sources, variables, releases, instances, volumes and logs. */
 export interface Deployments {
   readonly handlers: HandlersOf<
     | 'deployments'
@@ -91,19 +83,16 @@ export interface Deployments {
     | 'logs'
     | 'sources'
   >
-  /** Links a database to an app, which gets the connection string as a variable. */
+  /** The app gets the connection string as a variable. */
   readonly linkDatabase: LinkRequests['create']
-  /** Counts the deployments of a project. */
   readonly count: BatchedRead<string, number>
-  /** Counts the apps of an account. */
   readonly countApps: ProjectReads['countApps']
   /** Counts the deployments of an account that wait to be built or are being built. */
   readonly countBuilding: ProjectReads['countBuilding']
-  /** Creates the leader's work on deployments. Its `start` starts the apps. */
   lead(leader: DeploymentsLeaderParts): DeploymentsWork
 }
 
-/** Creates the operations on deployments. They read and write rows, and notify the leader of changes. */
+/** Creates the operations on deployments, which change rows and notify the leader. */
 export function createDeployments(parts: DeploymentsParts): Deployments {
   const { database, config, directory, logger, logs, totals, runtimes, apps, urlOf, findProject, readDatabases } = parts
   const { plans, deploys } = config

@@ -19,16 +19,13 @@ export interface InstanceName {
 export interface InstanceRows {
   /** Ordered by type and number. */
   of(deploymentId: string, on?: Database | Transaction): Promise<InstanceRow[]>
-  /** The instances of all deployments that are building or running. */
+  /** Of all deployments that are building or running. */
   all(): Promise<InstanceRow[]>
-  /**
-   * Records the start of an instance, which replaces the previous instance of that name. Returns false when the release
-   * may no longer run.
-   */
+  /** Replaces the previous instance of that name. Returns false when the release may no longer run. */
   started(target: DeploymentGeneration, name: InstanceName, handle: Handle): Promise<boolean>
   /**
    * Records the state of an instance, and its new handle. Returns false when the instance no longer has a row, for
-   * instance because it was replaced. The first instance of a release has a row, but no state.
+   * example because it was replaced. The first instance of a release has a row, but no state.
    */
   note(deploymentId: string, recorded: Handle, state: InstanceState, handle?: Handle): Promise<boolean>
   /** Removes an instance's row, unless another instance has replaced it. */
@@ -217,10 +214,7 @@ async function remove(
   return numDeletedRows === 1n
 }
 
-/**
- * True for an instance whose variables are older than a rotation. An instance with later variables was started since
- * the row was read.
- */
+/** True for variables from before a rotation. Later variables mean a start since the row was read. */
 export const isOutdated = (
   { variable_origins }: Pick<DeploymentRow, 'variable_origins'>,
   { handle }: Pick<InstanceRow, 'handle'>,

@@ -5,17 +5,12 @@ import type { Handle, Instances, Release, ReleaseRef, Runtime, StopOptions } fro
 import type { Runtimes } from '../../runtimes/runtimes.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/**
- * A release with the name of the runtime that keeps it by its row; null without a row: then any runtime may keep it.
- */
+/** `runtime` keeps the release by its row; null without a row: then any runtime may keep it. */
 interface KeptRelease extends ReleaseRef {
   readonly runtime: string | null
 }
 
-/**
- * Starts and ends the instances of releases, each with its log. An unreachable runtime does not affect releases of
- * other runtimes.
- */
+/** Each instance has a log. An unreachable runtime does not affect releases of other runtimes. */
 export interface InstanceControl {
   /** Like `Instances.start`, with the log of that instance. The default name is `web.1`. */
   start(
@@ -24,10 +19,7 @@ export interface InstanceControl {
     command: Command,
     options?: { readonly beside?: boolean; readonly process?: string },
   ): Promise<Handle>
-  /**
-   * Takes over an instance that an earlier server has started: its limits, its access and its log. It may be called
-   * again if the access was lost.
-   */
+  /** Takes over limits, access and log of an instance of an earlier server, again if the access was lost. */
   adopt(release: Release, handle: Handle): Promise<void>
   /** True when this leader has started or adopted the instance, and it has not ended. */
   isAdopted(handle: Handle): boolean
@@ -41,7 +33,6 @@ export interface InstanceControl {
   halt(release: KeptRelease, options?: StopOptions): Promise<void>
   /** Ends everything that runs of a release and removes its files. Keeps its logs. */
   remove(release: KeptRelease): Promise<void>
-  /** False for a release without files, instances or images. */
   isMade(release: KeptRelease): Promise<boolean>
 }
 
@@ -132,10 +123,7 @@ async function flushAll(logs: Pick<LogStore, 'flush' | 'processes'>, release: Re
   for (const process of await logs.processes(logOf(release))) await logs.flush(logOf(release, process))
 }
 
-/**
- * Makes the function that opens the log of an instance, and records the times of its lines until the instance leaves
- * the recording.
- */
+/** Opens the log of an instance, and records the times of its lines until the instance leaves the recording. */
 function createOutput(logs: InstanceControlDependencies['logs']) {
   const recordings = createRecordings(logs)
   return async <T>(
@@ -149,10 +137,7 @@ function createOutput(logs: InstanceControlDependencies['logs']) {
   }
 }
 
-/**
- * Yields the runtimes that may hold parts of a release. Skips an unreachable runtime for images, unless it keeps the
- * release: the sweep removes the rest later.
- */
+/** Skips an unreachable runtime for images, unless it keeps the release: the sweep removes the rest later. */
 async function* holdersOf(runtimes: Pick<Runtimes, 'all'>, release: KeptRelease): AsyncGenerator<Runtime> {
   for (const runtime of mayHave(runtimes, release)) {
     const isHolder = runtime.images === null || runtime.name === release.runtime
@@ -191,7 +176,6 @@ function createAdopted(instancesOf: (handle: Handle) => Pick<Instances, 'watch'>
       })
     },
 
-    /** Replaces the handle of an instance, and returns the new handle. */
     rename(handle: Handle, to: Handle): Handle {
       const entry = keys.get(keyOf(handle))
       if (entry === undefined) return to
@@ -221,7 +205,7 @@ export const releaseRef = ({
   appId: app_id,
 })
 
-/** Makes the function that removes all data of an app from runtimes and logs; no part of the app may run any more. */
+/** No part of the app may run any more. */
 export function createRemoveApp({
   runtimes,
   logs,
@@ -237,10 +221,7 @@ export function createRemoveApp({
 
 /** Records each log while any instance that prints to it lives: the next may start before the last has ended. */
 interface Recordings {
-  /**
-   * Begins to record, unless the log is recorded already. The returned function leaves the recording; the last call
-   * ends it.
-   */
+  /** Several callers share a recording; the last call of a returned function ends it. */
   join(log: LogName): Promise<() => void>
 }
 

@@ -60,7 +60,6 @@ import { imageVolumesOf } from './volumes.ts'
 /** The time in which an instance that has refused a connection may recover. */
 const recoverMs = 5_000
 
-/** The parts of the feature that the leader's work uses besides the parts of the leader. */
 interface Parts {
   readonly config: Pick<Config, 'plans' | 'deploys'>
   readonly directory: Pick<DataDirectory, 'root' | 'apps' | 'sources'>
@@ -72,11 +71,9 @@ interface Parts {
   readonly urlOf: UrlOf
 }
 
-/** The open addresses of apps. */
 interface Listening {
   /** Does not reject when the address is taken. */
   open(app: App): Promise<void>
-  /** Opens addresses that were taken. */
   retry(): Promise<void>
   isOpen(appId: string): boolean
   close(appId: string): Promise<void>
@@ -85,10 +82,8 @@ interface Listening {
 }
 
 export interface DeploymentsLeaderParts extends LeaderParts {
-  /** The apps in the database of the leader. */
   readonly apps: AppStore
   readonly listening: Listening
-  /** Called at each restart of an instance. */
   readonly noteRestart: (appId: string) => void
   readonly gateway: Gateway
   /** Returns the local listener of the gateway for the address of an app. */
@@ -96,43 +91,32 @@ export interface DeploymentsLeaderParts extends LeaderParts {
   readonly runtimes: Runtimes
   readonly sources: Sources
   readonly caches: Pick<Caches, 'trim'>
-  /** Plans builds. */
   readonly buildPlans: PlanApart
-  /** The addresses that the server may connect to for tenants. */
   readonly outbound: Pick<Outbound, 'mode' | 'resolve'>
-  /** Returns the name of a project's plan. */
   readonly planOf: (projectId: string) => Promise<string>
-  /** Returns the plan names of all projects with apps, by project id. */
   readonly plansOfAll: () => Promise<ReadonlyMap<string, string>>
-  /** Gives an app the schedules of the release that begins to serve it. */
   readonly applySchedules: OnServing
 }
 
-/** The work of the leader on deployments. */
 export interface DeploymentsWork {
   /** The job that fetches, builds and starts a deployment. */
   readonly deployTasks: Readonly<Record<string, Task>>
   /** The job that starts a retained release, which is quick and must wait for no build. */
   readonly startTasks: Readonly<Record<string, Task>>
   readonly removeProject: RemoveProject
-  /** Finds the instances next to which commands of apps run. */
   readonly findCommandTarget: FindCommandTarget
-  /** The linked apps, for rotations of database passwords. */
   readonly linkedApps: LinkedApps & {
-    /** The time that a replaced instance may take to finish its requests. */
     readonly leaveMs: number
   }
   readonly measureInstances: MeasureInstances
-  /** Removes uploaded sources that are no longer used. */
   forgetSources(): Promise<void>
   /**
-   * Starts or adopts the apps that should run, keeps them running, and watches their health and disk usage. Resolves to
-   * a function that tells whether the start of every app has been tried.
+   * Starts or adopts the apps that should run, keeps them running, and watches their health and disk usage. The
+   * returned function tells whether the start of every app has been tried.
    */
   start(): Promise<() => boolean>
 }
 
-/** Creates the leader's work on deployments, as `Deployments.lead` describes. */
 export function leadDeployments(parts: Parts, leader: DeploymentsLeaderParts): DeploymentsWork {
   const { config, directory, secretBox, logger, logs, rights, announce, urlOf } = parts
   const { database, connection, stack, apps, listening, noteRestart, gateway, runtimes, sources, caches } = leader
@@ -302,7 +286,6 @@ export function leadDeployments(parts: Parts, leader: DeploymentsLeaderParts): D
     start,
   }
 
-  /** Creates the reconciler, which keeps the instances in the state that rows desire, and starts all watches. */
   async function start(): Promise<() => boolean> {
     const follower = createChangeFollower({
       database,

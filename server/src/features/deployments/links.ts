@@ -31,7 +31,7 @@ export function linkHandlers(links: LinkRequests): HandlersOf<'links'> {
 
 type Link = ResponseBody<'links.create'>
 
-/** Reads and changes of the links between a project's apps and databases, for owners. */
+/** The links between a project's apps and databases, for owners. */
 export interface LinkRequests {
   list(project: TenantProject): Promise<ResponseBody<'links.list'>>
   /**
@@ -168,7 +168,6 @@ const viewOf = ({ id, app_id, database_id, variable, created_at }: LinkRow, app:
   created_at: created_at.toISOString(),
 })
 
-/** Updates the instances of linked apps after the rotation of a database's password. */
 export interface LinkedApps {
   /**
    * Gives the new connection string of a database to the releases that have the old string, and lets their instances be
@@ -221,9 +220,7 @@ export type ReadDatabases = (
   ids: readonly string[],
 ) => Promise<ReadonlyMap<string, { readonly name: string; readonly connectionString: string }>>
 
-/**
- * Returns the variables of an app's releases: the app's variables, and variables of linked databases under other names.
- */
+/** The variables of the app, and the variables of linked databases under other names. */
 export type SourcesOf = (
   on: Database | Transaction,
   app: { readonly appId: string; readonly projectId: string },
@@ -310,7 +307,7 @@ async function refreshReleases(
   return rows
 }
 
-/** Returns the releases that have the connection string of a database, and run or are about to. */
+/** Of deployments that run or are about to run. */
 const releasesInUse = (database: Database, databaseId: string): Promise<DeploymentRow[]> =>
   tablesOf(database)
     .selectFrom('deployments')

@@ -7,42 +7,37 @@ import type { DeploymentGeneration } from './tables.ts'
  * interrupts the holder, which undoes its step as quickly as it can and reads the row again.
  */
 export interface DeploymentLocks {
-  /**
-   * Runs `work` when all earlier holders have ended. `held.signal` aborts with `outer`, or with `Interrupted` when
-   * `interrupt` is called after `run`.
-   */
+  /** Waits for earlier holders. `held.signal` aborts with `outer`, or with `Interrupted` at a later `interrupt`. */
   run<T>(deploymentId: string, work: (held: HeldLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
-   * Like `run`, but several callers of `share` hold the lock together. Their `work` functions run one after the other.
-   * A promise that is given to `holdUntil` keeps the lock without delaying the other callers: use it for long waits,
-   * such as the start of an app.
+   * Like `run`, but several callers of `share` hold the lock together, and their `work` functions run one after the
+   * other. A promise that is given to `holdUntil` keeps the lock without delaying the other callers: use it for long
+   * waits, such as the start of an app.
    */
   share<T>(deploymentId: string, work: (held: SharedLock) => Promise<T>, outer?: AbortSignal): Promise<T>
   /**
    * Aborts holders of the lock, and callers that wait for it, for this generation or an older one. Call it after the
-   * change is committed: the job that the change added may already be running, is for a later generation and continues.
-   * When this generation has ended (`isAtRest`), a command that uses the stopped release continues, too: it may have
+   * change is committed: the job that the change added is for a later generation, may already be running, and
+   * continues. So does a command that uses a stopped release, if this generation has ended (`hasEnded`): it may have
    * begun before the notification of the end.
    */
-  interrupt(target: DeploymentGeneration & { readonly isAtRest?: boolean }): void
-  /** True while the lock is held or awaited. */
+  interrupt(target: DeploymentGeneration & { readonly hasEnded?: boolean }): void
   isHeld(deploymentId: string): boolean
   /** Like `isHeld`, but ignores callers that share the lock. */
   isTaken(deploymentId: string): boolean
   /** Counts the holders that have ended: each may have changed the row. */
   ended(): number
-  /** The generations that holders have named. */
   held(): DeploymentGeneration[]
 }
 
 export interface HeldLock {
   readonly signal: AbortSignal
   /**
-   * Names the generation that the holder works for, once it is known. Before that, every interruption counts.
+   * Names the generation that the holder works for, once it is known. Until then, every interruption counts.
    *
-   * @param target.isAtRest true for a holder that uses the release after this generation has ended
+   * @param target.hasEnded true for a holder that uses the release after the end of this generation
    */
-  setGeneration(target: DeploymentGeneration & { readonly isAtRest?: boolean }): void
+  setGeneration(target: DeploymentGeneration & { readonly hasEnded?: boolean }): void
 }
 
 export interface SharedLock extends HeldLock {
@@ -57,14 +52,13 @@ export class Interrupted extends Error {
 interface Holder {
   readonly controller: AbortController
   generation: number
-  isAtRest: boolean
+  hasEnded: boolean
   readonly isSharing: boolean
 }
 
-/** Callers that share a lock. */
 interface Group {
   users: number
-  /** Resolves when they hold it. */
+  /** Resolves when the group holds the lock. */
   readonly begun: Promise<void>
   turn<T>(work: () => Promise<T>): Promise<T>
   readonly end: () => void
@@ -80,14 +74,14 @@ export function createDeploymentLocks(): DeploymentLocks {
   let ended = 0
 
   const enter = (id: string, isSharing: boolean, outer?: AbortSignal): { held: HeldLock; leave: () => void } => {
-    const own: Holder = { controller: new AbortController(), generation: noGeneration, isAtRest: false, isSharing }
+    const own: Holder = { controller: new AbortController(), generation: noGeneration, hasEnded: false, isSharing }
     const { signal } = own.controller
     const all = holders.get(id) ?? new Set()
     holders.set(id, all.add(own))
     return {
       held: {
         signal: outer === undefined ? signal : AbortSignal.any([outer, signal]),
-        setGeneration: ({ generation, isAtRest = false }) => Object.assign(own, { generation, isAtRest }),
+        setGeneration: ({ generation, hasEnded = false }) => Object.assign(own, { generation, hasEnded }),
       },
       leave: () => {
         ended += 1
@@ -154,8 +148,8 @@ export function createDeploymentLocks(): DeploymentLocks {
       }
     },
     interrupt(target) {
-      for (const { generation, isAtRest, controller } of holders.get(target.id) ?? []) {
-        if (isAtRest && target.isAtRest === true && generation === target.generation) continue
+      for (const { generation, hasEnded, controller } of holders.get(target.id) ?? []) {
+        if (hasEnded && target.hasEnded === true && generation === target.generation) continue
         if (generation <= target.generation) controller.abort(new Interrupted('a later request was accepted'))
       }
     },

@@ -2,7 +2,6 @@ import { firstProcess, type LogName, type LogStore, type LogStream } from '../..
 import { createMasker, type Masker } from '../../logs/masking.ts'
 import type { LogLine, LogPart } from '../../logs/reader.ts'
 
-/** The logs of one deployment, with its secrets masked. */
 export interface DeploymentLogs {
   readonly logs: Pick<LogStore, 'find' | 'read' | 'processes'>
   readonly name: Pick<LogName, 'appId' | 'deploymentId'>
@@ -19,7 +18,6 @@ export interface WantedSources {
 
 export interface TailRequest extends WantedSources {
   readonly tail: number
-  /** RFC 3339. */
   readonly since?: string | undefined
 }
 
@@ -27,8 +25,10 @@ const build: LogSource = 'build'
 
 async function sourcesOf({ logs, name }: DeploymentLogs, { stream, process }: WantedSources): Promise<LogSource[]> {
   if (stream === 'build') return process === undefined ? [build] : []
-  const known = new Set([firstProcess, ...(await logs.processes(name))])
-  const ofApp = [...known].filter((each) => process === undefined || each === process || each.startsWith(`${process}.`))
+  const instances = new Set([firstProcess, ...(await logs.processes(name))])
+  const ofApp = [...instances].filter(
+    (each) => process === undefined || each === process || each.startsWith(`${process}.`),
+  )
   return stream === undefined && process === undefined ? [build, ...ofApp] : ofApp
 }
 
@@ -41,7 +41,6 @@ export interface Tail {
   readonly lines: number
 }
 
-/** Finds where to begin in each log to read the last `tail` lines of all, and where each log ends now. */
 export async function findTail(deployment: DeploymentLogs, wanted: TailRequest): Promise<Tail> {
   const since = wanted.since === undefined ? undefined : Date.parse(wanted.since)
   const sources = await sourcesOf(deployment, wanted)
@@ -63,7 +62,6 @@ export async function findTail(deployment: DeploymentLogs, wanted: TailRequest):
 
 const noSecrets = async () => createMasker([])
 
-/** Returns the positions in the logs after so many lines, ordered by time. */
 async function skip(
   { logs, name }: DeploymentLogs,
   { from, to }: Pick<Tail, 'from' | 'to'>,
@@ -210,10 +208,7 @@ function withTimes({ lines }: LogPart): { readonly line: LogLine; readonly noted
 
 export type Positions = Readonly<Record<LogSource, number>>
 
-/**
- * An event's id: the positions after it, of the build, of `web.1`, and of other instances by name:
- * `120-4711:worker:2:80`.
- */
+/** The positions after an event: of the build, of `web.1`, and of other instances: `120-4711:worker:2:80`. */
 function idOf({ build = 0, [firstProcess]: first = 0, ...rest }: Positions): string {
   const ofRest = Object.entries(rest).map(([process, position]) => `:${process.replace('.', ':')}:${position}`)
   return `${build}-${first}${ofRest.join('')}`
@@ -223,15 +218,14 @@ export function parsePositions(id: string | undefined): Positions | undefined {
   const [, build, first, rest] =
     /^(\d{1,15})-(\d{1,15})((?::[a-z][a-z0-9_-]{0,29}:\d{1,4}:\d{1,15})*)$/.exec(id ?? '') ?? []
   if (build === undefined || first === undefined || rest === undefined) return undefined
-  const known = [...rest.matchAll(/:([^:]+):(\d+):(\d+)/g)]
+  const further = [...rest.matchAll(/:([^:]+):(\d+):(\d+)/g)]
   return {
     build: Number(build),
     [firstProcess]: Number(first),
-    ...Object.fromEntries(known.map(([, type, number, position]) => [`${type}.${number}`, Number(position)])),
+    ...Object.fromEntries(further.map(([, type, number, position]) => [`${type}.${number}`, Number(position)])),
   }
 }
 
-/** The parts before each line of a text. */
 interface TextOptions {
   /** Its time (RFC 3339; `-` where it is unknown) and its stream. */
   readonly timestamps: boolean
@@ -245,7 +239,6 @@ function textOf(source: LogSource, { at, text }: LogLine, { timestamps, processe
 
 const streamOf = (source: LogSource): LogStream => (source === 'build' ? 'build' : 'runtime')
 
-/** Makes the server-sent event of a line. `positions` are the positions after the line. */
 type FormatEvent = (positions: Positions, source: LogSource, line: LogLine) => string
 
 export const eventOf: FormatEvent = (positions, source, line) =>
@@ -256,25 +249,22 @@ function dataOf(source: LogSource, line: LogLine) {
   return { at: timeOf(line.at), stream, process: stream === 'build' ? null : source, text: line.text }
 }
 
-/** The positions in the logs of one release of an app. */
 interface PartPosition {
   readonly id: string
   readonly positions: Positions
 }
 
-/** A line of one release of an app as a server-sent event. Its id has the positions of all `parts`. */
 export function appEventOf(parts: readonly PartPosition[], id: string, source: LogSource, line: LogLine): string {
   const data = { deployment_id: id, ...dataOf(source, line) }
   const ids = parts.map((part) => `${part.id}:${idOf(part.positions)}`)
   return `id: ${ids.join('.')}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** Reads the id of an event of an app's log: the positions by deployment id. */
 export function parseAppPositions(id: string | undefined): ReadonlyMap<string, Positions> | undefined {
   const parts = (id ?? '').split('.').map((part) => /^(dep_\w{26}):(.*)$/.exec(part))
   const entries = parts.map((part) => [part?.[1] ?? '', parsePositions(part?.[2])] as const)
-  const known = entries.filter((entry): entry is readonly [string, Positions] => entry[1] !== undefined)
-  return known.length === entries.length ? new Map(known) : undefined
+  const valid = entries.filter((entry): entry is readonly [string, Positions] => entry[1] !== undefined)
+  return valid.length === entries.length ? new Map(valid) : undefined
 }
 
 const timeOf = (at: LogLine['at']): string | null => (at === null ? null : new Date(at).toISOString())

@@ -34,7 +34,7 @@ export type LogsRequest = QueryOutput<'deployments.logs'> & { readonly lastEvent
 
 /**
  * The logs of deployments and apps, with the values of their variables masked. Reads of one log throw `not_found`.
- * `follow` and `followApp` throw `invalid_request` when the account already follows as many logs as it may.
+ * `follow` and `followApp` throw `invalid_request` when the account follows as many logs as it may.
  */
 export interface Logs {
   /**
@@ -53,16 +53,12 @@ export interface Logs {
   follow(project: TenantProject, id: string, wanted: LogsRequest, follower: LogFollower): Promise<TextAnswer>
   /** Like `tail`, over the newest releases of an app, the oldest first: a line names each release before its lines. */
   tailApp(project: TenantProject, appId: string, wanted: LogsRequest): Promise<TextAnswer>
-  /**
-   * Like `follow`, over the newest releases of an app and all new releases: the data of each message has its
-   * `deployment_id`.
-   */
+  /** Like `follow`, over the newest and all new releases of an app: messages also have their `deployment_id`. */
   followApp(project: TenantProject, appId: string, wanted: LogsRequest, follower: LogFollower): Promise<TextAnswer>
   /** Streams several logs as one, each like `follow`. A log that cannot be followed has an error in its place. */
   followSeveral(accountId: string, wanted: readonly WantedLog[], follower: LogFollower): TextAnswer
 }
 
-/** One of several logs, from the line after `lastEventId`. */
 type WantedLog = QueryOutput<'logs.follow'>['follow'][number]
 
 export interface LogsDependencies {
@@ -70,9 +66,8 @@ export interface LogsDependencies {
   readonly store: Pick<DeploymentStore, 'ofProjects' | 'releases' | 'rows'>
   readonly secrets: Pick<DeploymentSecrets, 'valuesOf'>
   readonly logs: Pick<LogStore, 'find' | 'read' | 'processes'>
-  /** Returns how many logs an account may follow at once, on this server. */
   readonly mostFollowers: (accountId: string) => Promise<number>
-  /** Resolves to `undefined` when the project does not belong to the account. */
+  /** Returns `undefined` when the project does not belong to the account. */
   readonly findProject: (accountId: string, projectId: string) => Promise<TenantProject | undefined>
   readonly stopping: AbortSignal
 }
@@ -91,7 +86,7 @@ export function createLogs(dependencies: LogsDependencies): Logs {
     name: { appId: row.app_id, deploymentId: row.id },
     masker: maskerOf(row),
   })
-  /** The last masker. Most logs are read more than once, and creating a masker can take longer than reading a log. */
+  /** Most logs are read more than once, and to create a masker can take longer than to read a log. */
   let last: { readonly key: string; readonly masker: Promise<Masker> } | undefined
   const maskerOf = (row: DeploymentRow): DeploymentLogs['masker'] => {
     let own: Promise<Masker> | undefined
@@ -198,7 +193,6 @@ async function* tailApp(app: AppLog<DeploymentRow>, wanted: LogsRequest): AsyncG
 
 const wholeLog = { tail: mostLogLines, timestamps: false, processes: false }
 
-/** The clients that follow logs, by account, on this server: each holds a connection and reads files. */
 interface Followers {
   /** Counts a client until its signal aborts. Throws `invalid_request` when the account has reached its limit. */
   admit(accountId: string, signal: AbortSignal): Promise<void>
@@ -231,15 +225,12 @@ function createFollowers(given: { readonly mostFollowers: (accountId: string) =>
 type LogFollower = Pick<RequestFacts, 'signal' | 'mayGoOn'>
 
 const pollMs = 250
-/** The interval at which the status of the log and the client's permission are checked. */
+/** The interval at which the status of the deployment and the client's permission are checked. */
 const stateMs = 1_000
 /** Something is sent at least this often, so that proxies do not close the connection. */
 const silenceMs = 15_000
 
-/**
- * Yields server-sent events: a message for each line, and the event `end` with the status when no more lines will come.
- * Ends without that event when the client is gone or may no longer read the log.
- */
+/** Ends without the event `end` when the client is gone or may no longer read the log. */
 async function* followLog(
   reader: LogReader,
   statusNow: () => Promise<DeploymentStatus | 'deleted'>,
@@ -295,7 +286,6 @@ interface AppLog<Row extends Release = Release> {
 interface Part {
   readonly id: string
   readonly logs: DeploymentLogs
-  /** The encrypted variables that `logs` masks. */
   variables: Buffer
   readonly reader: LogReader
   positions: Positions
@@ -304,9 +294,9 @@ interface Part {
   isBegun: boolean
   /** True when its log was read to the end once. From then on its lines mix with lines of other releases. */
   isCaughtUp: boolean
-  /** True when it was known, before its log was read, that it prints no more. */
+  /** True when the release was known to print no more before its log was read. */
   isOver: boolean
-  /** True when it prints no more and its log was read to the end. */
+  /** True when the release prints no more and its log was read to the end. */
   isDone: boolean
 }
 
@@ -380,7 +370,6 @@ function createParts<Row extends Release>(app: AppLog<Row>, wanted: TailRequest)
       for (const release of releases) if (!parts.has(release.id)) add(release, nowhere)
     },
 
-    /** Returns new events, one release after the other until all were read to their ends. */
     async next(): Promise<{ events: string; isMore: boolean }> {
       let events = ''
       let isMore = false
@@ -412,10 +401,7 @@ function renew<Row extends Release>(part: Part, release: Row | undefined, app: A
   part.variables = release.variables
 }
 
-/**
- * The releases that may print more, and the newest release: releases before it that are not named were read to their
- * ends.
- */
+/** The releases that may print more, and the newest release. A client has read all other releases to their ends. */
 function namedOf(parts: readonly Part[]): readonly Part[] {
   const begun = parts.filter(({ isBegun }) => isBegun)
   return begun.filter((each) => !each.isDone || each === begun.at(-1))
@@ -426,7 +412,6 @@ const hasEnded = (status: Release['status']): boolean => status !== 'building' &
 
 type Starts = ReadonlyMap<string, Positions>
 
-/** Finds where the last lines begin, starting at the newest release. */
 async function tailOf<Row extends Release>(
   app: AppLog<Row>,
   releases: readonly Row[],
@@ -435,7 +420,6 @@ async function tailOf<Row extends Release>(
   return new Map((await findAppTail(app, releases, wanted)).map(({ release, part }) => [release.id, startOf(part)]))
 }
 
-/** Finds where to begin in each release to read the last `tail` lines of all, in the order of the releases. */
 async function findAppTail<Row extends Release>(app: AppLog<Row>, releases: readonly Row[], wanted: TailRequest) {
   const found: { readonly release: Row; readonly part: Tail }[] = []
   let left = wanted.tail
@@ -447,9 +431,7 @@ async function findAppTail<Row extends Release>(app: AppLog<Row>, releases: read
   return found
 }
 
-/**
- * A release that the client does not name was read to its end when it is older than a release that the client names.
- */
+/** A release that the client does not name is at its end if it is older than a release that the client names. */
 async function resume<Row extends Release>(
   app: AppLog<Row>,
   releases: readonly Row[],
@@ -466,10 +448,7 @@ async function resume<Row extends Release>(
   return starts
 }
 
-/**
- * Opens the events of one log; throws an `ApiError` when the log cannot be followed. `ended` aborts when the reader
- * stops.
- */
+/** Throws an `ApiError` when the log cannot be followed. `ended` aborts when the reader stops. */
 type OpenLog = (ended: AbortSignal) => Promise<AsyncGenerator<string, void>>
 
 interface Step {

@@ -34,7 +34,7 @@ export const createMake =
   }
 
 /**
- * Makes a release from its deployment's source: another release, an image, or files. Returns its plan, see `BuildStep`.
+ * Makes a release from a deployment's source: another release, an image, or files. Returns its plan, see `BuildStep`.
  * The caller removes the remains of a failed release.
  */
 export type MakeRelease = (
@@ -49,9 +49,7 @@ interface MakeReleaseDependencies {
   readonly jobs: Pick<JobTransitions, 'moveTo'>
   readonly rows: Pick<JobReads, 'latestBuilt'>
   readonly fetch: FetchStep
-  /** Decides how the source tree in a folder is built and started. */
   readonly plans: PlanApart
-  /** Returns the plan with the start command for the files that the build has written to the folder since a time. */
   readonly chooseOutput: (directory: string, plan: BuildPlan, since: number) => Promise<Result<BuildPlan>>
   readonly build: BuildStep
 }
@@ -96,7 +94,6 @@ export function createMakeRelease(dependencies: MakeReleaseDependencies): MakeRe
   }
 }
 
-/** Returns the inputs of the plan besides the files. */
 async function requestOf(
   { runtimes, rows }: Pick<MakeReleaseDependencies, 'runtimes' | 'rows'>,
   { app_id, root }: DeploymentRow,
@@ -111,7 +108,7 @@ async function requestOf(
   }
 }
 
-/** Returns the runtime that makes and keeps the release, and records it in the row. */
+/** Also records the runtime in the row. */
 async function makerOf(
   { runtimes, jobs }: Pick<MakeReleaseDependencies, 'runtimes' | 'jobs'>,
   row: DeploymentRow,
@@ -123,9 +120,7 @@ async function makerOf(
   return maker
 }
 
-/**
- * Makes the function that turns a build into a release of the runtime that runs programs, if another runtime built it.
- */
+/** Turns a build into a release of the runtime that runs programs, if another runtime has built it. */
 function createPacks(
   { runtimes: { packs }, jobs }: Pick<MakeReleaseDependencies, 'runtimes' | 'jobs'>,
   row: DeploymentRow,
@@ -157,7 +152,7 @@ const siteWithPrograms = (): DeploymentError =>
     'This server runs all programs in containers, and a static site has none, so it can have no other process types. Deploy them as a separate app.',
   )
 
-/** Returns what a runtime may prepare for. */
+/** A runtime may use these facts to prepare the next steps. */
 const nextOf = ({ build, image, outputs, start }: BuildPlan) => ({
   builds: build.length > 0 || image !== undefined,
   start: outputs === undefined && image === undefined ? start : null,
@@ -168,7 +163,7 @@ const notPlanned = ({ code, message, suggestions }: PlanFailure): DeploymentErro
 
 /**
  * Makes a release from the files of the release that the deployment names, and runs its release command, which may use
- * another database. Returns the plan. The caller removes the remains of a failed release.
+ * another database. The caller removes the remains of a failed release.
  */
 type Promote = (
   row: DeploymentRow,
@@ -212,10 +207,7 @@ export function createPromote(dependencies: PromoteDependencies): Promote {
   }
 }
 
-/**
- * Copies under the origin's lock, so that its files are not removed during the copy. Requests of the origin's owner
- * have precedence.
- */
+/** Holds the origin's lock during the copy. Requests of the origin's owner have precedence. */
 async function copyKept(
   { runtimes, rows, locks, disk, settings }: PromoteDependencies,
   row: DeploymentRow,
@@ -262,8 +254,8 @@ const notKept = (id: string): DeploymentError =>
   new DeploymentError('build', 'not_kept', `The release of ${id} is not kept any more. Deploy its commit instead.`)
 
 /**
- * Makes the deployment's image its release, records the digest, and returns the plan. An image whose digest is known is
- * pulled by its digest, even if its tag has moved. The caller removes the remains of a failed release.
+ * Makes the deployment's image its release, and records the digest. An image whose digest is known is pulled by its
+ * digest, even if its tag has moved. The caller removes the remains of a failed release.
  */
 type PullImage = (
   row: DeploymentRow,
@@ -276,18 +268,16 @@ type PullImage = (
 interface PullDependencies {
   readonly runtimes: Pick<Runtimes, 'named'>
   readonly logs: Pick<LogStore, 'open' | 'record'>
-  /** Returns the project's credentials for a registry; null when it has none. */
   readonly credentialsFor: (projectId: string, registry: string) => Promise<RegistryCredentials | null>
   /** Throws a `DeploymentError` for a registry that tenants may not reach through this server. */
   readonly assertReachable: (registry: string) => Promise<void>
-  /** Returns the volumes of an app's images. */
   readonly volumesOf: (appId: string) => Promise<Readonly<Record<string, string>>>
   readonly jobs: Pick<JobTransitions, 'pulled'>
   readonly disk: DiskGuard
   readonly settings: { readonly buildTimeoutMs: number; readonly mostReleaseBytes: number }
 }
 
-/** Pulls also unpack. Accounts take turns, and builds do not wait for pulls. */
+/** Few, because a pull also unpacks. Accounts take turns, and builds do not wait for pulls. */
 const pullsAtOnce = 2
 
 export function createPullImage(dependencies: PullDependencies): PullImage {
@@ -307,7 +297,7 @@ export function createPullImage(dependencies: PullDependencies): PullImage {
 
 function referenceOf({ image_digest: digest }: DeploymentRow, image: string): ImageReference {
   const reference = parseImageReference(image)
-  // The request has checked it.
+  // The request was checked for this.
   if ('problem' in reference) throw new DeploymentError('fetch', 'image_not_found', `The image ${reference.problem}.`)
   return digest === null ? reference : { ...reference, digest }
 }
@@ -345,7 +335,6 @@ async function pull(
   })
 }
 
-/** Returns the digest of a reference such as `registry/name@sha256:…`. */
 function digestOf(reference: string): string {
   const digest = reference.slice(reference.indexOf('@') + 1)
   if (digest.startsWith('sha256:')) return digest
@@ -356,9 +345,9 @@ function digestOf(reference: string): string {
 const hub = 'docker.io'
 
 /**
- * Makes the function that throws a `DeploymentError` for a registry whose host resolves to an address that tenants may
- * not reach through this server. The engine connects later, and resolves the name again. So the check blocks names of
- * the machine and of private networks, but not a name server that gives two different answers.
+ * Throws a `DeploymentError` for a registry whose host resolves to an address that tenants may not reach through this
+ * server. The engine resolves the name again later. So the check blocks names of the machine and of private networks,
+ * but not a name server that gives two different answers.
  */
 export function createRegistryReach(outbound: Pick<Outbound, 'mode' | 'resolve'>): (registry: string) => Promise<void> {
   return async (registry) => {

@@ -14,7 +14,6 @@ type Announcement = {
   | { readonly event: 'deployment.failed'; readonly failure: DeploymentFailure }
 )
 
-/** Announces the outcome of a deployment to the webhooks of its account, in the transaction of the change. */
 export type AnnounceOutcome = (transaction: Transaction, announcement: Announcement) => Promise<void>
 
 export function createAnnounceOutcome(announce: Announce): AnnounceOutcome {

@@ -6,7 +6,6 @@ import { imageOf, repositoryOf } from './source-of.ts'
 import { lastRequestOf, stepsOf } from './steps.ts'
 import type { DeploymentRow, DeploymentWithLatest } from './tables.ts'
 
-/** Shows a deployment as in lists and creations. */
 export function itemOf(row: DeploymentRow, app: App, urlOf: UrlOf): ResponseBody<'deployments.create'> {
   return {
     id: row.id,
@@ -17,7 +16,6 @@ export function itemOf(row: DeploymentRow, app: App, urlOf: UrlOf): ResponseBody
   }
 }
 
-/** Shows one deployment in full, except the values of its variables. */
 export function detailOf(
   row: DeploymentWithLatest,
   app: App,
@@ -88,10 +86,7 @@ function triggerOf(row: DeploymentRow): Release['trigger'] {
   return { ...row.triggered_by, by: row.triggered_by.kind }
 }
 
-/**
- * Shows an app with its releases and domains. A latest release always exists, because an app is deleted with its last
- * deployment.
- */
+/** A latest release always exists, because an app is deleted with its last deployment. */
 export function appView(
   app: OwnedApp,
   its: {

@@ -5,13 +5,9 @@ import { staticServerName } from '../../platform/toolchain.ts'
 import type { Handle, Release } from '../../runtimes/runtime.ts'
 import { tablesOf } from './tables.ts'
 
-/** The process type that has the app's address. */
 export const web = 'web'
 
-/**
- * Returns the name of a release's first instance, such as `web.1`; the number differs after the instance replaced an
- * ended instance.
- */
+/** Such as `web.1`; the number differs after the first instance has replaced an ended instance. */
 export const firstName = (handle: Pick<Handle, 'process'> | null): string => handle?.process ?? `${web}.1`
 
 export const firstNumber = (handle: Pick<Handle, 'process'> | null): number =>
@@ -28,7 +24,6 @@ export function numbersOf(
   return numbers.slice(0, Math.max(0, instances - 1))
 }
 
-/** True for a static site, which has no process. */
 export const isSite = ({ start }: Pick<BuildPlan, 'start'>): boolean => start.argv.includes(staticServerName)
 
 export interface DesiredProcess {
@@ -39,7 +34,6 @@ export interface DesiredProcess {
   readonly cpus?: number
 }
 
-/** The numbers of instances that an owner has requested, by process type. */
 export type Scale = ReadonlyMap<string, number>
 
 /**
@@ -92,10 +86,8 @@ export function withinPlan(processes: readonly DesiredProcess[], most: number): 
 export const instancesOf = (processes: readonly DesiredProcess[]): number =>
   processes.reduce((sum, { instances }) => sum + instances, 0)
 
-/** The numbers of instances that owners have requested. */
 export interface Scales {
   of(on: Database | Transaction, appId: string): Promise<Scale>
-  /** All apps that have a scale, by app id. */
   all(): Promise<ReadonlyMap<string, Scale>>
   /** Sets the number for a process type; null means the number in fairlead.json. */
   set(transaction: Transaction, appId: string, type: string, instances: number | null): Promise<void>

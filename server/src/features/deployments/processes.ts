@@ -24,7 +24,6 @@ interface ProcessRequestDependencies {
   readonly store: Pick<DeploymentStore, 'releases' | 'instances' | 'scales'>
   readonly apps: Pick<OwnedApps, 'find' | 'hold'>
   readonly plans: Plans
-  /** Reads the latest measurement of an app's instances, possibly with instances of another release. */
   readonly latestUsage: (on: Database | Transaction, appId: string) => Promise<LatestUsage | undefined>
 }
 

@@ -3,7 +3,6 @@ import { enqueue, keysWithoutJob } from '../../platform/jobs.ts'
 import type { JobReads, ProjectReads } from './reads.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** The job that fetches, builds and starts a deployment. */
 export const deployTask = 'deployments.deploy'
 /** The job that starts a retained release. It is quick, so it has a separate lane and waits for no build. */
 export const startTask = 'deployments.start'

@@ -8,18 +8,14 @@ import { type DeploymentRow, type DeploymentWithLatest, tablesOf } from './table
 /** Reads for requests, each within one project. */
 export interface ProjectReads {
   get(on: Database | Transaction, projectId: string, id: string): Promise<DeploymentWithLatest | undefined>
-  /** Newest first. */
   list(projectId: string, page: PageRequest): Promise<{ rows: readonly DeploymentRow[]; next: string | null }>
   ofProject(projectId: string): Promise<DeploymentRow[]>
   readonly count: BatchedRead<string, number>
-  /**
-   * The number of an account's deployments that wait for a build or are being built. A retained release that starts
-   * again does not count.
-   */
+  /** Counts an account's deployments that wait for a build or are built, without retained releases. */
   countBuilding(on: Database | Transaction, accountId: string): Promise<number>
   /** The ids of the project's apps that count towards its plan: a deployment of them is building, or has run. */
   countedApps(on: Database | Transaction, projectId: string): Promise<ReadonlySet<string>>
-  /** The number of an account's apps that have deployments. Only an app that is being created has none. */
+  /** Counts an account's apps that have deployments. Only an app that is being created has none. */
   countApps(on: Database | Transaction, accountId: string): Promise<number>
 }
 
@@ -30,16 +26,14 @@ interface ReleaseFilter {
   readonly search?: string | undefined
 }
 
-/** Reads of apps' releases, for requests. */
 export interface ReleaseReads {
   /** The releases of these apps that run or have the highest generation. */
   serving(on: Database | Transaction, appIds: readonly string[]): Promise<DeploymentRow[]>
   latest(on: Database | Transaction, appIds: readonly string[]): Promise<DeploymentRow[]>
   /** The app's retained release with the highest generation that neither builds nor runs. */
-  resting(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
+  latestEnded(on: Database | Transaction, appId: string): Promise<DeploymentRow | undefined>
   /** The running release of the project's app and its most recently requested releases, ordered by request. */
   recent(projectId: string, appId: string, count: number): Promise<DeploymentRow[]>
-  /** Newest first. */
   page(
     appId: string,
     filter: ReleaseFilter,
@@ -61,7 +55,6 @@ const mostServed = 100
 /** Reads for the server's jobs, over all projects. */
 export interface JobReads {
   find(id: string, on?: Transaction): Promise<DeploymentRow | undefined>
-  /** The given ids that have rows. */
   existing(ids: readonly string[]): Promise<ReadonlySet<string>>
   building(): Promise<DeploymentRow[]>
   running(): Promise<DeploymentRow[]>
@@ -168,7 +161,7 @@ async function countedApps(on: Database | Transaction, projectId: string): Promi
   return new Set(found.map(({ app_id }) => app_id))
 }
 
-const findResting: ReleaseReads['resting'] = (on, appId) =>
+const findLatestEnded: ReleaseReads['latestEnded'] = (on, appId) =>
   tablesOf(on)
     .selectFrom('deployments')
     .selectAll()
@@ -192,7 +185,7 @@ export function createReleaseReads({ database }: { database: Database }): Releas
     latest: (on, appIds) =>
       ofApps(on, appIds).distinctOn('app_id').orderBy('app_id').orderBy('generation', 'desc').execute(),
 
-    resting: findResting,
+    latestEnded: findLatestEnded,
 
     recent: async (projectId, appId, count) => {
       const own = ofApps(database, [appId]).where('project_id', '=', projectId)

@@ -24,12 +24,8 @@ import type { DeploymentStore } from './rows.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/**
- * Keeps the replicas of running releases in their desired state: all instances except the first `web` instance, of
- * every process type.
- */
+/** Replicas are all instances of running releases except the first `web` instance, of every process type. */
 export interface Replicas {
-  /** Reads the desired and the actual instances of all releases. */
   refresh(): Promise<void>
   /**
    * True when, at the last refresh, the release had exactly its desired instances, all with current variables and none
@@ -67,7 +63,6 @@ export interface ReplicasDependencies {
   }
   readonly rows: InstanceRows
   readonly scales: Pick<Scales, 'all'>
-  /** The most instances of an app that the plan of its project allows, by project id. */
   readonly mostOfAll: () => Promise<ReadonlyMap<string, number>>
   readonly replicas: ReplicaControl
   readonly instances: Pick<InstanceControl, 'observe' | 'adopt' | 'isAdopted' | 'stop'>
@@ -75,7 +70,6 @@ export interface ReplicasDependencies {
   /** Resolves when an upstream that gets no new requests has finished its requests, or its time is over. */
   readonly drain: (upstream: Upstream, signal: AbortSignal) => Promise<void>
   readonly routes: Pick<Routes, 'route'>
-  /** Called at each restart of an app's instance. */
   readonly noteRestart: (appId: string) => void
   readonly logger: Logger
 }
@@ -95,14 +89,10 @@ interface Work {
   readonly isReviving: () => boolean
 }
 
-/** How instances behaved, as this leader remembers it. */
 interface Memory {
   readonly restarts: Restarts
   readonly silences: Silences
-  /**
-   * Instances that became the first of their release in place of an ended instance: starting their successor is a
-   * restart.
-   */
+  /** Instances that became the first of their release: the start of their successor is a restart. */
   readonly promoted: Set<string>
   readonly starting: Set<string>
   readonly replacements: Restarts
@@ -257,7 +247,6 @@ function createRouting(
   }
 }
 
-/** Takes the address from surplus instances, which then finish their requests and end. */
 async function endSurplus(
   { replicas }: Pick<ReplicasDependencies, 'replicas'>,
   { row, release, recorded, desired }: Work,
@@ -269,7 +258,6 @@ async function endSurplus(
   await Promise.all(surplus.map((instance) => replicas.drain(release, instance)))
 }
 
-/** Starts missing and ended instances, each when that is due; `web` instances get the address one by one. */
 async function startMissing(
   dependencies: ReplicasDependencies,
   memory: Memory,
@@ -406,10 +394,7 @@ async function replaceOne(
   await instances.stop(release, handle, { graceMs: stopGraceMs })
 }
 
-/**
- * Gives the address of a replaced instance to its successor, and resolves when the replaced instance has finished its
- * requests.
- */
+/** Resolves when the replaced instance has finished its requests. */
 async function handOver(
   { drain }: Pick<ReplicasDependencies, 'drain'>,
   { row, seen, signal }: Pick<Work, 'row' | 'signal'> & { readonly seen: Observation },

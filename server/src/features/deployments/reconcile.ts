@@ -3,11 +3,10 @@ import { DeploymentError } from './failure.ts'
 import type { DeploymentRow } from './tables.ts'
 
 /*
- * The decisions about running releases, as pure functions: when an ended release starts again, when a release that does
- * not listen counts as ended, when a release's health is checked, and which app stops when the disk is full.
+ * The decisions about running releases, as pure functions: when an ended release starts again, when a silent release
+ * counts as ended, when health is checked, and which app stops when the disk is full.
  */
 
-/** Decides when an ended release starts again, and when it has restarted too often. Times are in milliseconds. */
 export interface Restarts {
   isDue(id: string, now: number): boolean
   note(id: string, now: number): void
@@ -71,10 +70,7 @@ export function createRestarts(): Restarts {
 }
 
 export interface Silences {
-  /**
-   * Records that an instance does not listen now. True when that lasts too long: a supervisor restarts its worker by
-   * itself.
-   */
+  /** Records a silence. True when it lasts too long; until then, a supervisor may restart its worker. */
   isTooLong(handle: Handle, now: number): boolean
 }
 
@@ -96,15 +92,12 @@ export function createSilences(): Silences {
   }
 }
 
-/** This many failures in a row end an instance. */
 export const failuresAllowed = 3
 export const mostChecksPerSecond = 10
 
 const checkEveryMs = 10_000
-/** An instance that has failed is checked again sooner. */
 const checkAgainMs = 5_000
 
-/** Returns the failures in a row after a check, and whether the instance must be restarted. */
 export function afterCheck(
   failuresBefore: number,
   isHealthy: boolean,
@@ -113,10 +106,7 @@ export function afterCheck(
   return { failures, isUnhealthy: failures >= failuresAllowed }
 }
 
-/**
- * Returns the time until the next check of an instance in milliseconds. Many instances are each checked less often, so
- * that the checks cost no more.
- */
+/** Many instances are each checked less often, so that the checks cost no more. */
 export function nextCheckMs(failures: number, instances: number): number {
   const turnMs = (instances / mostChecksPerSecond) * 1_000
   return Math.max(failures === 0 ? checkEveryMs : checkAgainMs, turnMs)
@@ -125,7 +115,6 @@ export function nextCheckMs(failures: number, instances: number): number {
 /** An app that has written less than this since the last round does not fill the disk. */
 const leastGrowth = 1_000_000
 
-/** The disk usage of a running app in this round and in the previous round. */
 export interface Measured {
   readonly row: DeploymentRow
   readonly bytes: number

@@ -21,7 +21,6 @@ import type { DeploymentSecrets } from './secrets.ts'
 import type { Sweep } from './sweep.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Keeps all releases running that should run, from the server's start to its end. */
 interface Reconciler {
   /**
    * Opens every app's address (503 until its release is confirmed), removes everything that no deployment owns, and
@@ -30,7 +29,6 @@ interface Reconciler {
   begin(signal: AbortSignal): Promise<void>
   /** True once every app that was running when `begin` was called has been started, or its start has failed. */
   hasTriedAll(): boolean
-  /** Reconciles every running release until `signal` aborts. */
   watch(signal: AbortSignal): Promise<void>
   lookAgain(): void
   /** Stops every app; the next start of the server starts them again. */
@@ -40,7 +38,6 @@ interface Reconciler {
 interface ReconcilerDependencies {
   readonly listApps: () => Promise<readonly App[]>
   readonly listening: { keepOnly(listApps: () => Promise<readonly App[]>): Promise<void>; retry(): Promise<void> }
-  /** Interrupts work for outdated generations. */
   readonly interruptOutdated: () => Promise<void>
   readonly sweep: Sweep
   readonly reconcileAll: ReconcileAll
@@ -142,7 +139,6 @@ async function stop({ gateway, instances, store }: ReconcilerDependencies, row: 
  */
 export type Reconcile = (row: DeploymentRow, stopping: AbortSignal) => Promise<void> | null
 
-/** The pause between two checks of an instance that does not listen. */
 const pollMs = 50
 
 interface Refusals {
@@ -183,7 +179,7 @@ export function createReconcile(dependencies: ReconcileDependencies): Reconcile 
       .share(
         seen.id,
         async (held) => {
-          // Read again: a request may have changed it since.
+          // A request may have changed it since.
           const row = await store.rows.find(seen.id)
           if (row?.status !== 'running' || held.signal.aborted) return []
           return reconcileRow(dependencies, reviving, row, held)
@@ -313,7 +309,6 @@ interface ReconcileAll {
   mayHaveChanged(): boolean
   settle(): Promise<void>
   begin(stopping: AbortSignal): Promise<void>
-  /** True once every release that was running when `begin` was called has been adopted, or its start has been tried. */
   hasTriedAll(): boolean
 }
 
@@ -386,7 +381,6 @@ interface ReviveDependencies {
   readonly fail: Fail
   readonly secrets: Pick<DeploymentSecrets, 'valuesOf'>
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
-  /** Called at each restart of an app's instance. */
   readonly noteRestart: (appId: string) => void
   readonly logger: Logger
 }
@@ -416,7 +410,6 @@ async function startAgain(
   restarts.note(row.id, performance.now())
   noteRestart(row.app_id)
   let started: Handle | undefined
-  /** The first instance of the release, as far as this function knows. */
   let first = row.instance
   // Instances of other process types continue.
   const end = async () => started && instances.stop(release, started, { graceMs: 0 })
@@ -496,7 +489,6 @@ async function giveUp(
   await instances.halt(releaseRef(row))
 }
 
-/** Lets an event end a pause early. */
 interface Waker {
   /** Ends the pause that is under way, or the next one. */
   wake(): void

@@ -8,7 +8,6 @@ import { newId } from '../../platform/ids.ts'
 import type { SecretBox } from '../../platform/secrets.ts'
 import type { RegistryCredentials } from '../../runtimes/runtime.ts'
 
-/** More than any project pulls from. */
 const mostRegistries = 50
 
 /** Reads and changes of projects' registry credentials, for owners. */
@@ -80,7 +79,7 @@ const viewOf = ({
 
 const passwordContext = (projectId: string, registry: string): string => `${projectId} registry ${registry}`
 
-/** Returns the project's credentials for a registry; null when it has none. */
+/** Returns null when the project has none. */
 type CredentialsFor = (projectId: string, registry: string) => Promise<RegistryCredentials | null>
 
 export function createCredentialsFor(given: {
@@ -107,11 +106,9 @@ type RegistriesTables = {
     /** The host with its port, as in references of images. */
     registry: string
     username: string
-    /** Encrypted. */
     password: Buffer
     created_at: Generated<Date>
   }
 }
 
-/** This part's tables, inside or outside a transaction. */
 const tablesOf = (on: Database | Transaction) => on.withTables<RegistriesTables>()

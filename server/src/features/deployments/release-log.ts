@@ -6,7 +6,6 @@ import type { Handle, Release, ReleaseRef } from '../../runtimes/runtime.ts'
 import type { JobTransitions } from './rows.ts'
 import type { DeploymentGeneration } from './tables.ts'
 
-/** Runs work that writes to a release's build log, and records the log during it. */
 export async function withBuildLog<T>(
   logs: Pick<LogStore, 'open' | 'record'>,
   { id, appId }: ReleaseRef,
@@ -35,17 +34,15 @@ export const inBuildLog = <T>(output: FileHandle, what: string, work: () => Prom
     work,
   )
 
-/** Shows, in a build's log and in its row, how many builds come before it. */
 interface QueueNotes {
   note(before: number): void
-  /** Records that the build no longer waits, if it has waited. */
   end(): Promise<void>
   /** Resolves when everything is written. Never rejects: a build does not depend on notes. */
   settle(): Promise<void>
 }
 
 export function createQueueNotes(
-  jobs: Pick<JobTransitions, 'waits'>,
+  jobs: Pick<JobTransitions, 'noteBuildsBefore'>,
   row: DeploymentGeneration,
   output: Pick<FileHandle, 'write'>,
 ): QueueNotes {
@@ -62,21 +59,18 @@ export function createQueueNotes(
   return {
     note(before) {
       add(() => output.write(`${waitingLine(before)}\n`))
-      add(() => jobs.waits(row, before))
+      add(() => jobs.noteBuildsBefore(row, before))
     },
     async end() {
       if (written === undefined) return
-      add(() => jobs.waits(row, null))
+      add(() => jobs.noteBuildsBefore(row, null))
       await settle()
     },
     settle,
   }
 }
 
-/**
- * Says in a log how many builds precede a waiting build, but not whose builds. The action shows the line outside the
- * log.
- */
+/** Does not say whose builds. The action shows the line outside the log. */
 export const waitingLine = (before: number): string =>
   `Waiting for a build slot: ${before === 1 ? '1 build is' : `${before} builds are`} ahead.`
 
@@ -102,7 +96,6 @@ export function createLastLines(logs: Pick<LogStore, 'tail'>): LastLines {
     )
 }
 
-/** Writes a sentence from Fairlead into a log that is being recorded. */
 export type NoteInLog = (release: ReleaseRef, stream: LogStream, sentence: string, process?: string) => Promise<void>
 
 export function createNoteInLog(logs: Pick<LogStore, 'open'>): NoteInLog {

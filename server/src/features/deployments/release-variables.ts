@@ -17,7 +17,6 @@ export interface AppVariable {
 export interface VariableOrigins {
   /** Variables of the deployment itself. They take precedence over the app's variables, and `apps.apply` keeps them. */
   readonly given: readonly string[]
-  /** Variables of the app that are not secret. */
   readonly plain: readonly string[]
   /** The ids of linked databases, by the names of the variables with their connection strings. */
   readonly linked?: Readonly<Record<string, string>>

@@ -12,10 +12,7 @@ import { stopGraceMs } from './routes.ts'
 import { NoLongerDesired } from './switch.ts'
 import type { DeploymentRow, InstanceRow } from './tables.ts'
 
-/**
- * Starts and ends the replicas of a release: its instances except the first `web` instance, each with its row. Replaces
- * any instance.
- */
+/** Replicas are all instances of a release except the first `web` instance. `replace` replaces any instance. */
 export interface ReplicaControl {
   /**
    * Starts an instance in place of an earlier instance with that number, and resolves with its endpoints when it is
@@ -61,7 +58,6 @@ interface ReplicaControlDependencies {
   readonly settings: { readonly startTimeoutMs: number; readonly stableMs: number }
 }
 
-/** The pause between two checks of an instance that must stay up. */
 const pollMs = 50
 
 export function createReplicaControl(dependencies: ReplicaControlDependencies): ReplicaControl {
@@ -170,7 +166,6 @@ async function staysUp(
   }
 }
 
-/** The endpoints of the further `web` instances that a release needs before it gets the address. */
 export type StartReplicas = (
   row: DeploymentRow,
   release: Release,
@@ -230,7 +225,6 @@ interface Draining {
    * @param upstream its endpoints, which get no new requests any more; null when it has none
    */
   begin(instance: Handle, upstream: Upstream | null, end: () => Promise<void>): void
-  /** Keeps an instance that is desired again; false when it is already ending. */
   keep(instance: Handle): boolean
 }
 

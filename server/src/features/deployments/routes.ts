@@ -10,15 +10,9 @@ export const stopGraceMs = 10_000
 
 /** Changes of an app's route. One change runs at a time for each app, after a deployment's lock and never before it. */
 export interface Routes {
-  /**
-   * Takes the app's address from a release, if the release has it and `mayUnroute`, called under the lock, allows it.
-   * Returns the upstream that had the address.
-   */
+  /** Does nothing unless the release has the address, and `mayUnroute` allows it under the lock. */
   unroute(release: ReleaseOfApp, mayUnroute?: () => Promise<boolean>): Promise<Upstream | null>
-  /**
-   * Gives the app's address to an upstream if `mayRoute`, called under the lock, allows it; returns the result of
-   * `mayRoute`.
-   */
+  /** Gives the app's address to an upstream if `mayRoute` allows it under the lock; returns its result. */
   route(appId: string, upstream: Upstream, mayRoute: () => Promise<boolean>): Promise<boolean>
   /**
    * Takes the app's address from a release, if it has it, and lets the release finish its requests. Ends early, without
@@ -35,7 +29,6 @@ type ReleaseOfApp = Pick<DeploymentRow, 'id' | 'app_id'>
 export function createRoutes(dependencies: {
   readonly gateway: Pick<Gateway, 'current' | 'route' | 'drain'>
   readonly lock: KeyedLock
-  /** How long a release may finish its requests after it has lost the address. */
   readonly drainMs: number
 }): Routes {
   const { gateway, lock, drainMs } = dependencies
@@ -68,9 +61,7 @@ export function createRoutes(dependencies: {
 
 type Row = Pick<DeploymentRow, 'id' | 'app_id' | 'variables' | 'build_plan'>
 
-/**
- * Returns the upstream of a release at these endpoints, with keys for its clients' cookies when its plan requires them.
- */
+/** Adds keys for the cookies of clients when the plan requires them. */
 export function upstreamOf(row: Row, endpoints: Upstream['endpoints']): Upstream {
   const isSticky = row.build_plan?.processes?.[web]?.sticky === true
   return { deploymentId: row.id, endpoints, ...(isSticky && { sticky: stickyOf(row, endpoints) }) }

@@ -26,16 +26,10 @@ import {
   tablesOf,
 } from './tables.ts'
 
-/**
- * The rows of deployments. Every change of state is one guarded UPDATE that names the states it may leave, and reports
- * when the row was in another state.
- */
+/** Every change of state is one guarded UPDATE that names the former states, and reports when it changes no row. */
 export interface DeploymentStore {
-  /** Reads for requests, within one project. */
   readonly ofProjects: ProjectReads
-  /** Reads for requests, within the apps of one project. */
   readonly releases: ReleaseReads
-  /** Reads for jobs, over all projects. */
   readonly rows: JobReads
   readonly requests: RequestTransitions
   readonly jobs: JobTransitions
@@ -79,7 +73,6 @@ export interface NewDeployment {
   readonly variables: Buffer
   readonly origins: VariableOrigins
   readonly gitToken: Buffer | null
-  /** True when the deployment applies the app's variables. */
   readonly applies?: boolean
   readonly runtime: string
 }
@@ -95,10 +88,7 @@ interface RequestTransitions {
   /** `building` → `canceled`. The caller brings back the deployments that it superseded. */
   cancel(transaction: Transaction, row: Pick<DeploymentRow, 'id' | 'app_id'>): Promise<boolean>
   stop(transaction: Transaction, id: string): Promise<boolean>
-  /**
-   * A retained, stopped release → `building`. Supersedes the app's deployments that are being built, and returns them
-   * so that the caller can end their jobs.
-   */
+  /** A retained, stopped release → `building`. Supersedes and returns the app's deployments that are being built. */
   rollBack(
     transaction: Transaction,
     row: DeploymentRow,
@@ -111,7 +101,6 @@ interface RequestTransitions {
   /** Deletes a stopped deployment, and the app with its last deployment. */
   delete(transaction: Transaction, row: DeploymentRow): Promise<boolean>
   deleteApp(transaction: Transaction, appId: string): Promise<readonly string[]>
-  /** Stops all deployments of a project, so that its removal can begin. */
   endProject(transaction: Transaction, projectId: string): Promise<void>
   deleteProject(transaction: Transaction, projectId: string): Promise<void>
 }
@@ -130,20 +119,20 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
       await giveUpSuperseded(transaction, { app_id: row.app_id })
       const superseded = await tablesOf(transaction)
         .updateTable('deployments')
-        .set({ status: 'superseded', ...atRest })
+        .set({ status: 'superseded', ...endColumns })
         .where('app_id', '=', row.app_id)
         .where('id', '<>', row.id)
         .where('status', '=', 'building')
         .returningAll()
         .execute()
       const generation = await apps.nextGeneration(transaction, row.app_id)
-      const options = { from: restingStatuses, generation, forgetInstance: false, kind: 'rollback', by } as const
+      const options = { from: endedStatuses, generation, forgetInstance: false, kind: 'rollback', by } as const
       return { ok: await startAgain(transaction, row, options), superseded }
     },
 
     async restart(transaction, row, by) {
       const generation = await apps.nextGeneration(transaction, row.app_id)
-      const from = ['running', ...restingStatuses] as const
+      const from = ['running', ...endedStatuses] as const
       return startAgain(transaction, row, { from, generation, forgetInstance: true, kind: 'restart', by })
     },
 
@@ -169,7 +158,7 @@ export function createRequestTransitions({ apps }: { readonly apps: AppRows }): 
     async endProject(transaction, projectId) {
       await tablesOf(transaction)
         .updateTable('deployments')
-        .set({ status: 'stopped', ...atRest })
+        .set({ status: 'stopped', ...endColumns })
         .where('project_id', '=', projectId)
         .where('status', 'in', ['building', 'running'])
         .execute()
@@ -256,7 +245,7 @@ async function moveTo(
   await lockDeployment(transaction, id)
   const { numUpdatedRows } = await tablesOf(transaction)
     .updateTable('deployments')
-    .set({ status: to, ...atRest })
+    .set({ status: to, ...endColumns })
     .where('id', '=', id)
     .where('status', '=', from)
     .executeTakeFirst()
@@ -270,7 +259,7 @@ async function deleteRow(apps: AppRows, transaction: Transaction, row: Deploymen
   const { numDeletedRows } = await trx
     .deleteFrom('deployments')
     .where('id', '=', row.id)
-    .where('status', 'in', [...restingStatuses])
+    .where('status', 'in', [...endedStatuses])
     .executeTakeFirst()
   if (numDeletedRows !== 1n) return false
   const remaining = trx.selectFrom('deployments').select('id').where('app_id', '=', row.app_id).limit(1)
@@ -278,7 +267,6 @@ async function deleteRow(apps: AppRows, transaction: Transaction, row: Deploymen
   return true
 }
 
-/** Facts that the making of a release finds out. */
 export interface ReleaseFacts {
   readonly plan: BuildPlan
   readonly instance: Handle
@@ -289,12 +277,9 @@ export interface ReleaseFacts {
  * deployment has left the expected state, or a later request was accepted.
  */
 export interface JobTransitions {
-  /**
-   * `building` → `building`: the job begins, or begins again. → `superseded` when a later generation of the app is
-   * already running; then it returns nothing.
-   */
+  /** Stays `building`, or → `superseded` without a result when a later generation of the app is running. */
   begin(id: string): Promise<DeploymentRow | undefined>
-  /** Reverts a `begin` that was interrupted through no fault of the deployment. */
+  /** Reverts a `begin` that was interrupted without a fault of the deployment. */
   giveBack(target: DeploymentGeneration): Promise<void>
   /** Records the fetched source, and deletes the token. */
   fetched(
@@ -304,8 +289,7 @@ export interface JobTransitions {
   pulled(target: DeploymentGeneration, digest: string): Promise<void>
   /** Records that another runtime keeps the release from now on. Returns false when this generation is outdated. */
   moveTo(target: DeploymentGeneration, runtime: string): Promise<boolean>
-  /** Records how many builds end before this build begins; null when it begins. */
-  waits(target: DeploymentGeneration, buildsBefore: number | null): Promise<void>
+  noteBuildsBefore(target: DeploymentGeneration, buildsBefore: number | null): Promise<void>
   /** Records the steps that have begun. It may arrive after the deployment's end, which closes the last step. */
   noteSteps(target: DeploymentGeneration, steps: readonly StepTimes[]): Promise<void>
   /** `building` → `running`. The release that ran until now becomes `superseded` and is returned. */
@@ -327,9 +311,7 @@ export interface JobTransitions {
     only?: Pick<DeploymentRow, 'instance'>,
   ): Promise<boolean>
   runs(target: DeploymentGeneration): Promise<boolean>
-  /**
-   * Records the new first instance of a running release. Returns false when the instance in the given row was replaced.
-   */
+  /** Returns false when the instance in the given row of a running release was replaced. */
   setInstance(target: DeploymentGeneration & Pick<DeploymentRow, 'instance'>, instance: Handle): Promise<boolean>
   /** Clears the instance of a stopped release, which is about to end: from now on nothing may route to it. */
   forgetInstance(target: DeploymentGeneration): Promise<boolean>
@@ -373,7 +355,7 @@ export function createJobTransitions(given: {
 
     moveTo: (target, runtime) => isUpdated(update(target, ['building']).set({ runtime })),
 
-    async waits(target, buildsBefore) {
+    async noteBuildsBefore(target, buildsBefore) {
       await update(target, ['building']).set({ builds_before: buildsBefore }).execute()
     },
 
@@ -397,7 +379,7 @@ export function createJobTransitions(given: {
           .where('instance', 'is not distinct from', jsonOf(target.instance)),
       ),
 
-    forgetInstance: (target) => isUpdated(update(target, restingStatuses).set({ instance: null })),
+    forgetInstance: (target) => isUpdated(update(target, endedStatuses).set({ instance: null })),
 
     prune: (appId, keep) => prune(database, appId, keep),
   }
@@ -448,7 +430,7 @@ async function fail(
 ): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(transaction)
     .updateTable('deployments')
-    .set({ status: 'failed', failure: JSON.stringify(failure), ...atRest })
+    .set({ status: 'failed', failure: JSON.stringify(failure), ...endColumns })
     .where('id', '=', target.id)
     .where('generation', '=', target.generation)
     .where('status', '=', target.status)
@@ -466,7 +448,7 @@ async function fail(
 async function supersedeIfOlder(on: Database | Transaction, id: string): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(on)
     .updateTable('deployments as older')
-    .set({ status: 'superseded', ...atRest })
+    .set({ status: 'superseded', ...endColumns })
     .where('older.id', '=', id)
     .where('older.status', '=', 'building')
     .where(({ exists, selectFrom }) =>
@@ -517,7 +499,7 @@ async function run(
       retained: true,
       build_plan: JSON.stringify(plan),
       instance: JSON.stringify(instance),
-      ...atRest,
+      ...endColumns,
     })
     .where('id', '=', row.id)
     .where('status', '=', 'building')
@@ -530,13 +512,13 @@ function prune(database: Database, appId: string, keep: number): Promise<Deploym
     .updateTable('deployments')
     .set({ retained: false })
     .where('retained', '=', true)
-    .where('status', 'in', [...restingStatuses])
+    .where('status', 'in', [...endedStatuses])
     .where('id', 'in', ({ selectFrom }) =>
       selectFrom('deployments')
         .select('id')
         .where('app_id', '=', appId)
         .where('retained', '=', true)
-        .where('status', 'in', [...restingStatuses])
+        .where('status', 'in', [...endedStatuses])
         .orderBy('generation', 'desc')
         .offset(keep),
     )
@@ -544,15 +526,13 @@ function prune(database: Database, appId: string, keep: number): Promise<Deploym
     .execute()
 }
 
-/*
- * A new deployment supersedes the app's deployments whose builds have not begun. If the new deployment is canceled or
- * fails, the last deployment that it superseded waits for its build again. So a superseded deployment keeps its token
- * until a newer deployment serves. Callers hold the app's lock.
+/**
+ * A new deployment supersedes the app's deployments whose builds have not begun, except releases that start again. If
+ * it is canceled or fails, the last deployment that it superseded waits for its build again. So a superseded deployment
+ * keeps its token until a newer deployment serves. Callers hold the app's lock.
  */
-
-/** Supersedes deployments that wait for their builds, except releases that start again. */
 export async function supersedeWaiting(transaction: Transaction, by: { id: string; appId: string }): Promise<void> {
-  const { finished_at, builds_before } = atRest
+  const { finished_at, builds_before } = endColumns
   await tablesOf(transaction)
     .updateTable('deployments')
     .set({ status: 'superseded', superseded_by: by.id, finished_at, builds_before })
@@ -563,10 +543,7 @@ export async function supersedeWaiting(transaction: Transaction, by: { id: strin
     .execute()
 }
 
-/**
- * Discards for good the deployments that newer deployments of the app have superseded: all, or all older than a
- * generation.
- */
+/** Discards the superseded deployments of an app for good: all, or all older than a generation. */
 export async function giveUpSuperseded(
   transaction: Transaction,
   { app_id, generation }: { readonly app_id: string; readonly generation?: number },
@@ -619,15 +596,15 @@ export async function bringBackSuperseded(
   await notifyChange(transaction, { appId: row.app_id, deploymentId: row.id })
 }
 
-/** The states in which no job works on a deployment and none of its instances run. */
-const restingStatuses = ['failed', 'canceled', 'superseded', 'stopped'] as const
+/** The states without a job or a running instance. */
+const endedStatuses = ['failed', 'canceled', 'superseded', 'stopped'] as const
 
-/** The columns of a deployment that enters such a state: it has an end, waits for nothing, and its token is deleted. */
-const atRest = { finished_at: sql<Date>`coalesce(finished_at, now())`, git_token: null, builds_before: null }
+/** The columns of a deployment that enters such a state. */
+const endColumns = { finished_at: sql<Date>`coalesce(finished_at, now())`, git_token: null, builds_before: null }
 
 /**
  * Waits for an uncommitted change of the deployment. Otherwise a guarded update would test the state before that
- * change, and the error that explains the refusal would name the state after it.
+ * change, and the explanation of the refusal would name the state after it.
  */
 async function lockDeployment(transaction: Transaction, id: string): Promise<void> {
   await tablesOf(transaction).selectFrom('deployments').select('id').where('id', '=', id).forUpdate().execute()

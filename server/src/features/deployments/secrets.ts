@@ -5,14 +5,10 @@ import type { App } from './app-directory.ts'
 import type { Variables } from './release-variables.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/** Decrypts the variables and the git token of a deployment. */
 export interface DeploymentSecrets {
   variablesOf(deployment: Pick<DeploymentRow, 'id' | 'variables'>): Variables
   tokenOf(deployment: Pick<DeploymentRow, 'id' | 'git_token'>): string | null
-  /**
-   * Returns the values that logs and failures mask: secret variables, current and former passwords of linked databases,
-   * and the token.
-   */
+  /** Returns secret variables, current and former passwords of linked databases, and the token, for masking. */
   valuesOf(
     deployment: Pick<DeploymentRow, 'id' | 'variables' | 'variable_origins' | 'former_values' | 'git_token'>,
   ): readonly string[]
@@ -45,7 +41,6 @@ export function createDeploymentSecrets(secrets: SecretBox): DeploymentSecrets {
   }
 }
 
-/** Binds the encrypted token to its deployment and its purpose. */
 export const tokenContext = (deploymentId: string): string => `${deploymentId} git_token`
 
 export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number' | 'name'>) => Promise<Release>
@@ -53,7 +48,6 @@ export type ReleaseOf = (row: DeploymentRow, app: Pick<App, 'number' | 'name'>) 
 export function createReleaseOf(dependencies: {
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
   readonly limitsOf: (projectId: string) => Promise<Limits>
-  /** The name of an app as a part of host names. */
   readonly slugOf: (name: string) => string
 }): ReleaseOf {
   return async (row, app) => ({

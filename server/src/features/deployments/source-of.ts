@@ -1,6 +1,5 @@
 import { imageName, parseImageReference } from '../../contract/image-reference.ts'
 
-/** The columns of a deployment that say where its code comes from. */
 export interface SourceColumns {
   readonly git_url: string
   readonly source_id: string | null
@@ -12,13 +11,12 @@ interface ImageColumns {
   readonly image_digest: string | null
 }
 
-/** Stands for all uploaded sources, in place of a repository. */
 export const uploadedSources = 'uploaded sources'
 
 /**
  * Returns the origin of a release's code: its repository, the name of its image in its registry, or one text for all
- * uploaded sources, because they count as one source. Only the address of a repository contains no space, so a
- * repository cannot pass for an image: `registry.example:5000/shop` is an address for git, too.
+ * uploaded sources, which count as one source. Only the address of a repository contains no space, so a repository
+ * cannot pass for an image: `registry.example:5000/shop` is an address for git, too.
  */
 export function sourceOf({ git_url, source_id, image }: SourceColumns): string {
   if (source_id !== null) return uploadedSources
@@ -36,6 +34,5 @@ function nameOf(reference: string): string {
   return 'problem' in parsed ? reference : imageName(parsed)
 }
 
-/** Returns the image that a release was created with; null for another kind of source. */
 export const imageOf = ({ image, image_digest: digest }: ImageColumns) =>
   image === null ? null : { reference: image, digest }

@@ -3,10 +3,7 @@ import { DeploymentError } from './failure.ts'
 import type { JobTransitions } from './rows.ts'
 import type { DeploymentRow } from './tables.ts'
 
-/**
- * Records when the steps of a deployment begin. Each step ends when the next begins, and the last step with the
- * deployment.
- */
+/** Each step ends when the next begins, and the last step with the deployment. */
 export interface StepRecorder {
   begin(name: DeploymentStep): void
   /** Resolves when everything is written. Never rejects: a deployment does not depend on its times. */
@@ -70,7 +67,6 @@ function withStep(steps: readonly StepTimes[], name: DeploymentStep, now: Date):
   return [...steps.slice(0, -1), { ...last, finished_at: at }, { name, started_at: at, finished_at: null }]
 }
 
-/** Returns the steps of a deployment whose job begins: it was queued from its request on. */
 const queuedSteps = (row: Row): readonly StepTimes[] => [
   { name: 'queued', started_at: requestedAt(row), finished_at: null },
 ]

@@ -12,10 +12,10 @@ import type { DeploymentRow } from './tables.ts'
 import type { Teardown } from './teardown.ts'
 
 /**
- * Compares the contents of runtimes and logs with the database, and removes leftovers: releases that are neither active
- * nor retained, instances of stopped releases, instances without a row, and logs and apps that are gone. Adds a job for
- * every deployment that is building without one. Normally other code does each of these; the sweep completes work that
- * a crash, a full disk or an unreachable database interrupted, and work whose notification the leader missed.
+ * Compares runtimes and logs with the database, and removes leftovers: releases that are neither active nor retained,
+ * instances of stopped releases, instances without a row, and logs and apps that are gone. Adds a job for every
+ * deployment that is building without one. Normally other code does all this; the sweep completes work that a crash, a
+ * full disk or an unreachable database interrupted, and work whose notification the leader missed.
  */
 export type Sweep = () => Promise<void>
 
@@ -26,7 +26,6 @@ interface SweepDependencies {
   readonly runtimes: Pick<Runtimes, 'all'>
   readonly logs: Pick<LogStore, 'list' | 'remove'>
   readonly removeApp: (appId: string) => Promise<void>
-  /** Removes the files of volumes that their owners have deleted. */
   readonly clearVolumes: () => Promise<void>
   readonly locks: Pick<DeploymentLocks, 'isHeld' | 'run'>
   readonly teardown: Teardown
@@ -70,8 +69,8 @@ export function createSweep(dependencies: SweepDependencies): Sweep {
 }
 
 /**
- * Returns the contents of a runtime; empty when the runtime is unreachable, such as a Docker engine that is down. The
- * next sweep asks again. Leftovers of other runtimes do not wait for it, nor does the start of the leader.
+ * Returns nothing when the runtime is unreachable, such as a Docker engine that is down; the next sweep asks again.
+ * Neither leftovers of other runtimes nor the start of the leader wait for it.
  */
 async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise<Inventory> {
   try {
@@ -82,7 +81,7 @@ async function inventoryOf({ name, releases }: Runtime, logger: Logger): Promise
   }
 }
 
-/** Removes the logs of deployments that are gone. The logs were listed before the rows are read. */
+/** The logs were listed before the rows are read. */
 async function removeLogs(
   { store, logs }: SweepDependencies,
   found: readonly { readonly appId: string; readonly deploymentIds: readonly string[] }[],

@@ -45,7 +45,6 @@ export type OnServing = (transaction: Transaction, row: DeploymentRow, plan: Pic
 interface SwitchDependencies {
   readonly gateway: Pick<Gateway, 'open' | 'route'>
   readonly lock: KeyedLock
-  /** The address at which the gateway answers for an app on this machine. */
   readonly listenerOf: (app: App) => { readonly host: string; readonly port: number }
   readonly database: Database
   readonly store: Pick<DeploymentStore, 'jobs' | 'rows'>
@@ -77,7 +76,6 @@ export function createSwitchStep(dependencies: SwitchDependencies): SwitchStep {
   }
 }
 
-/** Returns the release that ran until now. */
 async function makeRunning(
   { database, store, announce, urlOf, onServing }: SwitchDependencies,
   { app, deployment, facts }: SwitchRequest,
@@ -94,7 +92,7 @@ async function makeRunning(
   } catch (error) {
     if (error instanceof NoLongerDesired) throw error
     // The connection may have broken after the commit and before its confirmation. Then the success is already
-    // announced, and only the database knows, however long it is unreachable.
+    // announced, and only the database knows.
     if (!(await onceDatabaseIsBack(() => store.jobs.runs(deployment), signal))) throw error
     return before === null ? undefined : store.rows.find(before.deploymentId)
   }
@@ -115,10 +113,7 @@ async function openAddress(gateway: Pick<Gateway, 'open'>, app: App): Promise<vo
   }
 }
 
-/**
- * Converts an error of the gateway to the failure of the deployment if the gateway does not answer; throws other errors
- * unchanged.
- */
+/** Converts an error into the failure of the deployment if the gateway does not answer. */
 function throwUnanswered(error: unknown): never {
   if (!isUnanswered(error)) throw error
   throw new DeploymentError(
@@ -193,7 +188,6 @@ export function createRetire(dependencies: {
 const releasesKept = 5
 const logsKept = 50
 
-/** Removes the oldest releases and logs of an app beyond these numbers. */
 type Prune = (appId: string) => Promise<void>
 
 export function createPrune({

@@ -9,7 +9,6 @@ import type { VariableOrigins } from './release-variables.ts'
 
 type NullableJson<T extends object> = ColumnType<T | null, string | null, string | null>
 
-/** The message, the author and the time of a commit; `at` is in ISO 8601. */
 export interface CommitDetails {
   readonly message: string
   readonly author: string
@@ -22,14 +21,11 @@ export interface RecordedSteps {
   readonly steps: readonly StepTimes[]
 }
 
-/**
- * The request that one generation follows: a rollback or a restart of a retained release, or an application of
- * variables.
- */
+/** The rollback, restart or application of variables that one generation follows. */
 export interface LastRequest {
   readonly generation: number
   readonly kind: 'rollback' | 'restart' | 'variables'
-  /** The time in RFC 3339. */
+  /** RFC 3339. */
   readonly at: string
   readonly by: DeploymentTrigger
 }
@@ -43,41 +39,32 @@ export type DeploymentsTables = {
     status: DeploymentStatus
     /**
      * Orders the deployments of an app by their owner's requests: each creation, rollback and restart takes the next
-     * number of the app. The highest is the desired one. Together with the id it names one request, so that a job for
-     * an earlier request of the same deployment changes nothing.
+     * number of the app. The highest is desired. Together with the id it names one request, so that a job for an
+     * earlier request of the same deployment changes nothing.
      */
     generation: number
     /** True while its built release is kept, so that it can be started. */
     retained: Generated<boolean>
     /** Empty for an uploaded source and an image. */
     git_url: string
-    /** The uploaded source; null for other sources. */
     source_id: string | null
-    /** The whole reference of the requested image; null for other sources. */
     image: string | null
     /** The digest (`sha256:…`) by which the image was pulled; null before the pull, and for other sources. */
     image_digest: string | null
     from_deployment_id: string | null
     branch: string | null
     commit: string | null
-    /** Null before the fetch. */
     commit_details: NullableJson<CommitDetails>
     triggered_by: JSONColumnType<DeploymentTrigger>
     /** The folder of the app, which overrides fairlead.json; null when the request names no folder. */
     root: string | null
     variables: Buffer
-    /**
-     * Connection strings from before rotations, the latest last, as encrypted JSON: logs mask their passwords. Null for
-     * none.
-     */
+    /** Connection strings from before rotations, the latest last, as encrypted JSON: logs mask their passwords. */
     former_values: Buffer | null
     variable_origins: JSONColumnType<VariableOrigins>
     /** Encrypted, only for the fetch; null afterwards. */
     git_token: Buffer | null
-    /**
-     * The deployment that superseded this deployment before its build began, until the newer deployment serves or
-     * fails; null otherwise.
-     */
+    /** The deployment that superseded this waiting deployment, until the newer deployment serves or fails. */
     superseded_by: string | null
     build_plan: NullableJson<BuildPlan>
     runtime: string
@@ -95,12 +82,10 @@ export type DeploymentsTables = {
     started_at: Date | null
     finished_at: Date | null
   }
-  /** The variables of apps. A release has the variables from the time of its creation. */
   app_variables: {
     app_id: string
     name: string
     kind: VariableKind
-    /** Encrypted. */
     value: Buffer
     /** The source whose code may have it; null while the source is unknown. */
     source: string | null
@@ -112,7 +97,6 @@ export type DeploymentsTables = {
     app_id: string
     database_id: string
     variable: string
-    /** The source whose code may have it; null while the source is unknown. */
     source: string | null
     created_at: Generated<Date>
   }
@@ -140,7 +124,6 @@ export type DeploymentsTables = {
     account_id: string
     /** The space that it takes; during the upload, the reserved space. PostgreSQL's bigint arrives as text. */
     bytes: ColumnType<string, number, number>
-    /** Null until it is received. */
     commit: string | null
     branch: string | null
     received_at: Date | null
@@ -165,5 +148,4 @@ export interface DeploymentWithLatest extends DeploymentRow {
 /** Names one request for a deployment: a later request has a higher generation. */
 export type DeploymentGeneration = Pick<DeploymentRow, 'id' | 'generation'>
 
-/** This feature's tables, inside or outside a transaction. */
 export const tablesOf = (on: Database | Transaction) => on.withTables<DeploymentsTables>()

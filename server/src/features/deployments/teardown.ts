@@ -67,7 +67,6 @@ async function endInstance(
   else await instances.stop(releaseRef(row), row.instance, options)
 }
 
-/** Removes the instances, files and logs of a deleted deployment. */
 export type RemoveDeployment = (deployment: Pick<DeploymentRow, 'id' | 'app_id'>) => Promise<void>
 
 interface RemoveDependencies {
@@ -84,9 +83,8 @@ export function createRemoveDeployment(dependencies: RemoveDependencies): Remove
 }
 
 /**
- * Stops and removes all deployments and apps of a project: instances, files, logs, addresses, caches, rows. For a job:
- * it may be interrupted at any moment and is called again until it resolves; repeated calls are safe. The project must
- * accept no new deployments.
+ * Stops and removes all deployments and apps of a project: instances, files, logs, addresses, caches, rows. It may be
+ * interrupted at any moment, and is called again until it resolves. The project must accept no new deployments.
  */
 export type RemoveProject = (projectId: string) => Promise<void>
 
@@ -98,7 +96,6 @@ export function createRemoveProject(
     readonly locks: Pick<DeploymentLocks, 'interrupt'>
     readonly closeAddress: (appId: string) => Promise<void>
     readonly removeApp: (appId: string) => Promise<void>
-    /** Remove the caches of repositories, and uploaded sources. */
     readonly sources: readonly Pick<Sources, 'removeProject'>[]
   },
 ): RemoveProject {

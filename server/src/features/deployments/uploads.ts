@@ -33,7 +33,6 @@ interface UploadDependencies {
   readonly files: SourceFiles
   readonly plans: Plans
   readonly totals: Pick<Totals, 'of'>
-  /** Prevents the deletion of the project until the transaction ends; false when the project is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   readonly assertRoom: () => Promise<void>
   /** The most disk space for the files of a commit; a bundle has the same limit. */
@@ -45,7 +44,6 @@ interface UploadDependencies {
 interface SourceUpload {
   readonly project: TenantProject
   readonly message: IncomingMessage
-  /** Records in the audit log that the source with this id was created. */
   readonly audit: (transaction: Transaction, sourceId: string) => Promise<void>
 }
 
@@ -176,7 +174,6 @@ async function receive(
 interface ReceiveOptions {
   readonly message: IncomingMessage
   readonly mostBytes: number
-  /** The longest pause between bytes. */
   readonly idleTimeoutMs: number
   readonly deadlineMs: number
 }
@@ -214,7 +211,7 @@ function bundleTooLarge(mostBytes: number): ApiError {
   })
 }
 
-/** Passes the body on as it arrives, each part after the previous part was taken. */
+/** Takes each part after the previous part. */
 async function readBody(
   { message, idleTimeoutMs, deadlineMs }: ReceiveOptions,
   take: (chunk: Buffer) => Promise<void>,
@@ -243,7 +240,6 @@ async function readBody(
   }
 }
 
-/** Removes uploaded sources; for the leader. */
 interface SourceExpiry {
   /** Removes sources that have not been used for a long time, and files without rows. */
   forget(): Promise<void>
@@ -350,13 +346,11 @@ async function deleteExpired(database: Database, days: number): Promise<void> {
   await tablesOf(database).deleteFrom('sources').where(sql<boolean>`(${unused}) or (${abandoned})`).execute()
 }
 
-/** Deletes the rows of a project's sources, and returns their ids. */
 async function deleteOfProject(database: Database, projectId: string): Promise<string[]> {
   const sources = tablesOf(database).deleteFrom('sources').where('project_id', '=', projectId)
   return (await sources.returning('id').execute()).map(({ id }) => id)
 }
 
-/** Returns the ids that have rows. */
 async function existingSources(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tablesOf(database)
     .selectFrom('sources')

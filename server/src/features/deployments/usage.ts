@@ -9,14 +9,12 @@ import type { DeploymentRow } from './tables.ts'
 interface MeasuredInstance {
   readonly appId: string
   readonly deploymentId: string
-  /** The process type and a number, such as `web.1`. */
   readonly name: string
   /** `null` for a static site, which has no process. */
   readonly used: Pick<Usage, 'memoryBytes' | 'cpuSeconds'> | null
   readonly limits: Limits
 }
 
-/** Measures the instances of all running releases, one after the other, in the background. */
 export type MeasureInstances = (signal: AbortSignal) => Promise<readonly MeasuredInstance[]>
 
 export function createMeasureInstances({
@@ -33,13 +31,13 @@ export function createMeasureInstances({
   readonly logger: Pick<Logger, 'warn'>
 }): MeasureInstances {
   return async (signal) => {
-    const others = Map.groupBy(await store.instances.all(), ({ deployment_id }) => deployment_id)
+    const byRelease = Map.groupBy(await store.instances.all(), ({ deployment_id }) => deployment_id)
     const limits = new Map<string, Limits>()
     const measured: MeasuredInstance[] = []
     for (const row of await store.rows.running()) {
       const most = limits.get(row.project_id) ?? (await limitsOf(row.project_id))
       limits.set(row.project_id, most)
-      for (const { type, number, handle } of [...firstOf(row), ...(others.get(row.id) ?? [])]) {
+      for (const { type, number, handle } of [...firstOf(row), ...(byRelease.get(row.id) ?? [])]) {
         if (signal.aborted) return measured
         if (!instances.isAdopted(handle)) continue
         // An unreachable runtime affects only its apps.

@@ -62,7 +62,6 @@ interface VariableRequests {
 interface VariableRequestDependencies {
   readonly database: Database
   readonly apps: Pick<OwnedApps, 'find'>
-  /** Locks an app until the transaction ends. Throws `not_found`. */
   readonly hold: (transaction: Transaction, project: TenantProject, appId: string) => Promise<unknown>
   readonly store: Pick<DeploymentStore, 'releases' | 'requests'>
   readonly secrets: Pick<DeploymentSecrets, 'variablesOf'>
@@ -110,7 +109,6 @@ export function createVariableRequests(dependencies: VariableRequestDependencies
   }
 }
 
-/** Variables of the app's next deployment itself, and its source. */
 interface GivenToNext {
   readonly given: Variables
   readonly source: string
@@ -156,10 +154,7 @@ async function assertFits(
   throw invalidRequest({ field, message: `an app has at most ${mostVariables} variables` })
 }
 
-/**
- * Returns the changes of a request. Throws `invalid_request` for names to remove that do not exist, or that the request
- * also sets.
- */
+/** Throws `invalid_request` for names to remove that do not exist, or that the request also sets. */
 function changeOf(
   { set = {}, dotenv = {}, kind, unset = [] }: BodyOutput<'variables.update'>,
   { existing, source }: { readonly existing: readonly AppVariable[]; readonly source: string | null },
@@ -178,7 +173,6 @@ function changeOf(
   return { set: variables, removed: unset }
 }
 
-/** Returns the variables with these names, or all. Throws `invalid_request` for unknown names. */
 function chosen(variables: readonly AppVariable[], names: readonly string[] | undefined): readonly AppVariable[] {
   if (names === undefined) return variables
   const byName = new Map(variables.map((variable) => [variable.name, variable]))
@@ -262,7 +256,7 @@ async function stateOf(
 
 /**
  * Deploys the app's serving commit again, with the app's current variables. The transaction holds the app's lock.
- * Throws `invalid_request` while a deployment of the app is building, and in every case in which a creation throws it.
+ * Throws `invalid_request` while a deployment of the app is building, and like a creation.
  */
 type ApplyVariables = (
   transaction: Transaction,
@@ -278,10 +272,7 @@ interface ApplyDependencies {
   readonly addRelease: AddRelease
   readonly runtimes: RuntimeNames
   readonly assertRoom: () => Promise<void>
-  /**
-   * Throws `invalid_request` for a repository that the account may not deploy, and for a token that cannot be sent
-   * there.
-   */
+  /** Throws `invalid_request` for a repository or a token that must not be used. */
   readonly checkRepository: (accountId: string, source: RepositoryToCheck) => Promise<void>
   /** Throws `invalid_request` when an uploaded source is gone; otherwise records its use. */
   readonly useUploaded: (transaction: Transaction, projectId: string, sourceId: string) => Promise<unknown>

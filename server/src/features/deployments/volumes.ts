@@ -98,7 +98,6 @@ const pathsIn = (rows: readonly DeploymentRow[]): VolumePaths =>
   Object.assign({}, ...rows.map(({ build_plan }) => build_plan?.volumes ?? {}))
 
 type VolumesTables = {
-  /** The volumes of apps that are deployed as images. */
   app_volumes: {
     app_id: string
     name: string

@@ -7,15 +7,14 @@ import { claimed, contested, contestsOf, displace, hold, isEnough, rivalOf } fro
 import { dueDomains, electPrimary, lockDomain, lockNames, postponeCheck, untilNextCheck } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
-/** The longest time between two searches for due checks, in case a notification was missed. */
+/** The longest time between two checks, in case a notification was missed. */
 const lookMs = 30_000
-/** The time between two searches while checks are running, because finished checks make room for others. */
+/** While checks are running; finished checks make room for other domains. */
 const whileUnderWayMs = 1_000
-/** The most running checks, in total and for each account; each waits for its turn. */
+/** The most running checks, in total and for each account. */
 const atOnce = { all: 50, each: 5 }
 const shortestMs = 10
 
-/** Runs the due checks of domains, in the leader. */
 export function startChecker(dependencies: {
   readonly database: Database
   readonly runCheck: RunCheck
@@ -59,7 +58,7 @@ function busyAccounts(underWay: readonly { readonly accountId: string }[]): stri
   return [...counts].flatMap(([accountId, checks]) => (checks.length >= atOnce.each ? [accountId] : []))
 }
 
-/** Never rejects. A failed check is repeated later. */
+/** Never rejects: a failed check is repeated later. */
 async function checkOne(
   { database, runCheck, logger }: Parameters<typeof startChecker>[0],
   domain: DomainRow,
@@ -76,21 +75,20 @@ async function checkOne(
   }
 }
 
-/** Examines the DNS of a domain. Resolves with the findings, including timeouts; rejects when `signal` aborts. */
+/** Examines the DNS of a domain. Timeouts are findings; rejects only when `signal` aborts. */
 export type LookAtDns = (
   domain: Pick<DomainRow, 'id' | 'name' | 'token' | 'account_id' | 'app_id' | 'status'>,
   signal: AbortSignal,
 ) => Promise<Findings>
 
 export interface CheckOptions {
-  /** True when the domain's owner has requested the check. */
+  /** True for a check that the domain's owner has requested. */
   readonly isAsked: boolean
   readonly signal: AbortSignal
-  /** Runs at the end of the transaction that stores the result. */
   readonly within?: (transaction: Transaction) => Promise<void>
 }
 
-/** Checks a domain and applies the findings to it. When `signal` aborts, it rejects and leaves the domain unchanged. */
+/** Applies the findings to the domain. When `signal` aborts, it rejects and leaves the domain unchanged. */
 export type RunCheck = (domain: DomainRow, options: CheckOptions) => Promise<void>
 
 /** Enough time for several name servers that do not answer. */
@@ -129,15 +127,12 @@ async function lookInTime(look: LookAtDns, domain: DomainRow, signal: AbortSigna
 
 const tooSlow: DomainProblem = {
   code: 'check_timeout',
-  message: 'The name servers of the domain answered too slowly to check it. It is checked again by itself.',
+  message: 'The name servers of the domain answered too slowly to check it. It is checked again automatically.',
   severity: 'error',
 }
 
-/** The findings of a check about the DNS of a domain. */
 export interface Findings {
-  /**
-   * True when visitors of the name reach this server and, where this server obtains certificates, it can obtain one.
-   */
+  /** True when visitors reach this server, and it can obtain a certificate if it obtains certificates at all. */
   readonly isRight: boolean
   /** True when the TXT record with the domain's token exists. */
   readonly isProven: boolean
@@ -150,8 +145,8 @@ type LockApp = (transaction: Transaction, appId: string) => Promise<void>
 
 /**
  * Applies the findings of a check to a domain: it becomes active or failing, and may take its name from another
- * account. Does nothing for a domain that is gone, or whose token has changed, because the check looked for the old
- * token. Drops the findings of a check that began before another check whose result is stored already.
+ * account. Drops the findings for a domain that is gone or has another token now, and of a check that began before the
+ * last stored check.
  *
  * @param check.checked the domain as it was checked
  * @param check.began the time at which the check began
@@ -191,10 +186,7 @@ async function settle(
   for (const appId of appIds) await electPrimary(transaction, appId)
 }
 
-/**
- * True for a check that began before the last stored check. A stored time after `now` comes from a clock that was
- * ahead.
- */
+/** A stored time after `now` comes from a wrong clock. */
 const isOlder = (began: Date, { checked_at }: Pick<DomainRow, 'checked_at'>, now: Date): boolean =>
   checked_at !== null && began < checked_at && checked_at <= now
 

@@ -12,7 +12,6 @@ import { recordsToSet } from './checks/records.ts'
 import type { DomainNames } from './domains.ts'
 import { contestsOf } from './ownership.ts'
 
-/** The rules that decide whether a certificate for a domain can be obtained. */
 export interface CertificateRules {
   /** Returns null when this server obtains no certificates. */
   readonly authority: (on: Database, signal: AbortSignal) => Promise<CertificateAuthority | null>
@@ -25,24 +24,20 @@ export interface DomainDnsParts {
   readonly config: Pick<Config, 'apps' | 'edge' | 'outbound'>
   readonly certificateRules: CertificateRules
   readonly apps: {
-    /** Returns the existing apps among these ids, by id. */
     readonly byIds: (
       on: Database | Transaction,
       ids: readonly string[],
     ) => Promise<ReadonlyMap<string, { readonly address: PublicAddress }>>
     readonly ofProjects: (projectIds: readonly string[]) => Promise<readonly { readonly id: string }[]>
   }
-  /** Returns the ids of all projects of an account. */
   readonly projectsOf: (on: Database, accountId: string) => Promise<readonly string[]>
 }
 
-/** The DNS of domains: what it is, and what their owners set. */
 export interface DomainDns {
   readonly look: LookAtDns
   readonly recordsOf: DomainNames['recordsOf']
 }
 
-/** Creates the functions that examine the DNS of domains, and that return the records to set. */
 export function createDomainDns(parts: DomainDnsParts): DomainDns {
   const { database, config, certificateRules, apps, projectsOf } = parts
   const { challengeTargetOf } = certificateRules
@@ -122,7 +117,6 @@ function probeOf(database: Database, { edge }: Pick<Config, 'edge'>): Probe | nu
   return createProbe({ text, ports: [...new Set([edge.httpPort, 80])] })
 }
 
-/** Returns a host name of this server that resolves to its addresses. */
 function ownHost({ apps, edge }: Pick<Config, 'apps' | 'edge'>): string {
   if (edge !== null) return edge.dashboardHost
   return apps.mode === 'hostnames' ? `fairlead.${apps.domain}` : 'localhost'

@@ -22,21 +22,20 @@ export interface DomainHandlerDependencies {
   readonly plans: Plans
   readonly names: DomainNames
   readonly runCheck: RunCheck
-  /** Returns the certificates of domains by the domains' ids. */
+  /** By the ids of the domains. */
   readonly certificatesOf: (
     on: Database | Transaction,
     domains: readonly DomainRow[],
   ) => Promise<ReadonlyMap<string, DomainCertificate>>
 }
 
-/** Parses and shows the names of domains. */
 export interface DomainNames {
   /** The reason why apps cannot have domains; null when they can. */
   readonly refusal: string | null
   readonly parse: (text: string) => ParsedName
   readonly unicodeOf: (name: string) => string
   readonly urlOf: (name: string) => string
-  /** Returns the DNS records to set, by the domains' ids. */
+  /** By the ids of the domains. */
   readonly recordsOf: (
     on: Database | Transaction,
     domains: readonly DomainOfRecords[],
@@ -106,7 +105,7 @@ export function domainHandlers(dependencies: DomainHandlerDependencies): Handler
 
 type Params = Readonly<Record<'app_id' | 'id', string>>
 
-/** Finds the domains of a project. All functions throw `not_found`. */
+/** All functions throw `not_found`. */
 function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp' | 'holdApp'>) {
   const assertApp = async (on: Database | Transaction, project: TenantProject, appId: string): Promise<void> => {
     if ((await findApp(on, project.id, appId)) === undefined) throw notFound()
@@ -118,7 +117,7 @@ function accessTo({ findApp, holdApp }: Pick<DomainHandlerDependencies, 'findApp
   return {
     assertApp,
     found,
-    /** Finds a domain and locks its app, as every change of the app's domains must. */
+    /** Also locks the app, as every change of its domains must. */
     async held(transaction: Transaction, project: TenantProject, params: Params): Promise<DomainRow> {
       await holdApp(transaction, project.id, params.app_id)
       return existing(await findDomain(transaction, params.app_id, params.id))
@@ -147,7 +146,7 @@ async function create(
   if (!parsed.ok) throw invalidRequest({ field: 'name', message: parsed.message })
   const { name } = parsed
   if (redirect && isWildcard(name)) throw invalidRequest(wildcardRedirects)
-  // A concurrent creation may have the same name, or use the app's last free place.
+  // A concurrent creation may have the same name, or reach the app's limit.
   await lockByName(transaction, `new domains of ${account_id}`)
   await totals.assertRoom(transaction, account_id, 'domains', () => countDomains(transaction, { account_id }))
   await assertNew(transaction, account_id, { appId, name })
@@ -166,10 +165,10 @@ async function assertNew(
   accountId: string,
   { appId, name }: { readonly appId: string; readonly name: string },
 ): Promise<void> {
-  const known = await ofAccount(transaction, accountId, name)
-  if (known === undefined) return
+  const taken = await ofAccount(transaction, accountId, name)
+  if (taken === undefined) return
   const message =
-    known.app_id === appId
+    taken.app_id === appId
       ? 'is a domain of this app already'
       : 'is a domain of another app of this account: remove it there first'
   throw invalidRequest({ field: 'name', message })

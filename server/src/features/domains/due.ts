@@ -11,13 +11,10 @@ const servedWaitMs = 6 * hourMs
 /** The wait while the DNS of a served domain is wrong: shorter, so that a correction is noticed soon. */
 const wrongWaitMs = 30 * minuteMs
 
-/**
- * The number of consecutive failed checks, and their time span, after which DNS counts as wrong and not only as slow.
- */
+/** So many consecutive failed checks in so much time mean that DNS is wrong and not only slow. */
 const wrongChecksToFail = 3
 const wrongTimeToFailMs = hourMs
 
-/** The earlier checks of a domain. */
 export interface CheckHistory {
   readonly status: DomainStatus
   /** The time of the owner's last request for a check, and the number of checks since. */
@@ -37,9 +34,7 @@ export function afterCheck(before: CheckHistory, isRight: boolean, now: Date): C
   return { ...before, status: hasFailed ? 'failing' : before.status, checks, wrong_checks, wrong_since }
 }
 
-/**
- * Returns the time of the check that follows a check at `now`; null when the domain rests until its owner requests one.
- */
+/** Returns null when the domain gets no check until its owner requests a check. */
 export function nextCheckAt({ status, asked_at, checks, wrong_checks }: CheckHistory, now: Date): Date | null {
   const after = (ms: number) => new Date(now.getTime() + ms)
   if (status === 'failing') return after(hourMs)
@@ -48,5 +43,5 @@ export function nextCheckAt({ status, asked_at, checks, wrong_checks }: CheckHis
   return after(firstWaitsMs[checks - 1] ?? hourMs)
 }
 
-/** The longest time between two checks. A stored time further away was written while the clock was ahead. */
+/** The longest time between two checks. A later stored time comes from a wrong clock. */
 export const longestWaitMs = servedWaitMs

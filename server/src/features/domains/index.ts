@@ -24,48 +24,33 @@ export interface DomainsParts extends Pick<DomainDnsParts, 'certificateRules' | 
     readonly find: DomainHandlerDependencies['findApp']
     readonly hold: DomainHandlerDependencies['holdApp']
   }
-  /** Returns the public address of a host name. */
   readonly urlOf: (app: { readonly address: { readonly hostname: string } }) => string
   readonly certificatesOf: DomainHandlerDependencies['certificatesOf']
 }
 
-/** The apps as domains read and lock them. */
 type AppsOfDomains = DomainDnsParts['apps'] & {
-  /** Locks the app until the transaction ends. */
   readonly lock: (transaction: Transaction, id: string) => Promise<void>
 }
 
-/** The domains that owners add to their apps. */
 export interface Domains {
   readonly handlers: HandlersOf<'domains'>
-  /** The channel of notifications about changes of domains. */
   readonly channel: string
-  /** Returns the served names of some apps or of all apps; for each app the primary domain first, then the oldest. */
   readonly served: typeof servedDomains
-  /** Returns the names of apps by the apps' ids, the primary domain of each app first. */
   readonly namesOf: typeof domainNamesOf
-  /** Counts the domains of an account or of an app. */
   readonly count: typeof countDomains
   /** Removes the domains of a project that is being deleted, so that their names are free at once. */
   removeProject(transaction: Transaction, projectId: string): Promise<void>
-  /**
-   * Passes the names of apps to the gateway, and rechecks domains regularly. Resolves when the gateway has all names,
-   * or when it cannot be reached.
-   */
+  /** Resolves when the gateway has the names of all apps, or cannot be reached. Also rechecks domains regularly. */
   lead(leader: DomainsLeaderParts): Promise<DomainsWork>
 }
 
 export interface DomainsLeaderParts extends LeaderParts {
   readonly gateway: Pick<EdgeGateway, 'name' | 'names' | 'answerAt'>
-  /** The apps in the database of the leader. */
   readonly apps: AppsOfDomains
-  /** The operator's account, which holds the names of the server. */
   readonly operatorId: string
 }
 
-/** The work of the leader on domains. */
 export interface DomainsWork {
-  /** Deletes old records of the former owners of names. */
   forget(): Promise<void>
 }
 
@@ -126,7 +111,7 @@ async function lead(
   const sync = await startNameSync({
     served: () => servedDomains(database),
     name: gateway.name,
-    told: new Map(gateway.names().map(({ appId, names }) => [appId, names])),
+    before: new Map(gateway.names().map(({ appId, names }) => [appId, names])),
     logger,
   })
   stack.defer('names of apps', () => sync.stop())

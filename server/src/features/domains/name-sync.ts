@@ -3,30 +3,25 @@ import type { Logger } from '../../platform/logger.ts'
 import { type Repeated, startRepeated } from '../../platform/periodic.ts'
 import type { ServedDomain } from './rows.ts'
 
-/** An additional host name of an app at the gateway. */
 export interface GatewayName {
   readonly hostname: string
-  /** The host that visitors are redirected to; null where the app answers. */
   readonly redirectTo: string | null
 }
 
 export interface NameSyncDependencies {
   readonly served: () => Promise<readonly ServedDomain[]>
-  /** Sets the names of an app at the gateway, in place of all earlier names. */
+  /** Replaces all names of an app at the gateway. */
   readonly name: (appId: string, names: readonly GatewayName[]) => Promise<void>
   /** The names that the gateway has at the beginning, by app. */
-  readonly told: ReadonlyMap<string, readonly GatewayName[]>
+  readonly before: ReadonlyMap<string, readonly GatewayName[]>
   readonly logger: Pick<Logger, 'error'>
 }
 
-/** The longest time between two passes, in case a notification was missed. */
+/** The longest time between two checks, in case a notification was missed. */
 const lookMs = 30_000
 const retryMs = 500
 
-/**
- * Keeps the names at the gateway equal to the names in the rows. Resolves after the first pass, even if the gateway
- * could not be reached.
- */
+/** Resolves after the first pass, even if the gateway could not be reached. */
 export async function startNameSync(dependencies: NameSyncDependencies): Promise<Repeated> {
   const sync = createPass(dependencies)
   const work = () => sync().then(() => lookMs)
@@ -37,38 +32,37 @@ export async function startNameSync(dependencies: NameSyncDependencies): Promise
   return startRepeated(work, onError, await work().catch(onError))
 }
 
-/** Returns a function that sends the gateway the changes since its last call. */
 function createPass(dependencies: NameSyncDependencies): () => Promise<void> {
   const { served, name } = dependencies
-  const told = new Map<string, Told>(
-    [...dependencies.told].map(([appId, names]) => [appId, { names, isConfirmed: true }]),
+  const sent = new Map<string, Sent>(
+    [...dependencies.before].map(([appId, names]) => [appId, { names, isConfirmed: true }]),
   )
 
-  const tell = async (appId: string, names: readonly GatewayName[]): Promise<void> => {
-    const before = told.get(appId) ?? nothing
+  const send = async (appId: string, names: readonly GatewayName[]): Promise<void> => {
+    const before = sent.get(appId) ?? nothing
     if (before.isConfirmed && isDeepStrictEqual(before.names, names)) return
-    told.set(appId, { names: before.names, isConfirmed: false })
+    sent.set(appId, { names: before.names, isConfirmed: false })
     await name(appId, names)
-    if (names.length === 0) told.delete(appId)
-    else told.set(appId, { names, isConfirmed: true })
+    if (names.length === 0) sent.delete(appId)
+    else sent.set(appId, { names, isConfirmed: true })
   }
 
   return async () => {
     const wanted = namesByApp(await served())
     // A name that moves to another app is taken from the old app before the new app gets it.
-    const kept = [...told].map(([appId, { names }]) => [appId, stillWanted(names, wanted.get(appId))] as const)
-    const failures = [...(await failuresOf(kept, tell)), ...(await failuresOf([...wanted], tell))]
+    const kept = [...sent].map(([appId, { names }]) => [appId, stillWanted(names, wanted.get(appId))] as const)
+    const failures = [...(await failuresOf(kept, send)), ...(await failuresOf([...wanted], send))]
     if (failures.length > 0) throw failures[0]
   }
 }
 
 /** The names of an app that the gateway has, or may have after a failed call. */
-interface Told {
+interface Sent {
   readonly names: readonly GatewayName[]
   readonly isConfirmed: boolean
 }
 
-const nothing: Told = { names: [], isConfirmed: true }
+const nothing: Sent = { names: [], isConfirmed: true }
 
 function namesByApp(domains: readonly ServedDomain[]): ReadonlyMap<string, readonly GatewayName[]> {
   const byApp = Map.groupBy(domains, ({ appId }) => appId)
@@ -81,11 +75,11 @@ function stillWanted(names: readonly GatewayName[], wanted: readonly GatewayName
   return names.filter(({ hostname }) => hostnames.has(hostname))
 }
 
-/** Sets the names of each app. A failure for one app does not affect the others. */
+/** A failure for one app does not affect other apps. */
 async function failuresOf(
   all: readonly (readonly [appId: string, names: readonly GatewayName[]])[],
-  tell: (appId: string, names: readonly GatewayName[]) => Promise<void>,
+  send: (appId: string, names: readonly GatewayName[]) => Promise<void>,
 ): Promise<unknown[]> {
-  const told = await Promise.allSettled(all.map(([appId, names]) => tell(appId, names)))
-  return told.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+  const sent = await Promise.allSettled(all.map(([appId, names]) => send(appId, names)))
+  return sent.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
 }

@@ -3,7 +3,6 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 import { parse } from 'tldts'
 import { isOpenSuffix } from './open-suffixes.ts'
 
-/** A name in its stored form, or why it cannot be a domain of an app. */
 export type ParsedName =
   | {
       readonly ok: true
@@ -23,11 +22,10 @@ export function parseDomainName(text: string, own: OwnNames): ParsedName {
   return refusal === undefined ? { ok: true, name: read } : { ok: false, ...refusal }
 }
 
-/** Returns a stored name in readable Unicode. */
 export const unicodeName = (name: string): string =>
   name
     .split('.')
-    // Converts each label separately, because the full name may be too long for the function.
+    // Label by label, because the full name may be too long for the function.
     .map((label) => (label.startsWith('xn--') ? domainToUnicode(label) : label))
     .join('.')
 
@@ -89,11 +87,11 @@ function addressRefusal(text: string): NameRefusal | undefined {
   if (/^[a-z][a-z0-9+.-]*:\/\/|[/?#\\]/i.test(text)) {
     return refuse(
       'url',
-      `must be a name alone${insteadOf(text)}, without https:// before it and without a path after it`,
+      `must be only a name${insteadOf(text)}, without https:// before it and without a path after it`,
     )
   }
-  if (text.includes('@')) return refuse('user', `must be a name alone${insteadOf(text)}, without anything before an @`)
-  if (text.includes(':')) return refuse('port', `must be a name alone${insteadOf(text)}, without a port`)
+  if (text.includes('@')) return refuse('user', `must be only a name${insteadOf(text)}, without anything before an @`)
+  if (text.includes(':')) return refuse('port', `must be only a name${insteadOf(text)}, without a port`)
   return undefined
 }
 
@@ -107,7 +105,6 @@ function insteadOf(text: string): string {
   return host.includes('.') ? `, ${quote(host)}` : ''
 }
 
-/** Returns the A-label of a label in Unicode or punycode, or why there is none. */
 function encodeLabel(label: string, topLevel: string): string | NameRefusal {
   if (label === '') return refuse('empty_label', 'must have something between all of its dots')
   if (label.includes('_')) {
@@ -244,11 +241,10 @@ const options = { allowPrivateDomains: true, extractHostname: false, validateHos
  */
 export const registrableDomain = (name: string): string | null => parse(name, options).domain
 
-/** True when a last label belongs to no public name. */
 const isSpecialUse = (topLevel: string): boolean => specialUse.has(topLevel)
 
 const specialUseRefusal = (topLevel: string): NameRefusal =>
-  refuse('special_use', `must be a name of the public DNS: those that end in .${topLevel} are not`)
+  refuse('special_use', `must be a name of the public DNS, which has no names that end in .${topLevel}`)
 
 /** Refuses a name below a suffix of the Public Suffix List under which customers cannot hold domains. */
 function suffixRefusal(name: string): NameRefusal | undefined {
@@ -263,10 +259,13 @@ function suffixRefusal(name: string): NameRefusal | undefined {
   }
   if (domain !== null) return undefined
   return isWildcard
-    ? refuse('wildcard_of_suffix', `must be a wildcard of one domain: *.${suffix} would be everybody's names`)
+    ? refuse(
+        'wildcard_of_suffix',
+        `must be a wildcard of one domain: *.${suffix} would cover the domains of other people`,
+      )
     : refuse(
         'public_suffix',
-        `must be a domain below ${suffix}, such as example.${suffix}: under ${suffix} itself others register theirs`,
+        `must be a domain below ${suffix}, such as example.${suffix}: other people register domains below ${suffix}, too`,
       )
 }
 

@@ -1,10 +1,9 @@
 /*
- * The private part of the Public Suffix List has two kinds of suffixes, and does not distinguish them. Below the first
- * kind, a platform gives names to its customers' pages and sets their DNS records itself. Below the second kind,
- * customers hold names and set the records themselves: a registry sells the names, as for `com`, or a dynamic DNS
- * service lends them. These are the suffixes of the second kind, selected from the list (August 2026) by the
- * organisations that it names; each also stands for the suffixes below it. A suffix that is missing here is refused
- * with a reason.
+ * The Public Suffix List has two kinds of private suffixes, and does not distinguish them. Below the first kind, a
+ * platform gives names to its customers' pages and sets their DNS records itself. Below the second kind, customers set
+ * the records themselves: a registry sells the names, as for `com`, or a dynamic DNS service lends them. These are the
+ * suffixes of the second kind in the list of August 2026, by the organisations that it names; each also stands for the
+ * suffixes below it.
  */
 
 const registries = `
@@ -112,10 +111,10 @@ const dynamicDns = `
   zabc.net zapto.org zicp.fun
 `
 
-const known = new Set(`${registries} ${dynamicDns}`.trim().split(/\s+/))
+const openSuffixes = new Set(`${registries} ${dynamicDns}`.trim().split(/\s+/))
 
 /** True when customers hold names below a private suffix and set their DNS records themselves. */
 export function isOpenSuffix(suffix: string): boolean {
   const labels = suffix.split('.')
-  return labels.some((_, index) => known.has(labels.slice(index).join('.')))
+  return labels.some((_, index) => openSuffixes.has(labels.slice(index).join('.')))
 }

@@ -6,23 +6,21 @@ import { type CheckHistory, nextCheckAt } from './due.ts'
 import { servedStatuses } from './rows.ts'
 import { type DomainProblem, type DomainRow, tablesOf } from './tables.ts'
 
-/**
- * Returns a new value for the TXT record that proves ownership: 160 random bits in characters that every form accepts.
- */
+/** Returns 160 random bits in characters that every form accepts. */
 export const newDomainToken = (): string => randomBytes(20).toString('hex')
 
 /**
  * The reason why an account must prove that it owns a name. `held`: another account serves a name of the same
- * registered domain, or was the last to have one; only the TXT record is proof then. `wanted`: another account has only
- * added such a name, and this account has never had one; a CNAME record from the name to the app is also proof, because
- * the owner of the DNS has chosen the app.
+ * registered domain, or was the last to have such a name; only the TXT record is proof then. `wanted`: another account
+ * has only added such a name, and this account has never had such a name; a CNAME record from the name to the app is
+ * also proof, because the owner of the DNS has chosen the app.
  */
 export type Contest = 'held' | 'wanted'
 
 /**
  * Returns the contests of the pending domains, by their ids. All names of a registered domain count: an account may
- * lead many names here with one DNS record and add only some of them, and must not lose the others to the first account
- * that asks.
+ * lead many names here with one DNS record and add only some of them. Other accounts must not get the remaining names
+ * by asking first.
  */
 export async function contestsOf(
   on: Database | Transaction,
@@ -44,8 +42,8 @@ export async function contestsOf(
 
 /**
  * Builds a condition: true when an account serves a name of the registered domain of `own`, or was the last to have
- * one. The account is the account of `own` (`=`), or any other (`<>`). Read backwards, names below a domain begin with
- * the domain; `/` is the character after the dot.
+ * such a name. The account is the account of `own` (`=`), or any other (`<>`). Read backwards, names below a domain
+ * begin with the domain; `/` is the character after the dot.
  */
 function hasNames(comparison: '=' | '<>') {
   const account = sql`account_id ${sql.raw(comparison)} own.account_id`
@@ -60,7 +58,6 @@ function hasNames(comparison: '=' | '<>') {
   )`
 }
 
-/** True when the DNS records prove enough for an account to have a name. */
 export function isEnough(
   contest: Contest | undefined,
   { isProven, leadsToApp }: { readonly isProven: boolean; readonly leadsToApp: boolean },
@@ -68,10 +65,7 @@ export function isEnough(
   return contest === undefined || isProven || (contest === 'wanted' && leadsToApp)
 }
 
-/**
- * The problem of a name that another account may own. It does not name the other account, because nobody may learn who
- * has a name.
- */
+/** The problem of a name that another account may own. It does not name that account, which must stay unknown. */
 export const contested = (name: string): DomainProblem => ({
   code: 'ownership_unproven',
   message:
@@ -102,10 +96,7 @@ export function rivalOf(
     .executeTakeFirst()
 }
 
-/**
- * Takes a name away from a domain, which becomes pending. It gets a new token, because its old TXT record may still
- * exist and would take the name back.
- */
+/** The domain becomes pending, with a new token: the old TXT record could take the name back. */
 export async function displace(
   transaction: Transaction,
   { id, name }: Pick<DomainRow, 'id' | 'name'>,
@@ -141,7 +132,7 @@ export async function hold(
 }
 
 /**
- * Records that the server's own names belong to the operator. The operator's DNS may lead names beside them here too,
+ * Records that the server's names belong to the operator. The operator's DNS may lead neighbouring names here, too,
  * together with the names of apps; so other accounts need the TXT record for such names.
  */
 export async function holdOwnNames(database: Database, operatorId: string, names: readonly string[]): Promise<void> {
@@ -153,7 +144,6 @@ export async function holdOwnNames(database: Database, operatorId: string, names
 /** The most names recorded for an account. With wildcards in DNS, names cost nothing, so there must be a limit. */
 const mostHeld = 10_000
 
-/** Forgets the names that were recorded longest ago, beyond `mostHeld` for each account. */
 export async function forgetHolders(database: Database): Promise<void> {
   await sql`
     delete from domain_holders where name in (

@@ -6,7 +6,6 @@ import { type DomainRow, type DomainTables, tablesOf } from './tables.ts'
 
 export const servedStatuses = ['active', 'failing'] as const
 
-/** Returns a page of an app's domains, newest first. */
 export const pageOfDomains = (database: Database, appId: string, page: PageRequest) =>
   readPage(tablesOf(database).selectFrom('domains').selectAll().where('app_id', '=', appId), page, 'id')
 
@@ -23,7 +22,7 @@ export function lockDomain(transaction: Transaction, id: string): Promise<Domain
   return tablesOf(transaction).selectFrom('domains').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
-/** Returns an account's domain of this name, in any status. */
+/** In any status. */
 export function ofAccount(
   on: Database | Transaction,
   accountId: string,
@@ -55,15 +54,13 @@ export function insertDomain(
   return tablesOf(transaction).insertInto('domains').values(domain).returningAll().executeTakeFirstOrThrow()
 }
 
-/** Serialises changes of ownership for all names below a registered domain. Call it before apps are locked. */
+/** Serialises changes of ownership of all names below a registered domain. Call it before apps are locked. */
 export const lockNames = (transaction: Transaction, { registered }: Pick<DomainRow, 'registered'>): Promise<void> =>
   lockByName(transaction, `names of ${registered}`)
 
 /**
  * Returns domains whose check is due, longest due first.
  *
- * @param without.ids the domains to leave out
- * @param without.accounts the accounts whose domains are left out
  * @param most.each the limit for each account, so that its domains do not block all others
  */
 export async function dueDomains(
@@ -92,7 +89,7 @@ export async function dueDomains(
 
 const isDue = sql<boolean>`(next_check_at <= now() or next_check_at > now() + make_interval(secs => ${2 * (longestWaitMs / 1000)}))`
 
-/** Returns the milliseconds until the next check is due; null when there is none. */
+/** In milliseconds; null without a next check. */
 export async function untilNextCheck(database: Database): Promise<number | null> {
   const { wait } = await tablesOf(database)
     .selectFrom('domains')
@@ -158,7 +155,7 @@ export async function domainNamesOf(
   return new Map([...served].map(([appId, domains]) => [appId, domains.map(({ name }) => name)]))
 }
 
-/** Removes the domains of a project that is being deleted, under the locks of its apps. */
+/** Locks the apps of the project first. */
 export async function removeOfProject(
   transaction: Transaction,
   lockApp: (transaction: Transaction, appId: string) => Promise<void>,
@@ -178,8 +175,8 @@ export async function removeOfProject(
 type Candidate = Pick<DomainRow, 'id' | 'is_primary' | 'redirect'>
 
 /**
- * Returns the new primary domain. Domains that do not redirect come first; among equals the present primary domain
- * wins, and otherwise the domain that is served longest.
+ * Domains that do not redirect come first; among equals the present primary domain wins, and otherwise the domain that
+ * is served longest.
  *
  * @param served the served domains without wildcards, longest served first
  */
@@ -189,10 +186,7 @@ export function chosen<Domain extends Candidate>(served: readonly Domain[]): Dom
   return candidates.find((domain) => domain.is_primary) ?? candidates[0]
 }
 
-/**
- * Ensures that an app whose domains have changed has one primary domain, if any domain is eligible. The app must be
- * locked.
- */
+/** Gives an app whose domains have changed one primary domain, if any domain is eligible. The app must be locked. */
 export async function electPrimary(transaction: Transaction, appId: string): Promise<void> {
   const served = await tablesOf(transaction)
     .selectFrom('domains')
@@ -207,7 +201,7 @@ export async function electPrimary(transaction: Transaction, appId: string): Pro
   if (next !== undefined && !next.is_primary) await setPrimary(transaction, appId, next.id)
 }
 
-/** Makes a domain the primary domain of its app in place of another. The app must be locked. */
+/** The app must be locked. */
 export async function setPrimary(transaction: Transaction, appId: string, id: string): Promise<void> {
   const domains = tablesOf(transaction).updateTable('domains')
   await domains.set({ is_primary: false }).where('app_id', '=', appId).where('is_primary', '=', true).execute()

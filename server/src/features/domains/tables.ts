@@ -5,9 +5,7 @@ import type { Database, Transaction } from '../../platform/database.ts'
 
 type View = ResponseBody<'domains.get'>
 
-/** A problem in the DNS of a domain, in words. */
 export type DomainProblem = View['problems'][number]
-/** A DNS record to set. */
 export type DomainRecord = View['records'][number]
 
 export type DomainTables = {
@@ -20,25 +18,19 @@ export type DomainTables = {
     name: string
     /** The registered part of the name, such as `example.co.uk`. */
     registered: string
-    /** The domain is served unless `pending`. A name is served for one domain only. */
+    /** The domain is served unless `pending`. A name is served for only one domain. */
     status: Generated<DomainStatus>
     /** True for at most one domain of an app. */
     is_primary: Generated<boolean>
     /** The owner's choice; it has no effect while the domain is primary. */
     redirect: boolean
-    /**
-     * The value of the TXT record that proves ownership of the name. Replaced when another account has proved
-     * ownership.
-     */
+    /** Must be in the TXT record that proves ownership. Replaced when another account has proved ownership. */
     token: string
     problems: JSONColumnType<readonly DomainProblem[], string | undefined, string>
-    /** The time of the owner's last request for a check. */
     asked_at: Generated<Date>
     /** The number of checks since then. */
     checks: Generated<number>
-    /**
-     * The number of consecutive checks that found the DNS of a served domain wrong, and the time of the first of them.
-     */
+    /** The consecutive checks that found the DNS of a served domain wrong, and the time of the first of them. */
     wrong_checks: Generated<number>
     wrong_since: Date | null
     checked_at: Date | null

@@ -20,10 +20,7 @@ export interface ProjectRequestsDependencies extends ChoiceDependencies {
 
 export interface ProjectRequests {
   list(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.list'>>>
-  /**
-   * Throws `invalid_request` on a region or plan that the account may not use, and when it has reached its limit of
-   * projects.
-   */
+  /** Throws `invalid_request` on a region or plan that the account may not use, and at its limit of projects. */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -37,12 +34,8 @@ export interface ProjectRequests {
     project: TenantProject,
     changes: BodyOutput<'projects.update'>,
   ): Promise<ResponseBody<'projects.update'>>
-  /**
-   * Marks a project as deleting: it is no longer found, and a job removes its resources. Throws `invalid_request` while
-   * it has databases or files.
-   */
+  /** A job removes the resources later. Throws `invalid_request` while the project has databases or files. */
   delete(transaction: Transaction, project: TenantProject): Promise<void>
-  /** Returns the resources of each project on a page. */
   usage(principal: Principal, page: PageRequest): Promise<Page<ResponseBody<'projects.usage'>>>
   traffic(project: TenantProject): Promise<ResponseBody<'projects.traffic'>>
 }
@@ -155,9 +148,7 @@ async function listProjects(
   return { body: { projects, total }, next }
 }
 
-/**
- * Counts the projects that a principal may see. Triggers maintain an account's total, because counting rows is slow.
- */
+/** Triggers maintain an account's total, because counting rows is slow. */
 async function countVisible(database: Database, { accountId, projectIds }: Principal): Promise<number> {
   const db = database.withTables<ProjectsTables>()
   const { total } =
@@ -209,13 +200,12 @@ async function countProjects(transaction: Transaction, accountId: string): Promi
 }
 
 interface ChoiceDependencies {
-  /** The configured regions; empty when any region is allowed. */
   readonly regions: readonly string[]
   readonly plans: Plans
   readonly tierOf: (transaction: Transaction, accountId: string) => Promise<string>
 }
 
-/** Returns the plan if the tier of the account may use it. Throws `invalid_request`. */
+/** Throws `invalid_request` unless the tier of the account may use the plan. */
 async function checkPlan(
   { plans, tierOf }: Pick<ChoiceDependencies, 'plans' | 'tierOf'>,
   transaction: Transaction,
@@ -229,7 +219,7 @@ async function checkPlan(
   return plan
 }
 
-/** Returns the region if it is configured. Throws `invalid_request`. */
+/** Throws `invalid_request` unless the region is configured. */
 function checkRegion({ regions }: Pick<ChoiceDependencies, 'regions'>, region: string): string {
   if (regions.length > 0 && !regions.includes(region)) {
     throw invalidRequest({ field: 'region', message: `must be one of: ${regions.join(', ')}` })
@@ -240,11 +230,9 @@ function checkRegion({ regions }: Pick<ChoiceDependencies, 'regions'>, region: s
 export interface ResourceCounts {
   readonly countDeployments: BatchedRead<string, number>
   readonly countDatabases: BatchedRead<string, number>
-  /** The total size of a project's files in bytes. */
   readonly storedBytes: BatchedRead<string, number>
 }
 
-/** Counts the resources of a project, within a transaction on its connection. */
 async function resourcesOf(
   { countDeployments, countDatabases, storedBytes }: ResourceCounts,
   projectId: string,
@@ -258,21 +246,15 @@ async function resourcesOf(
   return { deployments, databases, storage_gb: bytes / 1e9 }
 }
 
-/** The job that removes a project that is being deleted. */
 export const removeProjectTask = 'projects.remove'
 
 export interface RemovalDependencies {
   readonly database: Database
-  /**
-   * One function for each feature, which removes the feature's resources in a project. They run in this order. Each may
-   * be repeated after an interruption.
-   */
+  /** Each removes the resources of a feature, in this order, and may be repeated after an interruption. */
   readonly removers: readonly ((projectId: string, signal: AbortSignal) => Promise<void>)[]
 }
 
-/**
- * Removes all resources of a project, feature by feature, and then the project. May be repeated after an interruption.
- */
+/** May be repeated after an interruption. */
 export async function removeProject(
   { database, removers }: RemovalDependencies,
   projectId: string,

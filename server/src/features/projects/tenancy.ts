@@ -7,27 +7,23 @@ import type { ProjectsTables } from './tables.ts'
 
 /** Looks up projects within their accounts: the only place that separates tenants. */
 export interface Tenancy {
-  /**
-   * Returns the project if it belongs to this account; otherwise `undefined`, even if another account has it. Inside a
-   * transaction, pass the transaction as `on`.
-   */
+  /** Returns `undefined` for a project of another account. Pass the transaction as `on`, if there is one. */
   find(accountId: string, projectId: string, on?: Transaction): Promise<TenantProject | undefined>
   /** Keeps an active project from being deleted until the transaction ends. Returns false when it is not active. */
   hold(transaction: Transaction, projectId: string): Promise<boolean>
   /**
-   * Returns the account of a project, for jobs, never for a request. Uses the caller's connection: a job that took a
-   * second connection from the pool would wait for ever if jobs like it held all connections.
+   * For jobs, never for a request. Uses the caller's connection: a job that took a second connection from the pool
+   * would wait for ever if such jobs held all connections.
    */
   accountOf(transaction: Transaction, projectId: string): Promise<string>
   /** Returns the accounts of the active projects among these, by project id. For the leader, never for a request. */
   accountsOf(projectIds: readonly string[]): Promise<ReadonlyMap<string, string>>
   /** Returns the ids of all projects of an account, including projects that are being deleted. */
   projectsOf(on: Database | Transaction, accountId: string): Promise<string[]>
-  /** Returns the ids and names of the active projects of an account, newest first. */
   namesOf(accountId: string): Promise<{ id: string; name: string }[]>
   /** Returns the name of a project's plan. For jobs, never for a request. */
   planOf(projectId: string): Promise<string>
-  /** Returns the plan names of all projects with apps, by project id. For jobs. */
+  /** Returns the plan names of all projects with apps, by project id. For jobs, never for a request. */
   plans(): Promise<ReadonlyMap<string, string>>
 }
 
@@ -90,7 +86,6 @@ export function createTenancy({ database }: { database: Database }): Tenancy {
 
 const projectsIn = (on: Database | Transaction) => on.withTables<ProjectsTables>().selectFrom('projects')
 
-/** Returns the active project of each key, in the same order; `undefined` when the account has no such project. */
 async function findProjects(
   on: Database | Transaction,
   keys: readonly TenantKey[],

@@ -16,17 +16,14 @@ export interface RunConnections {
   open(executor: Executor): () => void
   /** Connects a client to its run, here or through the leader. Resolves when it is connected, and never rejects. */
   connect(request: IncomingMessage, socket: Duplex, head: Buffer, runId: string): Promise<void>
-  /**
-   * Handles a connection that another server of the data directory forwards: a request for a WebSocket at `/runs/<id>`.
-   */
+  /** Handles a connection that another server forwards: a request for a WebSocket at `/runs/<id>`. */
   fromServer(request: IncomingMessage, socket: Duplex, head: Buffer): void
 }
 
-/** When the server stops, connections are closed after this time: commands have ended by then. */
+/** When the server stops, its connections are closed after this time: commands have ended by then. */
 const endMs = 8_000
-/** The time in which a client reads remaining output after its command has ended: a pager may take long. */
+/** The time in which a client reads remaining output after the end of its command: a pager may take long. */
 const restMs = 600_000
-/** The longest wait for a leader that hangs. */
 const handshakeMs = 10_000
 const pathOfRun = /^\/runs\/(run_[0-9a-z]{26})$/
 
@@ -112,7 +109,6 @@ function serveRun(
   )
 }
 
-/** Connects a client with the leader, whose control socket is at `path`. */
 function passOn(client: WebSocket, runId: string, path: string): void {
   const leader = new WebSocket(`ws://${controlHost}/runs/${runId}`, runProtocol, {
     createConnection: () => connect(path),
@@ -135,7 +131,6 @@ function finish(socket: WebSocket, end: RunEnd): void {
   socket.send(JSON.stringify(end), () => socket.close(1000))
 }
 
-/** Closes a connection that is still open when its server stops. */
 function closeWith(socket: WebSocket, stopping: AbortSignal): void {
   whileOpen(socket, stopping, () => void setTimeout(() => socket.terminate(), endMs).unref())
 }
@@ -147,7 +142,7 @@ function whileOpen(socket: WebSocket, signal: AbortSignal, callback: () => void)
 
 const pingMs = 20_000
 
-/** Forwards the messages of each connection to the other, at its pace, until one of them closes. */
+/** Forwards messages in both directions, each at the pace of its receiver, until a connection closes. */
 function bridge(client: WebSocket, leader: WebSocket): void {
   pass(client, leader)
   pass(leader, client)
@@ -165,9 +160,8 @@ function pass(from: WebSocket, to: WebSocket): void {
 }
 
 /**
- * Closes a connection whose client does not answer pings: its machine may have disappeared without closing it. While
- * the connection is not read, because the command does not read its input, answers cannot arrive, and a missing answer
- * does not count.
+ * Closes a connection whose client does not answer pings: its machine may have disappeared. While the connection is not
+ * read, because the command does not read its input, answers cannot arrive, and a missing answer does not count.
  */
 export function watchClient(socket: WebSocket): void {
   let answered = true
@@ -186,7 +180,7 @@ export function watchClient(socket: WebSocket): void {
 
 const ticketForm = /^[\w-]{43}$/
 
-/** Makes the function that connects clients by the tickets of their runs. */
+/** Connects clients by the tickets of their runs. */
 export function createConnectRun({
   database,
   connections,
@@ -224,10 +218,7 @@ const mostTextBytes = 1_000
 
 type Resize = (columns: number, rows: number) => void
 
-/**
- * Makes the streams of a run from its client's connection. They abort when the connection closes, or `stopping` aborts.
- * The end of the command's output is kept, too.
- */
+/** The streams abort when the connection closes, or `stopping` aborts. They also keep the end of the output. */
 function streamsOf(socket: WebSocket, stopping: AbortSignal): RunStreams {
   const gone = new AbortController()
   const pace = createPace()
@@ -262,15 +253,14 @@ function streamsOf(socket: WebSocket, stopping: AbortSignal): RunStreams {
     stderr: channelOf(socket, channels.errors, pace, capture.keep),
     output: capture.text,
     signal: AbortSignal.any([gone.signal, stopping]),
-    onResizable(known) {
-      resize = known
+    onResizable(callback) {
+      resize = callback
       // The window may have changed before the command began.
-      if (size !== undefined) known(...size)
+      if (size !== undefined) callback(...size)
     },
   }
 }
 
-/** Passes bytes to the standard input; pauses the client while the command does not read. */
 function takeInput(socket: WebSocket, stdin: PassThrough, bytes: Buffer): void {
   if (bytes[0] !== channels.input || stdin.writableEnded) return
   if (stdin.write(bytes.subarray(1))) return
@@ -278,11 +268,9 @@ function takeInput(socket: WebSocket, stdin: PassThrough, bytes: Buffer): void {
   stdin.once('drain', () => socket.resume())
 }
 
-/** The pace of a client that can request pauses. */
 interface Pace {
   pause(): void
   resume(): void
-  /** Calls back once no pause is in effect. */
   wait(callback: () => void): void
 }
 

@@ -1,10 +1,7 @@
 import { Cron } from 'croner'
 import { fiveFields } from '../../platform/five-fields.ts'
 
-/**
- * The times of a schedule with the five fields of crontab(5) (minute, hour, day of the month, month, day of the week),
- * in a time zone.
- */
+/** `schedule` has the five fields of crontab(5). */
 export interface CronTimes {
   readonly schedule: string
   readonly timezone: string

@@ -24,15 +24,13 @@ export interface RunStreams extends Pick<AttachRequest, 'onResizable'> {
   readonly signal: AbortSignal
   /** Returns the masked output to store; without it, no output is stored. */
   readonly output?: (mask: (text: string) => string) => string
-  /** How long the run may wait for its app to start. */
   readonly patienceMs?: number
 }
 
-/** Runs commands of apps, in the leader. */
 export interface Executor {
   /** Runs a waiting command, and stores its end. The command's failure does not reject the promise. */
   execute(runId: string, streams: RunStreams): Promise<Outcome>
-  /** Ends runs without an executor: an earlier leader ran them, or their end could not be stored. */
+  /** Ends runs without an executor: their leader has ended, or their end could not be stored. */
   endLost(): Promise<void>
   /** Resolves when all running commands have ended, and their ends are stored. */
   idle(): Promise<void>
@@ -42,10 +40,7 @@ interface Target {
   readonly release: Release
   readonly handle: Handle
   readonly instances: Pick<Instances, 'attach'>
-  /**
-   * Present for a release that does not run: the instance ends after the command. A request for the release ends the
-   * command.
-   */
+  /** Present for a stopped release: its instance ends after the command; a request for the release ends both. */
   readonly own?: { readonly signal: AbortSignal; readonly end: () => Promise<void> }
 }
 
@@ -53,7 +48,6 @@ export interface ExecutorDependencies {
   readonly database: Database
   /** Returns the instance beside which commands of an app run; null when no instance runs and none may be started. */
   readonly findTarget: (appId: string, options: { readonly mayStart: boolean }) => Promise<Target | null>
-  /** The minutes that a command of the account may take. */
   readonly mostMinutes: (accountId: string) => Promise<number>
   readonly mask: (text: string, secrets: readonly string[]) => string
   /** Called in the transaction in which a run ends. */
@@ -199,16 +193,13 @@ const failed = (problem: string, exit: Exit | null = null): Outcome => ({
   problem,
 })
 
-/** Returns the given keys and sessions that are neither revoked nor expired. */
 export type FindValid = (ids: readonly string[]) => Promise<ReadonlySet<string>>
 
-/** Ends commands that their owners cancel, and commands of revoked or expired keys and sessions. */
 interface RunWatch {
   /** Runs `work` with a signal that aborts, with the reason `Canceled`, when the run must end. */
   during<Result>(run: RunRow, work: (signal: AbortSignal) => Promise<Result>): Promise<Result>
 }
 
-/** The interval at which running commands are checked. */
 const lookMs = 1_000
 
 /** @param dependencies.onError called when a check of the commands fails; the checks continue */
@@ -261,18 +252,15 @@ interface Watched {
 
 const credentialEnded = 'The key or the session that began it has ended.'
 
-/** How many bytes at the end of a command's output are kept. */
 const mostBytes = 64 * 1024
-/** Further bytes before them, longer than any secret in any form: the kept bytes may begin within a secret. */
+/** Longer than any secret in any form: without these bytes, the kept bytes could begin within a secret. */
 const marginBytes = 1_024
 const keptBytes = mostBytes + marginBytes
-/** The chunks that are concatenated at once. */
 const mostChunks = 1_000
 
 export interface Capture {
   keep(chunk: Buffer): void
   open(): Writable
-  /** Returns the end of the output, masked. */
   text(mask: (text: string) => string): string
 }
 

@@ -22,7 +22,6 @@ import type { RunRow } from './tables.ts'
 
 export { createRunConnections, type RunConnections } from './connections.ts'
 
-/** The interval of searches for commands whose end could not be stored. */
 const lostEveryMs = 10_000
 
 export interface RunsParts {
@@ -39,9 +38,7 @@ export interface RunsParts {
 export interface Runs {
   readonly handlers: HandlersOf<'runs' | 'schedules'>
   readonly connect: ConnectRun
-  /** Replaces an app's schedules by the schedules of the release that begins to serve it. */
   readonly applyFile: typeof applyFile
-  /** Counts the account's runs that are running, or whose clients may still connect. */
   readonly countUnfinished: typeof countUnfinished
   readonly countSchedules: typeof countSchedules
   /** Runs the commands and schedules of apps as long as this server leads. */
@@ -55,7 +52,6 @@ export interface RunsLeaderParts extends Pick<LeaderParts, 'database' | 'stack'>
 }
 
 export interface RunsWork {
-  /** Ends runs whose clients did not connect, and removes old runs. */
   forget(): Promise<void>
 }
 
@@ -114,7 +110,6 @@ async function lead(
   return { forget: () => forgetRuns(database) }
 }
 
-/** Announces the failure of a scheduled command to webhooks. */
 async function announceFailure(
   announce: Announce,
   transaction: Transaction,

@@ -15,9 +15,7 @@ import { type RunRow, type RunsTables, type ScheduleRow, tablesOf } from './tabl
 /** The time in which a client must connect to its new run. */
 const ticketLifeMs = 60_000
 
-/**
- * Throws `not_found` unless the project has the app. Within a transaction, prevents the app's deletion until its end.
- */
+/** Throws `not_found` unless the project has the app. A transaction prevents the app's deletion until its end. */
 export type AssertApp = (on: Database | Transaction, projectId: string, appId: string) => Promise<void>
 
 export interface RunHandlerDependencies {
@@ -151,13 +149,12 @@ function findRun(database: Database, appId: string, id: string): Promise<RunRow 
     .executeTakeFirst()
 }
 
-/** Newest first. */
 function pageOfRuns(database: Database, appId: string, scheduleId: string | undefined, page: PageRequest) {
   const all = tablesOf(database).selectFrom('runs').selectAll().where('app_id', '=', appId)
   return readPage(scheduleId === undefined ? all : all.where('schedule_id', '=', scheduleId), page, 'id')
 }
 
-/** Redeems the ticket of a waiting run, so that no other client can; `undefined` when no run has this ticket. */
+/** Redeems the ticket of a waiting run, which no other client can use then; `undefined` when no run has this ticket. */
 export async function redeemTicket(database: Database, hash: Buffer): Promise<string | undefined> {
   const redeemed = await tablesOf(database)
     .updateTable('runs')
@@ -170,7 +167,6 @@ export async function redeemTicket(database: Database, hash: Buffer): Promise<st
   return redeemed?.id
 }
 
-/** Begins a waiting run; `undefined` when it no longer waits. */
 export function beginRun(database: Database, { id }: Held): Promise<RunRow | undefined> {
   return tablesOf(database)
     .updateTable('runs')
@@ -185,7 +181,6 @@ export async function noteRelease(database: Database, id: string, deploymentId: 
   await tablesOf(database).updateTable('runs').set({ deployment_id: deploymentId }).where('id', '=', id).execute()
 }
 
-/** Ends a run; false when it has already ended. */
 export async function endRun(on: Database | Transaction, id: string, outcome: Outcome): Promise<boolean> {
   const { numUpdatedRows } = await tablesOf(on)
     .updateTable('runs')
@@ -219,14 +214,14 @@ export const canceledProblem = 'It was canceled.'
 
 /** Returns the given runs that their owners have canceled, and runs that are gone. */
 export async function canceledOf(database: Database, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const going = await tablesOf(database)
+  const continuing = await tablesOf(database)
     .selectFrom('runs')
     .select('id')
     .where('id', '=', sql<string>`any(${[...ids]}::text[])`)
     .where('cancel_asked_at', 'is', null)
     .execute()
-  const known = new Set(going.map(({ id }) => id))
-  return new Set(ids.filter((id) => !known.has(id)))
+  const idsOfContinuing = new Set(continuing.map(({ id }) => id))
+  return new Set(ids.filter((id) => !idsOfContinuing.has(id)))
 }
 
 /** Adds the run of a schedule for its time, once; with a `problem`, as a skipped run. */
@@ -282,7 +277,7 @@ const kept = 200
 
 /**
  * Ends runs whose clients did not connect, and removes all but the newest runs of each schedule and of each app. Runs
- * of deleted schedules count as one-off runs of the app: otherwise the runs of every deleted schedule would stay.
+ * of deleted schedules count as one-off runs: otherwise the runs of every deleted schedule would stay.
  */
 export async function forgetRuns(database: Database): Promise<void> {
   await tablesOf(database)

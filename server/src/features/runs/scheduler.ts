@@ -9,7 +9,7 @@ import { countUnfinished, insertDue, unfinishedOf, waitingOfSchedules } from './
 import { bringForward, earliestTime, takeDue, timesOfAll, updateSchedule } from './schedules.ts'
 import type { RunRow, ScheduleRow } from './tables.ts'
 
-/** The longest pause between two checks of the schedules, so that schedules from other servers are found. */
+/** Also finds schedules that other servers have created. */
 const lookMs = 2_000
 /** How long an app may take to start before its command fails. */
 const patienceMs = 60_000
@@ -20,12 +20,11 @@ export interface SchedulerDependencies {
   /** False when the account has as many commands as it may; `count` counts them under the lock of all counts. */
   readonly hasRoom: (transaction: Transaction, accountId: string, count: () => Promise<number>) => Promise<boolean>
   readonly logger: Pick<Logger, 'error'>
-  /** The current time; for tests. */
   readonly now?: () => Date
 }
 
 /**
- * Begins the commands of schedules in the leader. One transaction takes a time: it adds a row for the run and sets the
+ * Begins the commands of schedules in the leader. One transaction adds a row for the run of a due time and sets the
  * next time, so that every time has exactly one row, no matter which leader finds it. Any later leader begins a waiting
  * row.
  */
@@ -79,7 +78,6 @@ interface UnderWay {
   readonly cancel: () => void
 }
 
-/** Adds the run of one schedule that is due. Resolves to false when no schedule is due. */
 async function fireOne(
   { database, hasRoom }: SchedulerDependencies,
   now: Date,
@@ -102,7 +100,6 @@ async function fireOne(
   return replaced !== null
 }
 
-/** Returns why a due schedule begins no command; null when it begins one. */
 export function reasonToSkip(
   { overlap }: Pick<ScheduleRow, 'overlap'>,
   unfinished: number,
@@ -128,8 +125,8 @@ function carryOut(executor: Pick<Executor, 'execute'>, run: RunRow, signal: Abor
 }
 
 /**
- * Corrects times that are later than the next one, because the clock was fast when they were stored. The clock is read
- * after the times: another leader may have begun a run since, which makes a later time correct.
+ * Corrects times that are too late because the clock was fast when they were stored. The clock is read after the times:
+ * another leader may have begun a run since, which makes a later time correct.
  */
 async function correctTimes(database: Database, now: () => Date): Promise<void> {
   for (const schedule of await timesOfAll(database)) {

@@ -73,6 +73,46 @@ export function scheduleHandlers(dependencies: ScheduleHandlerDependencies): Han
   }
 }
 
+interface FileSchedule {
+  readonly name: string
+  readonly schedule: string
+  readonly timezone: string
+  readonly command: readonly string[]
+  readonly overlap: 'forbid' | 'allow' | 'replace'
+}
+
+/**
+ * Replaces an app's schedules by the schedules of the release that begins to serve it. Schedules from requests stay
+ * unless the file has a schedule with the same name. Skips a schedule without a next time. A file has at most 20
+ * schedules. They count in the total of the account, but that limit does not refuse them.
+ */
+export async function applyFile(
+  transaction: Transaction,
+  app: { readonly app_id: string; readonly project_id: string; readonly account_id: string },
+  { cron = [] }: { readonly cron?: readonly FileSchedule[] },
+): Promise<void> {
+  const valid = cron.filter(
+    ({ schedule, timezone }) => problemOfSchedule(schedule) === undefined && isTimezone(timezone),
+  )
+  const names = valid.map(({ name }) => name)
+  await deleteOthersOfFile(transaction, app.app_id, names)
+  for (const { command, ...times } of valid) {
+    const next = nextTime(times, new Date())
+    if (next === null) continue
+    const values = { ...times, command: JSON.stringify(command), from_file: true }
+    const before = await findByName(transaction, app.app_id, times.name)
+    if (before === undefined) {
+      const { app_id, project_id, account_id } = app
+      const id = newId('schedule')
+      await insertSchedule(transaction, { id, app_id, project_id, account_id, ...values, next_at: next })
+      continue
+    }
+    // A time that is due but was not taken yet stays due.
+    const isSame = before.schedule === times.schedule && before.timezone === times.timezone
+    await updateSchedule(transaction, before.id, { ...values, next_at: isSame ? before.next_at : next })
+  }
+}
+
 /** Returns the next time. Throws `invalid_request` when fields or time zone are malformed. */
 function firstTime(times: CronTimes): Date {
   const problem = problemOfSchedule(times.schedule)
@@ -96,7 +136,7 @@ function existing(row: ScheduleRow | undefined): ScheduleRow {
   return row
 }
 
-/** Returns the next times: the stored time, which may already be due, and the times after it. */
+/** The stored time, which may already be due, and the times after it. */
 const timesFrom = (row: ScheduleRow): Date[] => [row.next_at, ...nextTimes(row, row.next_at, shownTimes - 1)]
 
 const scheduleView = (row: ScheduleRow): ResponseBody<'schedules.get'> => ({
@@ -153,11 +193,9 @@ export function findSchedule(on: Database | Transaction, appId: string, id: stri
     .executeTakeFirst()
 }
 
-/** Newest first. */
 const pageOfSchedules = (database: Database, appId: string, page: PageRequest) =>
   readPage(tablesOf(database).selectFrom('schedules').selectAll().where('app_id', '=', appId), page, 'id')
 
-/** Returns the changed row; `undefined` when it has been deleted since. */
 export function updateSchedule(
   transaction: Transaction,
   id: string,
@@ -190,7 +228,6 @@ function findByName(transaction: Transaction, appId: string, name: string): Prom
     .executeTakeFirst()
 }
 
-/** Removes the app's schedules that came from a file, except schedules with these names. */
 async function deleteOthersOfFile(transaction: Transaction, appId: string, names: readonly string[]): Promise<void> {
   const ofFile = tablesOf(transaction).deleteFrom('schedules').where('app_id', '=', appId).where('from_file', '=', true)
   await (names.length === 0 ? ofFile : ofFile.where('name', 'not in', names)).execute()
@@ -232,45 +269,4 @@ export async function bringForward(database: Database, { id, next_at }: Schedule
     .where('next_at', '=', next_at)
     .where('next_at', '>', sql<Date>`${next}`)
     .execute()
-}
-
-interface FileSchedule {
-  readonly name: string
-  readonly schedule: string
-  readonly timezone: string
-  readonly command: readonly string[]
-  readonly overlap: 'forbid' | 'allow' | 'replace'
-}
-
-/**
- * Replaces an app's schedules by the schedules of the release that begins to serve it: adds, changes and removes the
- * file's schedules. Schedules from requests stay unless the file has a schedule with the same name. Skips a schedule
- * without a next time. A file has at most 20 schedules. They count in the total of the account, but that limit does not
- * refuse them.
- */
-export async function applyFile(
-  transaction: Transaction,
-  app: { readonly app_id: string; readonly project_id: string; readonly account_id: string },
-  { cron = [] }: { readonly cron?: readonly FileSchedule[] },
-): Promise<void> {
-  const valid = cron.filter(
-    ({ schedule, timezone }) => problemOfSchedule(schedule) === undefined && isTimezone(timezone),
-  )
-  const names = valid.map(({ name }) => name)
-  await deleteOthersOfFile(transaction, app.app_id, names)
-  for (const { command, ...times } of valid) {
-    const next = nextTime(times, new Date())
-    if (next === null) continue
-    const values = { ...times, command: JSON.stringify(command), from_file: true }
-    const before = await findByName(transaction, app.app_id, times.name)
-    if (before === undefined) {
-      const { app_id, project_id, account_id } = app
-      const id = newId('schedule')
-      await insertSchedule(transaction, { id, app_id, project_id, account_id, ...values, next_at: next })
-      continue
-    }
-    // A time that is due but was not taken yet stays due.
-    const isSame = before.schedule === times.schedule && before.timezone === times.timezone
-    await updateSchedule(transaction, before.id, { ...values, next_at: isSame ? before.next_at : next })
-  }
 }

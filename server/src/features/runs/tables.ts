@@ -26,7 +26,6 @@ export type RunsTables = {
     problem: string | null
     /** The key or the session that has begun it; null for runs of schedules. */
     begun_by: string | null
-    /** The time at which its owner canceled it. */
     cancel_asked_at: Date | null
     /** The end of the output; null for runs with a terminal. */
     output: string | null
@@ -51,7 +50,6 @@ export type ScheduleTables = {
     timezone: string
     command: JSONColumnType<[string, ...string[]]>
     overlap: 'forbid' | 'allow' | 'replace'
-    /** True for schedules from fairlead.json. */
     from_file: Generated<boolean>
     /** The next time without a run. */
     next_at: Date
@@ -63,5 +61,4 @@ export type RunRow = Selectable<RunsTables['runs']>
 
 export type ScheduleRow = Selectable<ScheduleTables['schedules']>
 
-/** This feature's tables, inside or outside a transaction. */
 export const tablesOf = (on: Database | Transaction) => on.withTables<RunsTables>()

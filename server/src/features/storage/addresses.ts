@@ -6,10 +6,9 @@ export const filesPath = '/files'
 
 /** The download addresses of files. Each contains a secret of 192 random bits, which is stored encrypted. */
 export interface FileAddresses {
-  /** Creates the address of a new file, and the encrypted `token` for its row. */
+  /** Returns the address of a new file, and the encrypted `token` for its row. */
   create(id: string): { readonly url: string; readonly token: Buffer }
   urlOf(file: FileKey): string
-  /** True when `given` is the secret of the file's address. */
   matches(file: FileKey, given: string): boolean
 }
 
@@ -18,7 +17,6 @@ interface FileKey {
   readonly token: Buffer
 }
 
-/** `publicOrigin` is the server's public address without a path, such as `https://fairlead.example.com`. */
 export function createFileAddresses(dependencies: {
   readonly secrets: SecretBox
   readonly publicOrigin: string

@@ -6,10 +6,7 @@ import { Readable } from 'node:stream'
 import { syncDirectory } from '../../platform/files.ts'
 import type { FileStore } from './store.ts'
 
-/**
- * Opens a store in a folder on the local disk, and creates the folder if needed. A file is `<last two characters of the
- * key>/<key>`, with the suffix `.part` until it is finished.
- */
+/** A file is `<last two characters of the key>/<key>`, with the suffix `.part` until it is finished. */
 export async function createDiskStore({ directory }: { directory: string }): Promise<FileStore> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
 
@@ -41,7 +38,7 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
       }
     },
     async read(key, range) {
-      // Opens the file even when no bytes are requested, to detect a missing file: a stream cannot express an empty
+      // Opens the file even when no bytes are requested, to detect a missing file. A stream cannot express an empty
       // range.
       const empty = range.end < range.start
       const stream = createReadStream(pathOf(key), empty ? {} : range)
@@ -58,7 +55,6 @@ export async function createDiskStore({ directory }: { directory: string }): Pro
   }
 }
 
-/** Removes a file; false when there was none. */
 async function removeIfPresent(path: string): Promise<boolean> {
   try {
     await rm(path)
@@ -80,7 +76,7 @@ export interface BatchWriter {
 
 /**
  * Collects bytes in one buffer while the other buffer is written. The bytes are copied, so that the chunks of a request
- * are freed at once: chunks that wait for a slow disk would survive a garbage collection and add to the memory of many
+ * are freed at once: chunks that wait for a slow disk would survive a garbage collection and take much memory in many
  * uploads.
  */
 function createBatchWriter(handle: FileHandle): BatchWriter {

@@ -18,7 +18,6 @@ export interface Files {
   get(project: TenantProject, id: string): Promise<ResponseBody<'storage.get'>>
   /** Deletes the row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
   delete(transaction: Transaction, project: TenantProject, id: string): Promise<() => void>
-  /** Returns the file at a download address; `undefined` when the address is wrong. */
   byAddress(id: string, token: string): Promise<StoredFile | undefined>
   readonly storedBytes: BatchedRead<string, number>
 }
@@ -37,9 +36,7 @@ export interface StoredFile {
   readonly id: string
   readonly name: string
   readonly contentType: string
-  /** The size in bytes. */
   readonly size: number
-  /** The hash in hexadecimal digits. */
   readonly sha256: string
   readonly uploadedAt: Date
 }
@@ -89,10 +86,8 @@ function createFileQueries({ database, addresses }: Pick<FilesDependencies, 'dat
   }
 }
 
-/** The files that one transaction deletes. */
 const batchSize = 100
 
-/** Deletes a file's row. Returns a function that removes the file; call it after the commit. Throws `not_found`. */
 async function deleteFile(
   { pending, background }: Pick<FilesDependencies, 'pending' | 'background'>,
   file: { readonly transaction: Transaction; readonly projectId: string; readonly id: string },
@@ -103,7 +98,6 @@ async function deleteFile(
   return () => background.add(pending.removeDeleted([id]), { file: id })
 }
 
-/** Removes all files of a project that accepts no more uploads. May be repeated until it resolves. */
 export async function removeProjectFiles(
   { database, pending }: Pick<FilesDependencies, 'database' | 'pending'>,
   projectId: string,

@@ -30,7 +30,6 @@ export interface StorageParts {
   readonly database: Database
   readonly secrets: SecretBox
   readonly directory: Pick<DataDirectory, 'root' | 'files'>
-  /** The public address of the server, without a path. */
   readonly publicOrigin: string
   readonly plans: Plans
   /** The bytes of the disk that uploads leave free. */
@@ -40,10 +39,8 @@ export interface StorageParts {
   readonly stack: ShutdownStack
   readonly logger: Logger
   readonly transact: RequestTransactions
-  /** The slots, by account, for the ends of uploads. */
   readonly finishing: Slots<string>
   readonly totals: Pick<Totals, 'of'>
-  /** Returns the ids of all projects of an account. */
   readonly projectsOf: (on: Transaction, accountId: string) => Promise<readonly string[]>
   /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
@@ -52,20 +49,16 @@ export interface StorageParts {
 
 export interface Storage {
   readonly handlers: HandlersOf<'storage'>
-  /** Answers under `/files`, and passes on everything else. */
   readonly downloads: Middleware
-  /** The total size of a project's files in bytes. */
   readonly storedBytes: BatchedRead<string, number>
   lead(leader: Pick<LeaderParts, 'database'>): StorageWork
 }
 
-/** The work of the leader on files. */
 export interface StorageWork {
   /** Removes all files of a project that accepts no more uploads. May be repeated until it resolves. */
   removeProject(projectId: string): Promise<void>
 }
 
-/** Opens the store for files, and removes leftovers of interrupted uploads and deletions. */
 export async function createStorage(parts: StorageParts): Promise<Storage> {
   const { database, directory, stack, logger, totals, projectsOf, announce } = parts
   const store = await openStore(parts)
@@ -134,12 +127,11 @@ function leadStorage({
 /** The owner in rows of pending files. Other servers use it to tell whether the owner still works on them. */
 const thisServer = (): ServerStart => ({ id: randomUUID(), process: traceOfThisProcess() })
 
-/** Opens the store for files. So far there is only the local disk; a choice by the configuration belongs here. */
+/** Another kind of store would be chosen here. */
 function openStore({ directory: { files: directory } }: Pick<StorageParts, 'directory'>): Promise<FileStore> {
   return createDiskStore({ directory })
 }
 
-/** Renews the leases of running uploads, and removes what ended servers have left behind. */
 function maintain(
   { stack, logger }: Pick<StorageParts, 'stack' | 'logger'>,
   pending: Pick<PendingFiles, 'maintain'>,

@@ -17,7 +17,6 @@ export function detectedType(head: Uint8Array): string | null {
   return filetypemime(head)[0] ?? null
 }
 
-/** Returns the media type for serving a file: the declared type, or else the detected type. */
 export function mediaType(declared: string | null, detected: string | null): string {
   return declared ?? detected ?? 'application/octet-stream'
 }

@@ -15,17 +15,17 @@ import type { FileStore } from './store.ts'
 
 /**
  * Tracks files that are, or may be, in the store and have no row in `files`: running uploads, and deleted files that
- * are not yet removed. Each has a row in `pending_files`. That row is committed before the first byte is stored,
- * replaced by the row in `files` in one transaction, and deleted after the bytes are gone. So after a crash the rows
- * name exactly the files to remove, and nobody has to search for them.
+ * are not yet removed. A row in `pending_files` is committed before the first byte is stored, replaced by the row in
+ * `files` in one transaction, and deleted after the bytes are gone. So after a crash the rows name exactly the files to
+ * remove.
  *
- * A row belongs to one run of a server until its lease expires. The server renews the leases of its uploads. Any server
- * settles abandoned rows, which means that it removes the file and then the row: at once when the owning process has
- * ended on this machine, otherwise once the lease has expired. To settle a row, a server first takes it over. If the
- * upload is still alive, it fails on completion because its row is taken.
+ * A row belongs to one run of a server until its lease expires; the server renews the leases of its uploads. Any server
+ * settles abandoned rows: it takes a row over, and removes the file and then the row. It does so at once when the
+ * owning process has ended on this machine, otherwise once the lease has expired. An upload that is still alive then
+ * fails on completion.
  */
 export interface PendingFiles {
-  /** Runs an upload. If it fails, its stored bytes are removed. */
+  /** Removes the stored bytes of a failed upload. */
   track<Result>(uploading: Uploading, upload: (pending: PendingUpload) => Promise<Result>): Promise<Result>
   /** Marks files for removal, in the transaction that deletes their rows. */
   markDeleted(transaction: Transaction, ids: readonly string[]): Promise<void>
@@ -45,9 +45,7 @@ export interface PendingUpload {
   reserve(wanted: Wanted): Promise<number>
   /** Runs `work`, which flushes the received bytes to the disk, in the account's turn. */
   inTurn<Result>(work: () => Promise<Result>): Promise<Result>
-  /**
-   * Ends the pending state in the transaction that inserts the file's row. Rejects when another server has taken over.
-   */
+  /** Must be in the transaction that inserts the file's row. Rejects when another server has taken over. */
   complete(transaction: Transaction): Promise<void>
 }
 
@@ -57,9 +55,8 @@ export interface PendingFilesDependencies {
   readonly server: ServerStart
   /** The space that all projects of an account may use together. Throws when the disk is nearly full. */
   readonly spaceOf: (transaction: Transaction, accountId: string) => Promise<AccountSpace>
-  /** The slots, by account, for the ends of uploads: they flush bytes to the disk, or remove them. */
+  /** The slots, by account, in which uploads end. */
   readonly finishing: Slots<string>
-  /** True when the process of a trace has certainly ended. */
   readonly hasEnded: (trace: string) => boolean
   readonly logger: Logger
 }
@@ -128,7 +125,7 @@ export function createPendingFiles(dependencies: PendingFilesDependencies): Pend
   }
 }
 
-/** Selects rows in the order in which every statement locks several of them, so that statements cannot deadlock. */
+/** All statements lock several rows in this order, so that they cannot deadlock. */
 const locked = (which: ReturnType<typeof sql>) =>
   sql`file_id in (select file_id from pending_files where ${which} order by file_id for update)`
 
@@ -152,7 +149,6 @@ async function completeUpload(transaction: Transaction, id: string, server: Serv
     throw new Error('The lease of the upload had expired, and another server removed its bytes.')
 }
 
-/** Returns the traces of processes that own rows and have certainly ended. */
 async function endedProcesses({
   database,
   hasEnded,

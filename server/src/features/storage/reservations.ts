@@ -11,15 +11,12 @@ export interface Wanted {
   readonly most: number
 }
 
-/** One run of a server, which owns rows. */
 export interface ServerStart {
-  /** A different id for each start. */
   readonly id: string
   /** The trace of its process; `null` when there is none. */
   readonly process: string | null
 }
 
-/** An upload that owns reserved space. */
 export interface Uploading {
   readonly id: string
   readonly projectId: string
@@ -27,21 +24,17 @@ export interface Uploading {
   readonly accountId: string
 }
 
-/** The space that all projects of an account may use together. */
 export interface AccountSpace {
   readonly projectIds: readonly string[]
   readonly quotaBytes: number
-  /** The most concurrent uploads. */
   readonly uploads: number
 }
 
 interface Question extends Uploading, Wanted {
-  /** The bytes that the upload holds; `undefined` when it has no row yet. */
   readonly held: number | undefined
 }
 
 export interface Usage {
-  /** The bytes of the project's files. */
   readonly stored: number
   /** The bytes that uploads to the project have reserved, on all servers. */
   readonly reserved: number
@@ -52,17 +45,15 @@ export const leaseEnd = sql<Date>`now() + interval '60 seconds'`
 
 /** Uploads reserve this much more than they need at once, so that they rarely have to ask. */
 const spareBytes = 64 * 1024 * 1024
-/**
- * The share of the free space that an upload may reserve in advance: a larger reservation could block other uploads.
- */
+/** A larger share of the free space, reserved in advance, could block other uploads. */
 const spareShare = 1 / 16
 
 /**
  * Reserves the space of uploads in their rows in `pending_files`, so that uploads on all servers together cannot store
  * more than a project may have. Uploads that ask while a transaction runs share the next transaction.
  *
- * Resolves to the bytes that an upload may now have. When this is less than it needs, nothing was reserved. The first
- * call for an upload writes its row. Rejects when another server has taken over the row.
+ * Resolves to the bytes that an upload may now have; less than it needs means that nothing was reserved. The first call
+ * for an upload writes its row. Rejects when another server has taken over the row.
  */
 export function createReservations(options: {
   readonly database: Database
@@ -82,7 +73,7 @@ export function createReservations(options: {
   }
 }
 
-/** Returns the usage of each project, in the order of the ids. */
+/** In the order of the ids. */
 export async function usageOf(database: Database | Transaction, projectIds: readonly string[]): Promise<Usage[]> {
   const { rows } = await sql<{ stored: string; reserved: string }>`
     select
@@ -126,7 +117,6 @@ async function reserve(
   })
 }
 
-/** The space used by an account's projects, updated after each answer of a batch. */
 interface AccountUsage {
   readonly space: AccountSpace
   readonly used: Map<string, number>
@@ -210,10 +200,7 @@ export function limitsOf(plans: Plans, plan: string): Limits {
   return { fileBytes: file_mb * 1e6, quotaBytes: storage_gb * 1e9 }
 }
 
-/**
- * Returns the error for a file that is too large: `invalid_request`, with the largest possible size at present in
- * `details.max_bytes`.
- */
+/** `details.max_bytes` has the largest possible size at present. */
 export function tooLarge(maxBytes: number): ApiError {
   const most = Math.max(0, Math.floor(maxBytes))
   const message = `is too large: the plan of the project and the limits of the account leave room for ${most} bytes`
@@ -224,7 +211,6 @@ export function tooLarge(maxBytes: number): ApiError {
   })
 }
 
-/** Returns the error for an upload beyond the account's limit of concurrent uploads. */
 function tooManyUploads(most: number): ApiError {
   return new ApiError(
     'invalid_request',

@@ -73,10 +73,8 @@ export type StorageTables = {
     size: Bytes
     /** The media type from the upload; `null` when it was not well-formed. */
     declared_type: string | null
-    /** The media type that the first bytes suggest, if any. */
     detected_type: string | null
     sha256: Buffer
-    /** The secret of the download address, encrypted. */
     token: Buffer
     uploaded_at: Generated<Date>
   }
@@ -92,7 +90,6 @@ export type StorageTables = {
     process: string | null
     /** The project of an upload; `null` for deleted files. */
     project_id: string | null
-    /** The space that an upload has reserved. */
     bytes: ColumnType<string, number | undefined, number>
     /** Until this time other servers do not touch the file. */
     lease_until: Date

@@ -30,11 +30,8 @@ export interface FilesDependencies {
   readonly plans: Plans
   readonly background: Background
   readonly logger: Logger
-  /** The longest pause between bytes of an upload, in milliseconds. */
   readonly idleTimeoutMs: number
-  /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
-  /** Writes the event `file.uploaded` in the transaction that inserts the file's row. */
   readonly announceUpload: (transaction: Transaction, uploaded: UploadedFile) => Promise<void>
 }
 
@@ -43,7 +40,6 @@ export interface UploadedFile {
   readonly projectId: string
   readonly fileId: string
   readonly name: string
-  /** The size in bytes. */
   readonly size: number
   readonly url: string
 }
@@ -54,7 +50,6 @@ type UploadParts = Omit<FilesDependencies, 'background'>
 export interface Upload {
   readonly project: TenantProject
   readonly message: IncomingMessage
-  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
   /** Records in the audit log that the file of this id was created. */
   readonly audit: (transaction: Transaction, fileId: string) => Promise<void>
@@ -89,7 +84,6 @@ interface IncomingFile {
   readonly id: string
   readonly pending: PendingUpload
   readonly limits: Limits
-  /** The project's free bytes at the beginning of the upload. */
   readonly free: number
 }
 
@@ -115,7 +109,6 @@ async function storeFile(parts: UploadParts, upload: Upload, incoming: IncomingF
   return insertRow(parts, upload, incoming, file)
 }
 
-/** Writes the row, the project's usage, the event and the audit entry in one transaction. */
 function insertRow(
   parts: UploadParts,
   { project, audit }: Upload,
@@ -141,7 +134,6 @@ function insertRow(
   })
 }
 
-/** A file that is complete in the store and has no row yet. */
 interface ReceivedFile {
   readonly name: string
   readonly size: number
@@ -152,14 +144,13 @@ interface ReceivedFile {
 
 /**
  * Streams an upload's single file into the store. Throws `invalid_request` on a malformed body, and as soon as the file
- * is known to exceed `fileBytes` or the project's room. The caller removes the stored bytes.
+ * is known to be too large. The caller removes the stored bytes.
  */
 async function receiveFile(options: {
   readonly message: IncomingMessage
-  /** Begins the file in the store. Called once, after space is reserved for its first bytes. */
+  /** Called once, after space is reserved for the first bytes. */
   readonly create: () => Promise<FileWriter>
   readonly reserve: PendingUpload['reserve']
-  /** The project's free bytes at the beginning of the upload. */
   readonly free: number
   readonly fileBytes: number
   readonly idleTimeoutMs: number
@@ -210,8 +201,8 @@ async function receiveFile(options: {
 }
 
 /**
- * Returns a function that reserves space for a file to grow to a number of bytes, and throws `invalid_request` when
- * there is none. `sizes` has the bounds of its size that are known in advance.
+ * The returned function reserves space for a file to grow to a number of bytes. Throws `invalid_request` when there is
+ * no space. `sizes` has the bounds of its size that are known in advance.
  */
 function holdSpace(
   { reserve, fileBytes }: Pick<Parameters<typeof receiveFile>[0], 'reserve' | 'fileBytes'>,
@@ -231,17 +222,13 @@ function holdSpace(
 }
 
 export interface UploadForm {
-  /** The `filename` of the file part. */
   readonly filename: string | undefined
-  /** The file part's `Content-Type`, as it was sent. */
   readonly type: string
-  /** The text part `name`. */
   readonly name: string | undefined
 }
 
 export interface UploadFormOptions {
   readonly message: IncomingMessage
-  /** The longest pause between bytes. */
   readonly idleTimeoutMs: number
   /** Called with the bytes of the file part as they arrive. If it rejects, reading ends with that error. */
   readonly onFile: (bytes: AsyncIterable<Buffer>) => Promise<void>
@@ -255,7 +242,7 @@ const limits = { fieldNameSize: 256, fieldSize: 4096, parts: 100, headerPairs: 1
 
 /**
  * Reads multipart/form-data (RFC 7578) with exactly one file part, under any part name, as it arrives. Throws
- * `invalid_request` on any other body, and does not read the rest of a refused request.
+ * `invalid_request` on any other body, and leaves the rest of a refused request unread.
  */
 async function readUploadForm({ message, idleTimeoutMs, onFile }: UploadFormOptions): Promise<UploadForm> {
   const parser = createParser(message)
@@ -287,7 +274,6 @@ interface FilePart {
   readonly stream: Readable
   readonly filename: string | undefined
   readonly type: string
-  /** Settles as `onFile` does. */
   readonly stored: Promise<void>
 }
 
@@ -297,7 +283,7 @@ interface Parts {
   fileBytes(): number
 }
 
-/** Collects the parser's parts. Settles `outcome` when the form ends or is refused. */
+/** Settles `outcome` when the form ends or is refused. */
 function collectParts(
   parser: BusboyInstance,
   onFile: UploadFormOptions['onFile'],
@@ -359,7 +345,7 @@ function limitParts(boundary: string, fail: (problem: string) => void): Transfor
   })
 }
 
-/** Returns a function that fails when more bytes surround the file than a form needs. */
+/** The returned function fails when more bytes surround the file than a form needs. */
 function limitOverhead(fileBytes: () => number, fail: (problem: string) => void): (count: number) => void {
   let received = 0
   return (count) => {
@@ -388,7 +374,7 @@ function createParser(message: IncomingMessage): BusboyInstance {
   if (boundary === '') {
     throw invalidRequest({ field: 'content-type', message: 'must be multipart/form-data with a boundary' })
   }
-  // The parser has its own rules for headers, and could find a different boundary from the counted one.
+  // The parser reads headers by its rules, and could find a different boundary from the counted one.
   const headers = { ...message.headers, 'content-type': `multipart/form-data; boundary="${boundary}"` }
   return new Busboy({ headers, preservePath: true, limits })
 }

@@ -15,11 +15,9 @@ import { createSender, messageOf, type Sender, type SendResult } from './send.ts
 
 interface SendingDependencies {
   readonly database: Database
-  /** The configuration of the connection that listens for notifications. */
   readonly connection: ClientConfig
   readonly secrets: SecretBox
   readonly outbound: Outbound
-  /** The retention of events and their deliveries. */
   readonly retentionMs: number
   readonly mostDeliveries: (accountId: string) => Promise<number>
   readonly logger: Logger
@@ -32,7 +30,6 @@ export interface Sending {
 
 const cleaningMs = 3_600_000
 
-/** Sends deliveries as soon as they are due, and removes old deliveries. */
 export function startSending(dependencies: SendingDependencies): Sending {
   const { database, connection, secrets, outbound, retentionMs, mostDeliveries, logger } = dependencies
   const sender = createSender({ outbound })
@@ -72,11 +69,11 @@ interface DispatcherDependencies extends AttemptDependencies {
 }
 
 export interface Dispatcher {
-  /** Reports that something may be due for an endpoint. */
+  /** Something may be due for this endpoint. */
   wake(webhookId: string): void
-  /** Reports that a webhook has changed, so deliveries read before are discarded. */
+  /** The webhook has changed: deliveries that were read before are discarded. */
   forget(webhookId: string): void
-  /** Reports that anything may be due, and any webhook may have changed. */
+  /** Anything may be due, and any webhook may have changed. */
   wakeAll(): void
   /** Begins no new attempts, and waits a short time for running attempts. Aborted attempts are repeated later. */
   stop(): Promise<void>
@@ -116,14 +113,12 @@ function createDispatcher(dependencies: DispatcherDependencies): Dispatcher {
 }
 
 interface Endpoints {
-  /** Returns the endpoint of a webhook; creates it if needed. */
   of(webhookId: string): Endpoint
   all(): Endpoint[]
-  /** Call it after a change of an endpoint: it requests a read for the endpoint, or removes an idle endpoint. */
+  /** Call it after a change of an endpoint: reads its deliveries, or removes an idle endpoint. */
   update(endpoint: Endpoint): void
 }
 
-/** `onUnread` is called when an endpoint's deliveries should be read from the database. */
 function createEndpoints({ onUnread }: { onUnread: () => void }): Endpoints {
   const endpoints = new Map<string, Endpoint>()
   return {
@@ -149,7 +144,6 @@ interface ReaderDependencies {
 
 export interface Reader {
   wake(): void
-  /** Makes the next check of all endpoints happen within this number of milliseconds. */
   sweepWithin(ms: number): void
   stop(): Promise<void>
 }
@@ -162,7 +156,6 @@ const minSweepMs = 250
 
 const retryMs = 1_000
 
-/** Reads due deliveries from the database: after a notification, and when the next delivery becomes due. */
 function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Reader {
   const stopping = new AbortController()
   /** In `performance.now()` time, because the clock may be set back. */
@@ -176,7 +169,6 @@ function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Re
     woken.resolve()
   }
 
-  /** Finds the endpoints with something due, and the time when the next delivery becomes due. */
   const sweep = async (): Promise<void> => {
     const now = Date.now()
     nextSweep = performance.now() + sweepMs
@@ -218,7 +210,6 @@ function startReader({ due, endpoints, onRead, logger }: ReaderDependencies): Re
   }
 }
 
-/** Reads the due deliveries of a batch of endpoints, and returns these endpoints. */
 async function readEndpoints(due: DueQueries, endpoints: Endpoints): Promise<Endpoint[]> {
   const batch = endpoints.all().filter(shouldRead).slice(0, batchSize)
   if (batch.length === 0) return []
@@ -252,20 +243,16 @@ const mostOfAnEndpoint = 10
 /** The most deliveries of a healthy endpoint in memory: queued, running or being recorded. */
 const maxHeld = 200
 
-/** An endpoint and its queue, in memory while there is something to send. */
 interface Endpoint {
   readonly webhookId: string
   queue: DueDelivery[]
   /** Ids of the deliveries in memory, which the database must not return again. */
   readonly held: Set<string>
   underWay: number
-  /** The most attempts per second. */
   rate: number | null
-  /** True when the last attempt failed. */
   failing: boolean
   /** True when the database may have more due deliveries. */
   unread: boolean
-  /** True while the database is being read for this endpoint. */
   reading: boolean
   /** The rate allows no attempt before this time of `performance.now()`. */
   earliest: number
@@ -287,12 +274,9 @@ function createEndpoint(webhookId: string): Endpoint {
   }
 }
 
-/** Returns how many more deliveries of the endpoint may be in memory. */
 const room = (endpoint: Endpoint): number => capacity(endpoint) - endpoint.held.size
 
-/**
- * True when more should be read from the database: it may have more, and memory has at least half of its capacity free.
- */
+/** True when the database may have more, and memory has at least half of its capacity free. */
 const shouldRead = (endpoint: Endpoint): boolean =>
   endpoint.unread && !endpoint.reading && endpoint.held.size <= capacity(endpoint) / 2
 
@@ -315,7 +299,6 @@ function rateAllows(endpoint: Endpoint, retry: () => void): boolean {
   return false
 }
 
-/** Removes the next delivery from the queue, which must not be empty, and counts its attempt as running. */
 function takeNext(endpoint: Endpoint): DueDelivery {
   endpoint.underWay++
   if (endpoint.rate !== null) endpoint.earliest = Math.max(endpoint.earliest, performance.now()) + 1000 / endpoint.rate
@@ -331,7 +314,6 @@ function enqueue(endpoint: Endpoint, due: DueDeliveries): void {
   for (const { id } of due.deliveries) endpoint.held.add(id)
 }
 
-/** Drops the queued deliveries, so that they are read again. */
 function clearQueue(endpoint: Endpoint): void {
   for (const { id } of endpoint.queue) endpoint.held.delete(id)
   endpoint.queue = []
@@ -347,7 +329,6 @@ interface AttemptsDependencies extends AttemptDependencies {
 
 export interface Attempts {
   begin(endpoint: Endpoint): void
-  /** Begins no further attempts, waits a short time for running attempts, and then aborts them. */
   stop(): Promise<void>
 }
 
@@ -357,10 +338,7 @@ const maxUnderWayFailing = 100
 
 const graceMs = 5_000
 
-/**
- * Makes the attempts to all endpoints. Failing endpoints share a smaller number of slots: if many of them hang, they
- * delay each other but no healthy endpoint.
- */
+/** Failing endpoints share fewer slots: many hanging endpoints then delay no healthy endpoint. */
 function createAttempts(dependencies: AttemptsDependencies): Attempts {
   const { endpoints, logger, recorder, onNextAttempt } = dependencies
   const steady = createSlots<Endpoint>(mostOfAllEndpoints)
@@ -426,8 +404,8 @@ interface AttemptDependencies {
 
 /**
  * Sends a delivery once and records the result. Calls `onAnswer` before recording, so that recording does not occupy
- * the endpoint. Resolves with the time of the next attempt, or `null` when there is none. Rejects with the signal's
- * reason when the signal aborted the attempt.
+ * the endpoint. Resolves with the time of the next attempt, or `null`. Rejects with the signal's reason when the signal
+ * aborted the attempt.
  */
 async function attempt(
   { sender, recorder, logger }: AttemptDependencies,

@@ -7,7 +7,6 @@ import type { SecretBox } from '../../platform/secrets.ts'
 /** The most deliveries of a failing endpoint in memory, so that many dead endpoints do not fill the memory. */
 export const maxHeldFailing = 2
 
-/** A due delivery, with everything that its attempt needs. */
 export interface DueDelivery {
   readonly id: string
   readonly webhookId: string
@@ -22,7 +21,6 @@ export interface DueDelivery {
 export interface DueDeliveries {
   readonly webhookId: string
   readonly rate: number | null
-  /** True when the last recorded attempt failed. */
   readonly failing: boolean
   readonly deliveries: readonly DueDelivery[]
   /** True when there may be more than the limit allowed. */
@@ -69,7 +67,6 @@ export function createDueQueries({ database, secrets, logger }: DueDependencies)
   }
 }
 
-/** Makes deliveries that wait for a later attempt due earlier, because the clock was set back by `ms`. */
 export async function bringDeliveriesForward(transaction: Transaction, ms: number): Promise<void> {
   await sql`update deliveries set next_attempt_at = next_attempt_at - make_interval(secs => ${ms / 1000}::float8)
     where status = 'pending' and next_attempt_at > now()`.execute(transaction)
@@ -102,7 +99,7 @@ async function selectWaiting(database: Database): Promise<{ webhookId: string; a
   return rows.map(({ webhook_id, at }) => ({ webhookId: webhook_id, at }))
 }
 
-/** One query for all endpoints, each with its own limit, so that a large backlog hides no other endpoint. */
+/** One query for all endpoints, each with its limit, so that a large backlog hides no other endpoint. */
 async function selectDue(database: Database, requests: readonly DueRequest[]): Promise<DueRow[]> {
   const now = new Date()
   const requested = JSON.stringify(requests.map(({ webhookId, limit, held }) => ({ id: webhookId, limit, held })))

@@ -20,12 +20,10 @@ export interface WebhooksParts {
   readonly secrets: SecretBox
   readonly outbound: Outbound
   readonly plans: Plans
-  /** The retention of events and their deliveries, in milliseconds. */
   readonly retentionMs: number
   readonly logger: Logger
   readonly tierOf: (on: Database | Transaction, accountId: string) => Promise<Tier>
   readonly totals: Pick<Totals, 'takeOne'>
-  /** Returns the project if it belongs to this account. */
   readonly findProject: (accountId: string, projectId: string, on: Transaction) => Promise<TenantProject | undefined>
   /** Keeps the project from being deleted until the transaction ends; false when it is no longer active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
@@ -33,15 +31,12 @@ export interface WebhooksParts {
 
 export interface Webhooks {
   readonly handlers: HandlersOf<'webhooks' | 'deliveries'>
-  /** Announces an event to the webhooks of its account. */
   readonly announce: Announce
   /** Sends deliveries as soon as they are due, and removes old deliveries, as long as this server leads. */
   lead(leader: LeaderParts): WebhooksWork
 }
 
-/** The work of the leader on webhooks. */
 export interface WebhooksWork {
-  /** Starts a new search for deliveries that are due. */
   wake(): void
   /** Makes deliveries that wait for a later attempt due earlier, because the clock was set back by `ms`. */
   bringForward(transaction: Transaction, ms: number): Promise<void>

@@ -5,13 +5,12 @@ import type { Transaction } from '../../platform/database.ts'
 import { newId } from '../../platform/ids.ts'
 import type { WebhooksTables } from './tables.ts'
 
-/** The channel that tells the dispatcher that something is due for a webhook. The payload is the webhook's id. */
+/** Tells the dispatcher that something is due for the webhook with the id in the payload. */
 export const dueChannel = 'fairlead_webhook_due'
 
-/** The channel that tells the dispatcher that a webhook was changed or deleted. The payload is the webhook's id. */
+/** Tells the dispatcher that the webhook with the id in the payload was changed or deleted. */
 export const changedChannel = 'fairlead_webhook_changed'
 
-/** Writes an event and its deliveries, as `Announce` describes. */
 export const announce: Announce = async (transaction, outgoing) => {
   const eventId = await writeEvent(transaction, outgoing)
   const webhooks = await transaction

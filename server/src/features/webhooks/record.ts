@@ -87,7 +87,6 @@ async function writeBatch(
   return { disabled, sendAgain: new Set([...restarted, ...[...moved].map(({ deliveryId }) => deliveryId)]) }
 }
 
-/** A finished attempt, and what follows from it. */
 export interface AttemptRecord {
   readonly deliveryId: string
   readonly webhookId: string
@@ -101,7 +100,6 @@ export interface AttemptRecord {
   readonly next: Next
 }
 
-/** True when the endpoint answered 410. */
 const isGone = ({ next }: AttemptRecord): boolean => next.status === 'failed' && next.gone
 
 const maxErrorBytes = 1_000
@@ -169,10 +167,7 @@ interface DisabledWebhook {
   readonly reason: 'gone' | 'failures'
 }
 
-/**
- * Updates the health of these attempts' endpoints. Returns the webhooks that it disabled, and the current URLs of all
- * endpoints with a failed attempt.
- */
+/** Returns the webhooks that it disabled, and the current URLs of all endpoints with a failed attempt. */
 async function updateHealth(
   transaction: Transaction,
   attempts: readonly AttemptRecord[],
@@ -244,10 +239,7 @@ export async function removeOld(database: Database, before: Date, signal: AbortS
   }
 }
 
-/**
- * Removes the oldest deliveries, including pending ones, of accounts above their limit, and then their events without
- * deliveries.
- */
+/** Removes the oldest deliveries, also pending ones, of accounts above their limit, and unused events. */
 export async function removeExcess(
   database: Database,
   mostOf: (accountId: string) => Promise<number>,

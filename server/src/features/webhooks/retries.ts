@@ -16,10 +16,7 @@ const waits = [
   24 * hour,
 ] as const
 
-/**
- * The largest deviation of a wait from the schedule, as a share, so that deliveries that failed together are retried at
- * different times.
- */
+/** The largest share by which a wait varies, so that deliveries that failed together do not retry together. */
 const jitter = 0.2
 
 /** The longest wait that an endpoint's `Retry-After` can cause: the longest wait of the schedule. */
@@ -28,16 +25,12 @@ const maxRetryAfter = 24 * hour
 /** The statuses for which `Retry-After` (RFC 9110 §10.2.3) is honoured. */
 const retryAfterStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-/**
- * Returns the milliseconds to wait after `failures` failed attempts, or `undefined` after the last attempt. `random` is
- * a number from 0 to 1.
- */
+/** Returns milliseconds; `undefined` after the last attempt. `random` is a number from 0 to 1. */
 export function waitAfter(failures: number, random: number): number | undefined {
   const wait = waits[failures]
   return wait === undefined ? undefined : Math.round(wait * (1 - jitter + 2 * jitter * random))
 }
 
-/** The part of an attempt's result that the schedule depends on. */
 export interface AttemptOutcome {
   /** True when the endpoint accepted the event, with a complete 2xx answer. */
   readonly ok: boolean
@@ -85,7 +78,6 @@ export function healthAfter(health: Health, ok: boolean, now: Date): Health {
   return { failingSince: health.failingSince ?? now, failedAttempts: health.failedAttempts + 1 }
 }
 
-/** True when an endpoint has failed long and often enough that its webhook is disabled. */
 export function hasFailedForGood(health: Health, now: Date): boolean {
   if (health.failingSince === null || health.failedAttempts < minFailures) return false
   return now.getTime() - health.failingSince.getTime() >= minFailingMs

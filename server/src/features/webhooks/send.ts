@@ -99,8 +99,8 @@ interface Answer {
 const limitBytes = 16 * 1024
 
 /**
- * Reads at most 16 KiB of an answer. Cuts a longer answer off together with its connection; reads a shorter answer to
- * its end, so that the connection can be reused. Rejects when the answer breaks off.
+ * Reads at most 16 KiB of an answer. A longer answer is cut off together with its connection; a shorter answer is read
+ * to its end, so that the connection can be reused. Rejects when the answer breaks off.
  */
 async function readAnswer(response: Dispatcher.ResponseData): Promise<Answer> {
   const chunks: Buffer[] = []
@@ -134,10 +134,7 @@ function headersOf(headers: Dispatcher.ResponseData['headers']): Record<string, 
   return Object.fromEntries(entries)
 }
 
-/**
- * Returns why nothing may be sent to an endpoint's address, or `undefined` when it is allowed. The addresses that a
- * host name resolves to are checked at each connection.
- */
+/** The addresses that a host name resolves to are checked at each connection. */
 export function urlProblem(url: string, outbound: Outbound): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the check refuses these characters.
   if (/[\s\x00-\x1f\x7f]/.test(url) || !url.isWellFormed()) return 'must not contain spaces or control characters'

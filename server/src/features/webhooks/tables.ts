@@ -9,9 +9,7 @@ export type WebhooksTables = {
     url: string
     /** Names of events, groups such as `deployment.*`, or `*`. */
     events: string[]
-    /** The most deliveries per second; `null` for no limit. */
     rate: number | null
-    /** The signing secret, encrypted. */
     secret: Buffer
     /** The secret before the last rotation, which also signs until `previous_secret_until`. */
     previous_secret: Buffer | null

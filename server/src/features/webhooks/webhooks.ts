@@ -20,10 +20,7 @@ export interface WebhookRequestsDependencies extends WebhookRulesDependencies {
 
 /** The webhooks of an account. Webhooks that the principal may not see are `not_found`. */
 export interface WebhookRequests {
-  /**
-   * Throws `invalid_request` on an address to which nothing may be sent, on a project of another account, and when the
-   * account has reached its limit of webhooks.
-   */
+  /** Throws `invalid_request` on a forbidden address, on a project of another account, and at the limit. */
   create(
     transaction: Transaction,
     principal: Principal,
@@ -170,15 +167,13 @@ interface WebhookRulesDependencies {
   readonly maxWebhooks: (transaction: Transaction, accountId: string) => Promise<number>
 }
 
-/** Throws `invalid_request` on an address to which nothing may be sent. */
+/** Throws `invalid_request`. */
 function checkUrl({ outbound }: Pick<WebhookRulesDependencies, 'outbound'>, url: string): void {
   const problem = urlProblem(url, outbound)
   if (problem !== undefined) throw invalidRequest({ field: 'url', message: problem })
 }
 
-/**
- * Throws `invalid_request` on a project of another account, and `forbidden` on a project that the API key may not use.
- */
+/** Throws `invalid_request` on another account's project, and `forbidden` on a project that the key may not use. */
 async function checkProject(
   { ownsProject }: Pick<WebhookRulesDependencies, 'ownsProject'>,
   transaction: Transaction,
@@ -197,9 +192,7 @@ async function checkProject(
   }
 }
 
-/**
- * Throws `invalid_request` when the account has reached its limit of webhooks. Holds a lock until the transaction ends.
- */
+/** Throws `invalid_request` at the account's limit of webhooks. Holds a lock until the transaction ends. */
 async function checkLimit(
   { maxWebhooks }: Pick<WebhookRulesDependencies, 'maxWebhooks'>,
   transaction: Transaction,
@@ -223,7 +216,7 @@ async function checkLimit(
 
 const fields = ['id', 'url', 'events', 'project_id', 'rate', 'status', 'disabled_reason', 'created_at'] as const
 
-/** Selects the account's webhooks that the principal may see: a key for certain projects sees only their webhooks. */
+/** A key for certain projects sees only their webhooks. */
 function visible(database: Database | Transaction, principal: Principal) {
   const rows = database
     .withTables<WebhooksTables>()
@@ -233,10 +226,7 @@ function visible(database: Database | Transaction, principal: Principal) {
   return principal.projectIds === null ? rows : rows.where('project_id', 'in', [...principal.projectIds])
 }
 
-/**
- * Returns a webhook that the principal may see. It may be deleted at any time, unless it was read with `keepWebhook`.
- * Throws `not_found`.
- */
+/** The webhook may be deleted at any time, unless it was read with `keepWebhook`. Throws `not_found`. */
 export async function findWebhook(
   database: Database | Transaction,
   principal: Principal,
@@ -247,7 +237,7 @@ export async function findWebhook(
   return row
 }
 
-/** Returns a webhook like `findWebhook`, and keeps it from being deleted until the transaction ends. */
+/** Prevents the deletion of the webhook until the transaction ends. Throws `not_found`. */
 export async function keepWebhook(
   transaction: Transaction,
   principal: Principal,

@@ -43,7 +43,7 @@ describe.concurrent('the build’s log', () => {
   test('has the reasons for waiting before it, outside the group', async ({ expect, signal }) => {
     const lines: string[] = []
     const output = { write: async (line: string) => void lines.push(line.trimEnd()) }
-    const notes = createQueueNotes({ waits: async () => undefined }, deploymentRow(), output as never)
+    const notes = createQueueNotes({ noteBuildsBefore: async () => undefined }, deploymentRow(), output as never)
     notes.note(2)
     notes.note(1)
     await notes.settle()

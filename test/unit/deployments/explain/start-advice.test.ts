@@ -6,7 +6,7 @@ test.each([
   ["Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@hono/node-server' imported from /a/b.js", '@hono/node-server'],
   ["Error: Cannot find module 'pg/lib/client'", 'The package pg was not installed'],
   ["Error: Cannot find module './routes'", 'A file that the app loads is not there'],
-  ["Error: Cannot find module '/srv/app/dist/server.js'", 'that the build makes it'],
+  ["Error: Cannot find module '/srv/app/dist/server.js'", 'that the build creates it'],
   ["ModuleNotFoundError: No module named 'psycopg2'", 'psycopg2'],
   ["a.rb:1:in `require': cannot load such file -- sinatra (LoadError)", 'add the gem'],
   ['sh: 1: gunicorn: not found', 'There is no program gunicorn'],

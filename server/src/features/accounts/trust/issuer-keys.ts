@@ -3,13 +3,12 @@ import type { Dispatcher } from 'undici'
 import type { Outbound } from '../../../platform/outbound.ts'
 import { algorithms, TokenRefused } from './token.ts'
 
-/** The public keys of issuers, cached for many tokens. */
 export interface IssuerKeys {
   /** Returns a function that finds the key of a token. Rejects with `TokenRefused`. */
   of(issuer: string): Promise<JWTVerifyGetKey>
   /**
-   * Reads the keys again, because a token names an unknown key. Returns `undefined` shortly after an earlier reading,
-   * because anybody can send tokens that name invented keys.
+   * Reads the keys again when a token names an unknown key. Returns `undefined` shortly after an earlier reading,
+   * because anybody can send tokens with invented names of keys.
    */
   renew(issuer: string): Promise<JWTVerifyGetKey | undefined>
 }
@@ -22,7 +21,7 @@ const renewEveryMs = 60_000
 const failedMs = 5_000
 const mostIssuers = 1_000
 
-interface Known {
+interface CachedKeys {
   readonly keys: Promise<JWTVerifyGetKey>
   readonly until: number
   readonly renewedAt: number
@@ -30,16 +29,16 @@ interface Known {
 
 /** @param now a clock in milliseconds that never goes back */
 export function createIssuerKeys(outbound: Outbound, now: () => number = () => performance.now()): IssuerKeys {
-  const known = new Map<string, Known>()
+  const cache = new Map<string, CachedKeys>()
 
-  const read = (issuer: string, renewedAt: number, former?: Known): Promise<JWTVerifyGetKey> => {
+  const read = (issuer: string, renewedAt: number, former?: CachedKeys): Promise<JWTVerifyGetKey> => {
     const reading = readKeys(issuer, outbound)
     const keys = former === undefined ? reading : reading.catch(() => former.keys)
-    const oldest = known.size >= mostIssuers ? known.keys().next().value : undefined
-    if (oldest !== undefined) known.delete(oldest)
+    const oldest = cache.size >= mostIssuers ? cache.keys().next().value : undefined
+    if (oldest !== undefined) cache.delete(oldest)
     // The entry is set at once, so that other tokens wait for the same answer.
-    known.set(issuer, { keys, until: Number.POSITIVE_INFINITY, renewedAt })
-    const keepUntil = (until: number) => void known.set(issuer, { keys, until, renewedAt })
+    cache.set(issuer, { keys, until: Number.POSITIVE_INFINITY, renewedAt })
+    const keepUntil = (until: number) => void cache.set(issuer, { keys, until, renewedAt })
     reading.then(
       () => keepUntil(now() + keptMs),
       () => keepUntil(former?.until ?? now() + failedMs),
@@ -49,14 +48,14 @@ export function createIssuerKeys(outbound: Outbound, now: () => number = () => p
 
   return {
     of(issuer) {
-      const found = known.get(issuer)
+      const found = cache.get(issuer)
       return found !== undefined && found.until > now()
         ? found.keys
         : read(issuer, found?.renewedAt ?? Number.NEGATIVE_INFINITY)
     },
 
     async renew(issuer) {
-      const found = known.get(issuer)
+      const found = cache.get(issuer)
       if (found !== undefined && now() - found.renewedAt < renewEveryMs) return undefined
       return read(issuer, now(), found)
     },
@@ -81,7 +80,6 @@ async function readKeys(issuer: string, outbound: Outbound): Promise<JWTVerifyGe
   return createLocalJWKSet({ keys: keys.filter(isUsable) })
 }
 
-/** True for a public key that may verify tokens. */
 function isUsable(key: unknown): key is JWK {
   const { kty, kid, use, alg, d } = Object(key) as JWK
   return (
@@ -93,13 +91,11 @@ function isUsable(key: unknown): key is JWK {
   )
 }
 
-/** The total time for one answer, in milliseconds. */
 const timeoutMs = 5_000
 const mostBytes = 256 * 1024
 
 /**
- * Reads a JSON object from an issuer if the outbound rule allows its address. Follows no redirect, and reads at most
- * 256 KB within 5 s.
+ * Reads a JSON object if the outbound rule allows the address, without following redirects.
  *
  * @throws TokenRefused
  */
@@ -121,9 +117,9 @@ async function fetchJson(url: URL, outbound: Outbound): Promise<Readonly<Record<
 
 async function fetchText(url: URL, outbound: Outbound): Promise<string> {
   if (url.port !== '' && !outbound.allowsPort(Number(url.port))) throw new Error('the port is not allowed')
-  // No lookup checks a literal address when the connection is made.
+  // A literal address needs no lookup, so `lookup` below would not check it.
   await outbound.resolve(url.hostname)
-  // Loaded for the first token, so that servers without trust rules save the library's memory.
+  // Loaded for the first token: a server without trust rules saves the memory.
   const { Agent, request } = await import('undici')
   const agent = new Agent({ connect: { lookup: outbound.lookup, timeout: timeoutMs } })
   try {

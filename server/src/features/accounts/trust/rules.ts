@@ -9,7 +9,6 @@ import type { AccountsTables } from '../tables.ts'
 
 export type TrustRule = Selectable<AccountsTables['trust_rules']>
 
-/** The rules by which projects trust workflow runs. */
 export interface TrustRules {
   list(projectId: string, page: PageRequest): Promise<Page<ResponseBody<'trust.list'>>>
   /** Throws `invalid_request` when the project has reached its limit of rules. */
@@ -21,11 +20,8 @@ export interface TrustRules {
   /** Also revokes the keys that the rule has allowed. Throws `not_found`. */
   delete(transaction: Transaction, projectId: string, id: string): Promise<void>
   ofIssuer(projectId: string, issuer: string): Promise<TrustRule[]>
-  /** Lists the rules of the server or of one project, oldest first. */
   all(projectId?: string): Promise<TrustRule[]>
-  /**
-   * Records the use of a rule, and keeps the rule until the transaction ends. Returns false when it no longer exists.
-   */
+  /** Records the use of a rule, and keeps it until the transaction ends; false when it no longer exists. */
   use(transaction: Transaction, id: string): Promise<boolean>
 }
 
@@ -133,7 +129,6 @@ async function revokeKeysOf(transaction: Transaction, trustId: string): Promise<
     .execute()
 }
 
-/** Removes keys of workflow runs that expired more than this number of days ago. */
 export async function forgetWorkflowKeys(database: Database, days: number): Promise<void> {
   await database
     .withTables<AccountsTables>()

@@ -66,10 +66,7 @@ function checksOf(rule: Conditions, run: RunFacts, claims: Readonly<JWTPayload>)
   ]
 }
 
-/**
- * A rule must name pull requests, because anybody can propose their code. Pull requests from other repositories never
- * match.
- */
+/** A rule must name pull requests: anybody can propose their code. They never match from other repositories. */
 function eventMatches(wanted: string | null, run: RunFacts): boolean {
   if (run.isPullRequest) return wanted !== null && wanted === run.event && wanted !== 'pull_request_target'
   return wanted === null || (run.event !== null && matches(wanted, run.event))
@@ -83,7 +80,6 @@ export function matches(pattern: string, value: string): boolean {
   if (rest.length === 0) return value === first
   const last = rest.pop() ?? ''
   if (!value.startsWith(first)) return false
-  // Each part must come after the part before it; the last part must be at the end.
   let at = first.length
   for (const part of rest) {
     const found = value.indexOf(part, at)
@@ -137,7 +133,6 @@ const none = {
   runUrl: null,
 }
 
-/** The readers of claims. Each issuer documents its names of claims. */
 const readers: Readonly<Record<Exclude<IssuerKind, 'other'>, Reader>> = {
   github: likeGitHub,
   forgejo: likeGitHub,
@@ -186,8 +181,8 @@ const readers: Readonly<Record<Exclude<IssuerKind, 'other'>, Reader>> = {
  */
 export function runOf(issuer: string, claims: Claims): RunFacts {
   const kind = issuerKind(issuer)
-  const known = kind === 'other' ? (Object.hasOwn(claims, 'project_path') ? 'gitlab' : 'github') : kind
-  const facts = readers[known](claims, issuer)
+  const format = kind === 'other' ? (Object.hasOwn(claims, 'project_path') ? 'gitlab' : 'github') : kind
+  const facts = readers[format](claims, issuer)
   const { ref, event } = facts
   // Buildkite writes branches of forks as `user:branch`, CircleCI writes them as `pull/number`.
   const forks = { buildkite: /^refs\/heads\/[^:]+:/, circleci: /^refs\/heads\/pull\/\d+/ }
@@ -211,7 +206,6 @@ function likeGitHub(claims: Claims, issuer: string): Omit<RunFacts, 'isPullReque
   }
 }
 
-/** The site on which users see the runs of an issuer. */
 function gitHubOrigin(issuer: string): string {
   const { origin, hostname } = new URL(issuer)
   return hostname === 'token.actions.githubusercontent.com' ? 'https://github.com' : origin
@@ -231,7 +225,6 @@ function gitLabRef(claims: Claims): string | null {
   return type === 'tag' ? `refs/tags/${name}` : type === 'branch' ? `refs/heads/${name}` : null
 }
 
-/** Returns a claim; `null` when it is missing or empty. */
 function text(claims: Claims, name: string): string | null {
   const value = Object.hasOwn(claims, name) ? claims[name] : undefined
   if (value === undefined || value === null || value === '') return null

@@ -22,7 +22,6 @@ export interface ExchangeDependencies {
   readonly issuerKeys: IssuerKeys
   readonly audit: Audit
   readonly limits: ExchangeLimits
-  /** Keeps a project from being deleted until the transaction ends; false when it is not active. */
   readonly holdProject: (transaction: Transaction, projectId: string) => Promise<boolean>
   /** The addresses of this server, which tokens for it have as their audience. Messages show the first address. */
   readonly audiences: readonly string[]
@@ -33,21 +32,15 @@ export interface ExchangeDependencies {
 interface ExchangeLimits {
   /** Limits the refusals of one project in the audit log: strangers cause them and must not fill the log. */
   readonly auditedRefusals: Pick<AttemptLimiter, 'take'>
-  /**
-   * Counts an exchange towards the rate limit of an account. Resolves to the seconds to wait when the limit is
-   * exceeded.
-   */
+  /** Resolves to the seconds to wait when the account has exceeded its rate limit. */
   readonly countRequest: (accountId: string) => Promise<number | undefined>
 }
 
 type Given = Parameters<TokenExchange['exchange']>[0]
 type From = Parameters<TokenExchange['exchange']>[1]
 
-const refusalsInAudit = { name: 'refused tokens in the audit log', most: 60, windowMs: 3_600_000 } as const
+export const refusalsInAudit = { name: 'refused tokens in the audit log', most: 60, windowMs: 3_600_000 } as const
 
-export { refusalsInAudit }
-
-/** Exchanges tokens of trusted issuers for short-lived keys, and revokes such keys. */
 export function createTokenExchange(dependencies: ExchangeDependencies): TokenExchange {
   const { database, keys, audit, count } = dependencies
   return {
@@ -103,7 +96,6 @@ async function exchange(dependencies: ExchangeDependencies, given: Given, from: 
   }
 }
 
-/** Decides on a token that a trusted issuer has signed. */
 async function allow(
   dependencies: ExchangeDependencies,
   { token }: Given,
@@ -236,7 +228,6 @@ function answerTo({ reason, message }: TokenRefused): ApiError {
 const mostClaims = 60
 const longestValue = 300
 
-/** Returns the claims of a token for the audit log: strings, numbers and booleans of limited length. */
 function claimsForAudit(claims: Readonly<JWTPayload>): Record<string, string | number | boolean> {
   return Object.fromEntries(
     Object.entries(claims)

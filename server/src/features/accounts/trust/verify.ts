@@ -51,7 +51,7 @@ export async function verifyToken(
   }
 }
 
-/** Refuses what the library accepts: a lifetime that is too long, and several audiences. */
+/** Refuses tokens that the library accepts: a lifetime that is too long, and several audiences. */
 function refusalOf({ aud, exp = 0, iat = 0, jti }: JWTPayload): TokenRefused | undefined {
   if (Array.isArray(aud) && aud.length > 1) {
     return new TokenRefused('audience', 'The token is meant for other servers, too; ask for one audience.')
@@ -61,7 +61,6 @@ function refusalOf({ aud, exp = 0, iat = 0, jti }: JWTPayload): TokenRefused | u
   return undefined
 }
 
-/** Returns the refusal for a claim that is not text. */
 export function claimOfWrongType(name: string): TokenRefused {
   return new TokenRefused('claim', `The claim ${name} of the token is not of the right type.`)
 }
@@ -97,10 +96,7 @@ function signatureRefusal(error: unknown): TokenRefused {
   return new TokenRefused('unusable_key', "The issuer's key with the kid of the token cannot be used.")
 }
 
-/**
- * Identifies a token by its issuer and its `jti`, or else by the signed text. The signature is left out, because the
- * same text can have several valid signatures.
- */
+/** By its `jti`, or else by the signed text without the signature: one text can have several valid signatures. */
 export function identityHash(issuer: string, token: string, { jti }: JWTPayload): Buffer {
   const named = typeof jti === 'string' ? ['jti', jti] : ['text', token.slice(0, token.lastIndexOf('.'))]
   return createHash('sha256')
@@ -108,7 +104,6 @@ export function identityHash(issuer: string, token: string, { jti }: JWTPayload)
     .digest()
 }
 
-/** Returns the time after which the token cannot be exchanged again. */
 export function usableUntil({ exp = 0 }: JWTPayload): Date {
   // The clock of the database may differ from the server's.
   return new Date((exp + toleranceSeconds + 600) * 1000)

@@ -3,11 +3,9 @@ import { type AppTraffic, addTraffic } from '../../../gateway/client.ts'
 import type { Database, Transaction } from '../../../platform/database.ts'
 import { bucketAt, type InstanceUsageRow, rings, slotOf } from './buckets.ts'
 
-/** Collects the usage and traffic of apps, and writes it at intervals. Only the leader has one. */
 export interface Metrics {
-  /** Adds the gateway's counts to the current minute. */
+  /** Adds the gateway's counts since the last call. */
   count(traffic: readonly AppTraffic[]): void
-  /** Records that an instance of an app was restarted. */
   noteRestart(appId: string): void
   measure(instances: readonly InstanceUsage[]): void
   /** Writes the collected data. Rejects when this fails; the next call then retries, with at most an hour of data. */
@@ -17,7 +15,6 @@ export interface Metrics {
 const minute = { seconds: 60 }
 const keptMs = 3_600_000
 
-/** @param clock the current time in milliseconds of Unix time */
 export function createMetrics({
   database,
   clock = Date.now,
@@ -72,38 +69,31 @@ function join(minutes: Map<string, Minute>, seen: Minute): void {
   minutes.set(key, before === undefined ? seen : addMinutes(before, seen))
 }
 
-/** A live instance, and the resources that it may use. */
 export interface InstanceUsage {
   readonly appId: string
   readonly deploymentId: string
   /** The process type and a number, such as `web.1`. */
   readonly name: string
-  /** `null` for a static site, which has no process. */
+  /** `null` for a static site. */
   readonly used: {
     readonly memoryBytes: number
-    /** The CPU time since the instance began; it may have been restarted since the last measurement. */
     readonly cpuSeconds: number
   } | null
   readonly limits: { readonly memoryBytes: number; readonly cpus: number }
 }
 
-/** The resources that all instances of an app have used together. */
 export interface AppUsage {
   readonly instances: number
-  /** `null` when no instance has a process. */
   readonly memoryBytes: number | null
   readonly memoryLimitBytes: number | null
   readonly cpuLimit: number | null
-  /** The CPU time since the previous measurement. */
   readonly cpuSeconds: number
-  /** The seconds since the previous measurement; 0 for the first measurement. */
   readonly seconds: number
 }
 
-/** All counts and measurements of an app in one minute. */
 interface Minute {
   readonly appId: string
-  /** The beginning of the minute, in milliseconds of Unix time. */
+  /** In milliseconds of Unix time. */
   readonly began: number
   readonly traffic: AppTraffic
   readonly restarts: number
@@ -145,8 +135,8 @@ interface UsedSince extends InstanceUsage {
 }
 
 /**
- * Compares two measurements. An instance whose time starts from zero again was restarted. An instance without a
- * previous measurement counts nothing yet: it may be older than this leader, and its earlier usage was counted.
+ * Compares two measurements. A CPU time below the previous time means a restart. An instance without a previous
+ * measurement counts nothing yet: it may be older than this leader, and its earlier usage was counted.
  *
  * @param before the CPU times of the previous measurement, by instance key
  */
@@ -187,8 +177,7 @@ function together(instances: readonly UsedSince[], seconds: number): AppUsage {
 
 /** Adds minutes to the buckets of all rings in one transaction. Leaves out apps that are gone. */
 async function writeMinutes(database: Database, minutes: readonly Minute[]): Promise<void> {
-  // A statement may change a row only once, so the minutes are written one after the other, in order. There are seldom
-  // two.
+  // A statement may change a row only once, so minutes are written one after the other. There are seldom two.
   const byMinute = Map.groupBy(minutes, ({ began }) => began)
   await database.transaction().execute(async (transaction) => {
     for (const each of [...byMinute.keys()].sort((a, b) => a - b)) await writeAll(transaction, byMinute.get(each) ?? [])
@@ -215,7 +204,7 @@ async function writeAll(transaction: Transaction, minutes: readonly Minute[]): P
     })),
   )
   await sql`
-    insert into app_metrics as known (${columns})
+    insert into app_metrics as stored (${columns})
     select ${columns}
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as counted (
       app_id text, seconds integer, slot integer, began timestamptz, requests bigint, answers bigint[], times bigint[],
@@ -243,15 +232,15 @@ const columns = sql.raw(
     'measured_seconds, cpu_limit, instances, restarts',
 )
 
-/** The present value of the bucket; a value from an earlier turn of the ring is dropped. */
+/** The present value of the bucket; a value of an earlier turn of the ring is dropped. */
 const before = (column: string, none = 'null') =>
-  sql.raw(`case when known.began = excluded.began then known.${column} else ${none} end`)
+  sql.raw(`case when stored.began = excluded.began then stored.${column} else ${none} end`)
 
 const addedUp = (column: string) =>
   sql.raw(`(
-    select coalesce(array_agg(coalesce(a, 0) + coalesce(b, 0) order by place), '{}')
-    from unnest(case when known.began = excluded.began then known.${column} else '{}' end, excluded.${column})
-      with ordinality as pair (a, b, place)
+    select coalesce(array_agg(coalesce(a, 0) + coalesce(b, 0) order by position), '{}')
+    from unnest(case when stored.began = excluded.began then stored.${column} else '{}' end, excluded.${column})
+      with ordinality as pair (a, b, position)
   )`)
 
 /** Replaces the latest measurement of each app's instances. Leaves out apps that are gone. */

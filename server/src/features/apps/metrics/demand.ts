@@ -8,14 +8,10 @@ export interface Demand {
   isHigh(): boolean
 }
 
-/**
- * The requests per second to all apps. Below this rate, builds on all cores delay only the slowest hundredth: some
- * three requests in a minute.
- */
+/** The requests per second to all apps below which builds on all cores delay only a hundredth of them. */
 export const leastPerSecond = 5
 export const keptMs = 30_000
 
-/** @param now a clock in milliseconds */
 export function createDemand(now: () => number = () => performance.now()): Demand {
   let countedAt: number | null = null
   let highAt = -Infinity
@@ -23,7 +19,7 @@ export function createDemand(now: () => number = () => performance.now()): Deman
     count(traffic) {
       const at = now()
       const requests = traffic.reduce((sum, each) => sum + each.requests, 0)
-      // The time span of the first requests is unknown, because the gateway also counts while no server leads.
+      // The time of the first requests is unknown, because the gateway also counts while no server leads.
       if (countedAt !== null && requests > 0 && requests * 1000 >= leastPerSecond * (at - countedAt)) highAt = at
       countedAt = at
     },

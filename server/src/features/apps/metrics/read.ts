@@ -8,9 +8,7 @@ import { bucketsUntil, type InstanceUsageRow, type MetricsTables, type Ring, rin
 
 export interface MetricsReads {
   readonly database: Database
-  /** Resolves to undefined when the project has no such app. */
   readonly findApp: (on: Database, projectId: string, appId: string) => Promise<unknown>
-  /** Returns the releases of an app that began to serve since this time, oldest first. */
   readonly releasesSince: (appId: string, since: Date) => Promise<ResponseBody<'metrics.get'>['releases']>
 }
 
@@ -37,7 +35,6 @@ const rowsOf = (database: Database, appId: string, { seconds }: Ring, since: Dat
     .where('began', '>=', since)
     .execute()
 
-/** Reads the latest measurement of an app's instances, which may include instances of other deployments. */
 export async function latestUsage(
   on: Database | Transaction,
   appId: string,
@@ -48,16 +45,15 @@ export async function latestUsage(
 type Row = Omit<Selectable<MetricsTables['app_metrics']>, 'app_id' | 'slot' | 'seconds'>
 type Body = ResponseBody<'metrics.get'>
 
-/** Returns all buckets of a ring, oldest first, including buckets without data. */
 export function metricsOf(ring: Ring, rows: readonly Row[], now: number): Pick<Body, 'points' | 'totals'> {
-  const known = new Map(rows.map((row) => [row.began.getTime(), row]))
+  const byTime = new Map(rows.map((row) => [row.began.getTime(), row]))
   const buckets = bucketsUntil(ring, now)
-  const seen = buckets.flatMap((began) => known.get(began) ?? [])
+  const seen = buckets.flatMap((began) => byTime.get(began) ?? [])
   const sum = (of: (row: Row) => number): number => seen.reduce((total, row) => total + of(row), 0)
   const all = (of: (row: Row) => readonly string[]): number[] =>
     seen.reduce<number[]>((total, row) => addCounts(total, of(row).map(Number)), [])
   return {
-    points: buckets.map((began) => pointOf(began, known.get(began))),
+    points: buckets.map((began) => pointOf(began, byTime.get(began))),
     totals: {
       requests: sum(({ requests }) => Number(requests)),
       ...statusesOf(all(({ answers }) => answers)),

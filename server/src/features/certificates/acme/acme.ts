@@ -10,24 +10,42 @@ import { AcmeError, AttemptError, explain, explainChallenge, problemIn } from '.
 import { createTransport, type Library, loadLibrary } from './transport.ts'
 
 export interface AcmeOptions extends Omit<AcmeAccountDependencies, 'library'> {
-  /**
-   * The file with the root certificates that the authority's own certificate is checked against; null for the public
-   * roots.
-   */
+  /** The file with the root certificates for the authority's own certificate; null for the public roots. */
   readonly ca: string | null
   readonly kinds: ChallengeKinds
 }
 
-/**
- * A certificate authority that speaks ACME (RFC 8555). Every call rejects with `AttemptError` or the reason of the
- * signal.
- */
 export interface Acme {
-  /** Obtains a certificate, and returns its chain as PEM. */
+  /** Returns the chain as PEM. */
   order(request: Omit<OrderRequest, 'kinds'>): Promise<string>
   /** Revokes a certificate for the reason of a compromised key. Resolves when it is already revoked. */
   revoke(certificate: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
+}
+
+export interface ChallengeAnswer {
+  /** The name of the authorization, without `*.`. */
+  readonly name: string
+  readonly token: string
+  /** For http-01 the text at the path, for dns-01 the text of the TXT record. */
+  readonly value: string
+}
+
+/**
+ * A way to prove control of names. `prepare` resolves when the answer is visible, as far as the server can tell. It
+ * rejects with `AttemptError` when it is not, so that the authority is not asked in vain. `clean` never rejects, and is
+ * always called, even when the signal has aborted.
+ */
+export interface ChallengeKind {
+  readonly type: 'http-01' | 'dns-01'
+  prepare(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>
+  clean(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>
+}
+
+/** `dns` is null when the server cannot change DNS. */
+interface ChallengeKinds {
+  readonly http: ChallengeKind
+  readonly dns: ChallengeKind | null
 }
 
 /** The time for an order with all its waits. The next attempt resumes an order that takes longer. */
@@ -88,7 +106,6 @@ interface AcmeAccountDependencies {
   readonly database: Database
   readonly secrets: SecretBox
   readonly library: Library
-  /** The address of the authority's directory. */
   readonly directory: string
   /** The address that the authority writes to about problems. */
   readonly email: string
@@ -105,14 +122,13 @@ export interface AcmeAccount {
 }
 
 interface Stored {
-  /** Null until the authority knows the key. */
   readonly url: string | null
   readonly key: string
   readonly email: string
   readonly createdAt: Date
 }
 
-interface Known {
+interface OpenAccount {
   readonly url: string
   readonly client: Client
 }
@@ -120,25 +136,24 @@ interface Known {
 /** An account younger than this is not replaced, because its successor would be refused, too. */
 const leastAgeMs = 10 * 60_000
 
-/** The problems that authorities report when they do not accept the account. */
 const accountProblems = ['accountDoesNotExist', 'unauthorized', 'malformed', 'badPublicKey', 'badSignatureAlgorithm']
 
 function createAcmeAccount(dependencies: AcmeAccountDependencies): AcmeAccount {
   const oneAtATime = createKeyedLock()
-  let known: Known | undefined
+  let opened: OpenAccount | undefined
 
   const open = () =>
     oneAtATime('account', async () => {
-      known ??= await register(dependencies)
-      return known
+      opened ??= await register(dependencies)
+      return opened
     })
 
   /** Returns true when the account has been replaced. */
-  const replaceUnlessGood = (refused: Known) =>
+  const replaceUnlessGood = (refused: OpenAccount) =>
     oneAtATime('account', async () => {
-      if (known !== refused) return true
+      if (opened !== refused) return true
       if (await isKnownToAuthority(refused)) return false
-      known = undefined
+      opened = undefined
       await forget(dependencies, refused.url)
       return true
     })
@@ -159,8 +174,7 @@ function createAcmeAccount(dependencies: AcmeAccountDependencies): AcmeAccount {
 const mayBeRefused = (error: unknown): boolean =>
   error instanceof AcmeError && error.problem !== null && accountProblems.includes(error.problem.type)
 
-/** Returns the account and its URL at the authority. Creates the key and the account when they are missing. */
-async function register(dependencies: AcmeAccountDependencies): Promise<Known> {
+async function register(dependencies: AcmeAccountDependencies): Promise<OpenAccount> {
   const { library, directory, email, logger } = dependencies
   const stored = (await read(dependencies)) ?? (await makeKey(dependencies))
   const { Client } = library
@@ -219,8 +233,8 @@ async function change(
   await tablesOf(database).updateTable('acme_accounts').set(values).where('directory', '=', directory).execute()
 }
 
-/** Asks the authority whether it has an account for the key. Rejects when it does not answer. */
-async function isKnownToAuthority({ url, client }: Known): Promise<boolean> {
+/** Rejects when the authority does not answer. */
+async function isKnownToAuthority({ url, client }: OpenAccount): Promise<boolean> {
   try {
     const { status } = await client.createAccount({ onlyReturnExisting: true })
     return status === 'valid' && client.getAccountUrl() === url
@@ -250,14 +264,10 @@ interface OrderRequest {
   /** Called with a new order before any other step. */
   readonly onOrder: (url: string) => Promise<void>
   readonly kinds: ChallengeKinds
-  /** Aborts when the order takes too long or the server stops. The order can be resumed later. */
   readonly signal: AbortSignal
 }
 
-/**
- * Obtains a certificate (RFC 8555, section 7.4) and returns its chain as PEM. Rejects with `AttemptError` or
- * `AcmeError`.
- */
+/** Follows RFC 8555, section 7.4. Rejects with `AttemptError` or `AcmeError`. */
 async function runOrder(library: Library, client: Client, request: OrderRequest): Promise<string> {
   const { signal } = request
   const order = (await findOrder(client, request.url)) ?? (await newOrder(client, request))
@@ -268,7 +278,6 @@ async function runOrder(library: Library, client: Client, request: OrderRequest)
   return client.getCertificate(valid)
 }
 
-/** Returns the order of an earlier attempt, if it can be resumed. */
 async function findOrder(client: Client, url: string | null): Promise<Order | undefined> {
   if (url === null) return undefined
   try {
@@ -297,7 +306,6 @@ async function authorize(client: Client, order: Order, request: OrderRequest): P
   }
 }
 
-/** Throws unless the authorization is waiting for its proof. */
 function assertOpen({ status, challenges }: Authorization): void {
   if (status === 'pending') return
   const problem = challenges.map(({ error }) => problemIn(error)).find((each) => each !== undefined)
@@ -323,7 +331,7 @@ async function prove(client: Client, order: Order, authorization: Authorization,
   }
   try {
     await kind.prepare(answer, signal)
-    // Otherwise a server that was killed has already told the authority, which is checking now.
+    // Another status means that a killed server has already told the authority, which is checking now.
     if (challenge.status === 'pending') await client.completeChallenge(challenge)
     await waitForProof(client, order, authorization.url, signal)
   } finally {
@@ -348,7 +356,6 @@ async function waitForProof(client: Client, order: Order, url: string, signal: A
   })
 }
 
-/** Waits until the order has one of the statuses. */
 function pollOrder(
   client: Client,
   order: Order,
@@ -373,7 +380,6 @@ async function finalize(library: Library, client: Client, order: Order, { names,
   await client.finalizeOrder(order, csr)
 }
 
-/** Calls `look` until it returns a value. Rejects with the reason of the signal when it aborts. */
 async function poll<T>(signal: AbortSignal, look: () => Promise<T | undefined>): Promise<T> {
   const pause = growingPause({ firstMs: 200, longestMs: 5_000 })
   for (;;) {
@@ -382,30 +388,4 @@ async function poll<T>(signal: AbortSignal, look: () => Promise<T | undefined>):
     await pause()
     signal.throwIfAborted()
   }
-}
-
-/** The answer to a challenge. It proves control of a name. */
-export interface ChallengeAnswer {
-  /** The name of the authorization, without `*.`. */
-  readonly name: string
-  readonly token: string
-  /** For http-01 the text at the path, for dns-01 the text of the TXT record. */
-  readonly value: string
-}
-
-/**
- * A way to prove control of names. `prepare` resolves when the answer is visible, as far as the server can tell. It
- * rejects with `AttemptError` when it is not, so that the authority is not asked in vain. `clean` never rejects, and is
- * always called, even when the signal has aborted.
- */
-export interface ChallengeKind {
-  readonly type: 'http-01' | 'dns-01'
-  prepare(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>
-  clean(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>
-}
-
-/** The proofs that this server supports; `dns` is null when it cannot change DNS. */
-interface ChallengeKinds {
-  readonly http: ChallengeKind
-  readonly dns: ChallengeKind | null
 }

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import type { Database } from '../../../platform/database.ts'
 import { tablesOf } from '../tables.ts'
 
-/** The facts about an authority that CAA records refer to. */
 export interface AuthorityFacts {
   /** The names that allow the authority in CAA records (RFC 8555, section 7.1.1). */
   readonly identities: readonly string[]
@@ -14,10 +13,7 @@ const keptMs = 24 * 60 * 60_000
 const timeoutMs = 10_000
 const mostIdentities = 20
 
-/**
- * Returns a function that returns the facts about the configured authority; null when it does not answer. The facts are
- * cached for a day.
- */
+/** The returned function resolves to null when the authority does not answer. Caches the facts for a day. */
 export function createAuthorityFacts(acme: {
   readonly url: string
   readonly ca: string | null

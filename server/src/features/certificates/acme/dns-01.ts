@@ -16,14 +16,13 @@ export interface Dns01Dependencies {
   readonly database: Database
   readonly updates: ChangeDns
   readonly resolver: Resolver
-  /** The server's own domain. The server changes DNS only in its zone. */
+  /** The server changes DNS only in the zone of this domain, which belongs to it. */
   readonly domain: string
   readonly logger: Pick<Logger, 'warn'>
 }
 
 /** The proof by a TXT record (RFC 8555, section 8.4). It also removes records that an earlier server has left. */
 export interface Dns01 extends ChallengeKind {
-  /** Removes all remaining records. Never rejects: a record that cannot be removed now is removed later. */
   removeLeftovers(signal: AbortSignal): Promise<void>
 }
 
@@ -53,7 +52,6 @@ export function challengeTarget(name: string, domain: string): string {
 
 export function createDns01(dependencies: Dns01Dependencies): Dns01 {
   const { database, updates, resolver, domain, logger } = dependencies
-  /** The records of running orders, keyed by the tokens of their challenges. */
   const inUse = new Map<string, TxtRecord>()
   const keyOf = ({ name, value }: TxtRecord) => `${name} ${value}`
   const isUsed = (record: TxtRecord) => [...inUse.values()].some((each) => keyOf(each) === keyOf(record))
@@ -79,7 +77,7 @@ export function createDns01(dependencies: Dns01Dependencies): Dns01 {
   return {
     type: 'dns-01',
     async prepare({ name, token, value }, signal) {
-      const record = { name: await placeOf(resolver, name, domain, signal), value }
+      const record = { name: await recordNameOf(resolver, name, domain, signal), value }
       inUse.set(token, record)
       await add(record, signal)
       await untilVisible(resolver, record, signal)
@@ -116,7 +114,7 @@ async function forget(database: Database, { name, value }: TxtRecord): Promise<v
  * `_acme-challenge` of a tenant's domain must be an alias of its `challengeTarget`, so that tenants cannot have other
  * records of the operator changed.
  */
-async function placeOf(resolver: Resolver, name: string, domain: string, signal: AbortSignal): Promise<string> {
+async function recordNameOf(resolver: Resolver, name: string, domain: string, signal: AbortSignal): Promise<string> {
   const own = proofName(name)
   const { names } = await resolver.resolve(own, 'TXT', signal)
   if (name === domain) return names.at(-1) ?? own
@@ -146,7 +144,6 @@ async function untilVisible(resolver: Resolver, record: TxtRecord, signal: Abort
   )
 }
 
-/** Returns null when the record is visible; otherwise the reason. */
 async function lookAt(resolver: Resolver, record: TxtRecord, signal: AbortSignal): Promise<string | null> {
   const zone = await resolver.zoneOf(record.name, signal)
   const addresses = zone?.servers.flatMap((server) => server.addresses) ?? []
@@ -193,20 +190,15 @@ interface ChangeDns {
   remove(record: TxtRecord, signal: AbortSignal): Promise<void>
 }
 
-/** How long resolvers may cache a record, in seconds. */
+/** In seconds. */
 const ttl = 60
 const updateTimeoutMs = 30_000
-/** An operator's program may have to wait for its provider. */
 const commandTimeoutMs = 120_000
 
 const label = '[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?'
 const validName = new RegExp(`^${label}(\\.${label})+$`)
 
-/**
- * Returns the configured way to change DNS.
- *
- * @param path the `PATH` on which programs are searched
- */
+/** `path` is the `PATH` on which programs are searched. */
 export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
   const change = updates.kind === 'nsupdate' ? byNsupdate(updates, path) : byCommand(updates, path)
   return {
@@ -217,10 +209,7 @@ export function createDnsUpdates(updates: DnsUpdates, path: string): ChangeDns {
 
 type Change = (action: 'add' | 'remove', record: TxtRecord, signal: AbortSignal) => Promise<void>
 
-/**
- * Throws unless name and value contain only safe characters: they become lines for `nsupdate` and arguments of
- * programs.
- */
+/** Throws unless name and value are safe as lines for `nsupdate` and as arguments of programs. */
 function checked(record: TxtRecord): TxtRecord {
   if (record.name.length > 253 || !validName.test(record.name) || !/^[A-Za-z0-9_-]{1,255}$/.test(record.value)) {
     throw new AttemptError('dns_update_failed', 'The name or the value of the TXT record is not valid.')
@@ -254,7 +243,7 @@ function failed(what: string, program: string, { status, output }: ProgramResult
   const said = plain(output)
   const isMissing = status === null && /ENOENT/.test(said)
   const message = isMissing
-    ? `${program} is not there${program === 'nsupdate' ? ' (Debian: apt install bind9-dnsutils)' : ''}.`
+    ? `${program} was not found${program === 'nsupdate' ? ' (Debian: apt install bind9-dnsutils)' : ''}.`
     : `${what} ${how}${said === '' ? '.' : `: ${said}`}`
   const toTenants =
     'The server could not change its DNS. Its operator finds the reason in the log. The server tries again automatically.'
@@ -274,13 +263,12 @@ export interface ProgramRun {
 interface ProgramResult {
   /** Null when it was killed or could not be started. */
   readonly status: number | null
-  /** The end of its output. */
   readonly output: string
 }
 
 const mostOutput = 2_000
 
-/** Runs a program to its end, or kills it when it takes too long. Rejects when the signal aborts. */
+/** Kills the program when it takes too long. Rejects when the signal aborts. */
 async function runProgram(program: string, run: ProgramRun): Promise<ProgramResult> {
   run.signal.throwIfAborted()
   const child = startProcess(program, run.args, {

@@ -1,26 +1,19 @@
 import type { CertificateFailure } from '../../../contract/certificates.ts'
 
-/**
- * The certificates that must wait after a failure: certificates with the same names, with the same registered domain,
- * or all certificates of the authority.
- */
+/** The certificates that wait after a failure: with the same names, below the same domain, or all. */
 export type PauseScope = 'names' | 'domain' | 'all'
 
 export interface AttemptFacts {
-  /** The shortest time to wait; 0 for none. */
   readonly retryAfterMs?: number
   readonly pauses?: PauseScope
   /** True when the next attempt resumes the order. */
   readonly keepsOrder?: boolean
-  /**
-   * The message for owners of names other than the operator, when the usual message mentions internals of the server.
-   */
+  /** The message for tenants, when the usual message mentions internals of the server. */
   readonly toTenants?: string
-  /** The time of the next attempt, instead of the usual time. */
   readonly resumeAt?: Date
 }
 
-/** A failed attempt to obtain a certificate, with a message for its owner. */
+/** A failed attempt, with a message for the owner of the certificate. */
 export class AttemptError extends Error {
   override readonly name = 'AttemptError'
   readonly failure: CertificateFailure
@@ -36,10 +29,7 @@ export class AttemptError extends Error {
 /** The pause after an authority reports a limit without `Retry-After`. */
 const usualPauseMs = 60 * 60_000
 
-/**
- * Returns the failure of an attempt for its owner: what the authority said, and what helps. An `AttemptError` is
- * returned unchanged.
- */
+/** Returns what the authority said, and what helps. An `AttemptError` is returned unchanged. */
 export function explain(error: unknown): AttemptError {
   if (error instanceof AttemptError) return error
   if (error instanceof AcmeError)
@@ -82,7 +72,6 @@ function unanswered(error: AcmeError): AttemptError {
   return new AttemptError('authority_error', message, facts, options)
 }
 
-/** The error codes of Node for a certificate that it does not trust. */
 const isTrustProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
 
 function rateLimited(
@@ -145,11 +134,11 @@ const unknown = [
 const meaningOf = (type: string) => (Object.hasOwn(meanings, type) ? meanings[type] : undefined) ?? unknown
 
 function explainProblem(error: AcmeError, problem: AcmeProblem): AttemptError {
-  return isItsOwn(error, problem) ? failed(error, problem) : refused(error, problem)
+  return isAuthorityFault(error, problem) ? failed(error, problem) : refused(error, problem)
 }
 
 /** True for a fault of the authority itself. An overloaded authority may report it like a rate limit. */
-const isItsOwn = ({ status }: AcmeError, { type, detail }: AcmeProblem): boolean =>
+const isAuthorityFault = ({ status }: AcmeError, { type, detail }: AcmeProblem): boolean =>
   type === 'serverInternal' || (status !== null && status >= 500) || /^service busy\b/i.test(detail)
 
 function failed(error: AcmeError, { type, detail }: AcmeProblem): AttemptError {
@@ -174,20 +163,16 @@ const quoted = (detail: string): string => (detail === '' ? 'nothing more.' : `�
 /** Boulder may prefix the request: `Error creating new order :: …`. */
 const request = /^error [a-z ]+ :: /i
 
-/**
- * Limits for this server's account and address, and for requests to Let's Encrypt (`Rate limit for '/acme' reached`).
- */
+/** Limits for this server's account and address, and for requests (`Rate limit for '/acme' reached`). */
 const ofAll = /^(too many (new )?(orders|registrations|requests)\b|rate limit for '\/)/i
 
-/**
- * `too many certificates (50) already issued for "example.com" …`. The limit for identical names has no domain there.
- */
+/** `too many certificates (50) already issued for "example.com" …`; for identical names, no domain follows. */
 const ofDomain = /^too many certificates (\(\d+\) )?already issued for:? "?[a-z0-9-]+(\.[a-z0-9-]+)+/i
 
 /**
  * Returns the scope of a limit, from Boulder's wording (`ratelimits/limiter.go`). Only the beginning is checked,
- * because later parts quote names of tenants. An unknown text applies only to the requested names, so that nobody can
- * make others wait by it.
+ * because later parts quote names of tenants. An unknown text applies only to the requested names, because tenants
+ * could otherwise make other tenants wait.
  */
 function scopeOfLimit(detail: string): PauseScope {
   const said = detail.replace(request, '')
@@ -195,21 +180,18 @@ function scopeOfLimit(detail: string): PauseScope {
   return ofDomain.test(said) ? 'domain' : 'names'
 }
 
-/** The problem document of an authority (RFC 8555, section 6.7). */
 interface AcmeProblem {
   /** The last part of its type, such as `rateLimited`. */
   readonly type: string
   readonly detail: string
 }
 
-/** Thrown when an authority refuses a request or does not answer. */
+/** A refusal of an authority, or no answer. */
 export class AcmeError extends Error {
   override readonly name = 'AcmeError'
   /** Null when the answer is not a problem document. */
   readonly problem: AcmeProblem | null
-  /** The HTTP status of the answer; null without an answer. */
   readonly status: number | null
-  /** The time that the authority asks to wait; 0 for none. */
   readonly retryAfterMs: number
 
   constructor(

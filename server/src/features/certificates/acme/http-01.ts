@@ -5,7 +5,6 @@ import type { Logger } from '../../../platform/logger.ts'
 import type { ChallengeAnswer, ChallengeKind } from './acme.ts'
 import { AttemptError } from './errors.ts'
 
-/** Resolves with the text that this server's edge answers for a path of a host; null when it does not answer. */
 type AskEdge = (host: string, path: string, signal: AbortSignal) => Promise<string | null>
 
 export interface Http01Dependencies {
@@ -22,7 +21,6 @@ export const challengeFolder = '/.well-known/acme-challenge/'
 const lookEveryMs = 250
 const visibleWithinMs = 10_000
 
-/** The proof by a text on port 80 (http-01). */
 export function createHttp01({ answerAt, askEdge, resolver, logger }: Http01Dependencies): ChallengeKind {
   const pathOf = ({ token }: ChallengeAnswer) => `${challengeFolder}${token}`
   return {
@@ -40,10 +38,7 @@ export function createHttp01({ answerAt, askEdge, resolver, logger }: Http01Depe
   }
 }
 
-/**
- * Rejects when the name has no address, because it cannot be proved. An error of the resolver proves nothing, because
- * the authority uses another resolver.
- */
+/** An error of the resolver proves nothing: the authority uses another resolver. */
 async function assertInDns(resolver: Pick<Resolver, 'resolve'>, name: string, signal: AbortSignal): Promise<void> {
   const found = await Promise.all((['A', 'AAAA'] as const).map((type) => resolver.resolve(name, type, signal)))
   if (found.some(({ outcome }) => outcome === 'found' || outcome === 'failed')) return

@@ -4,18 +4,15 @@ import type { axios } from 'acme-client'
 import type { Dispatcher } from 'undici'
 import { AcmeError, problemIn, retryAfterMs } from './errors.ts'
 
-/** The time for one request, including its answer. */
 const requestTimeoutMs = 30_000
-/** More than any certificate chain. */
 const mostBytes = 1024 * 1024
 
 export type Library = typeof import('acme-client')
 type Adapter = Extract<typeof axios.defaults.adapter, (...args: never[]) => unknown>
 type Request = Parameters<Adapter>[0]
 
-/** The connections to an authority, which the library uses for requests within `use`. */
 export interface Transport {
-  /** Runs `work`. Its requests end when the signal aborts. */
+  /** Requests of `work` end when the signal aborts. */
   use<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -35,11 +32,7 @@ export async function loadLibrary(): Promise<Library> {
   return library
 }
 
-/**
- * Creates the connections to an authority.
- *
- * @param ca the file with the root certificates that its own certificate is checked against; null for the public roots
- */
+/** @param ca the file with the root certificates of the authority; null for the public roots */
 export async function createTransport(ca: string | null): Promise<Transport> {
   const { Agent, request } = await import('undici')
   const trusted = ca === null ? {} : { ca: await readFile(ca, 'utf8') }
@@ -51,16 +44,15 @@ export async function createTransport(ca: string | null): Promise<Transport> {
 }
 
 /**
- * Sends a request of the library. The library has no signals and no deadlines, and waits on its own when it is told to
- * try later. Therefore problem answers become errors, except for an outdated nonce: the library repeats that request
- * itself.
+ * Sends a request of the library. The library has no signals and no deadlines, and waits when it is told to try later.
+ * Therefore problem answers become errors, except for an outdated nonce: the library repeats that request itself.
  */
 const send: Adapter = async (config) => {
   const connections = current.getStore()
   if (connections === undefined) throw new Error('a request to an authority was made outside of its transport')
   const { signal } = connections
   try {
-    const answer = await exchange(config, connections)
+    const answer = await fetchAnswer(config, connections)
     const problem = answer.status < 400 ? undefined : problemIn(parse(answer.data))
     if (answer.status < 400 || problem?.type === 'badNonce') return { ...answer, statusText: '', config, request: {} }
     throw refusal(answer, problem)
@@ -76,7 +68,7 @@ interface Answer {
   readonly data: string
 }
 
-async function exchange(config: Request, { dispatcher, request, signal }: Connections): Promise<Answer> {
+async function fetchAnswer(config: Request, { dispatcher, request, signal }: Connections): Promise<Answer> {
   const { statusCode, headers, body } = await request(new URL(String(config.url)), {
     dispatcher,
     method: String(config.method).toUpperCase() as Dispatcher.HttpMethod,

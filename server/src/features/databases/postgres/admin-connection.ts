@@ -7,15 +7,12 @@ import { sleepUntilAborted, unlessAborted } from '../../../platform/abort.ts'
  * sessions that block a statement are ended before that.
  */
 export interface AdminConnection {
-  /**
-   * Runs statements; several statements in one text are one transaction. Drops the connection when the signal aborts.
-   */
+  /** Runs statements in one transaction. Drops the connection when the signal aborts. */
   run(text: string, signal: AbortSignal): Promise<void>
-  /** Runs a statement that copies or removes the files of a database, which can take long for a large database. */
+  /** Runs a statement that copies or removes files, which takes long for a large database. */
   runLong(text: string, signal: AbortSignal): Promise<void>
   /** Runs statements that PostgreSQL refuses while a database has sessions; ends these sessions first. */
   runWithoutSessions(database: string, text: string, signal: AbortSignal): Promise<void>
-  /** Runs statements inside a user's database, on a separate connection. */
   runInside(database: string, text: string, signal: AbortSignal): Promise<void>
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
   databaseExists(name: string): Promise<boolean>
@@ -24,9 +21,7 @@ export interface AdminConnection {
   close(): Promise<void>
 }
 
-/**
- * The time to wait until ended sessions are gone. PostgreSQL waits as long before it reports that a database is in use.
- */
+/** PostgreSQL waits as long before it reports that a database is in use. */
 const endSessionsMs = 5_000
 const inUseAttempts = 5
 const connectionTimeoutMillis = 10_000
@@ -89,7 +84,6 @@ export function createAdminConnection(connection: pg.PoolConfig, onLost: (error:
   }
 }
 
-/** Runs statements on connections of a pool, with a timeout for each statement. */
 type Runner = (timeoutMs: number, text: string, signal: AbortSignal) => Promise<void>
 
 function createRunner(changes: pg.Pool, query: AdminConnection['query']): Runner {
@@ -134,9 +128,7 @@ function openPool(
   return pool
 }
 
-/**
- * Users may create objects in their databases. With this search path no name in a statement resolves to such an object.
- */
+/** Users may create objects in their databases. This search path never finds such an object. */
 const insideOptions = '-c search_path=pg_catalog -c default_transaction_read_only=off'
 
 async function runInside(
@@ -170,12 +162,10 @@ function toDatabase(connection: pg.PoolConfig, database: string): pg.ClientConfi
 const graceMs = 1_000
 const againMs = 250
 
-/** The longest wait for a lock; what still blocks then is not a user's session. */
+/** The longest wait for a lock. What still blocks a statement then is not a session of a user. */
 const lockTimeoutMs = 5_000
 
-/**
- * A condition on `pg_stat_activity` and similar views: true for users' roles, which have names from `newEngineName`.
- */
+/** A condition on `pg_stat_activity` and similar views: true for users' roles, named by `newEngineName`. */
 export const ofUsers = (column: string): string => `${column} ~ '^[a-z]{26}$'`
 
 const endBlockers = `
@@ -216,21 +206,17 @@ async function endingBlockers<Result>(
 /** True when sessions still use the database of the statement (object_in_use). */
 const isInUse = (error: unknown): boolean => codeOf(error) === '55006'
 
-/**
- * duplicate_object, duplicate_database, and unique_violation for two transactions that create the same object at the
- * same time.
- */
+/** duplicate_object, duplicate_database, and unique_violation, when two transactions create the same object. */
 const alreadyExists: ReadonlySet<string> = new Set(['42710', '42P04', '23505'])
 
-/** True when the role or database to create exists already. */
 export const isDuplicate = (error: unknown): boolean => alreadyExists.has(codeOf(error))
 
 const maxAttempts = 5
 
 /**
  * Repeats a statement that failed because of a concurrent statement. If two transactions change the same role or
- * database, as a request and a job may do, PostgreSQL makes one wait and then fail. The statements set the final state
- * of the role or database, so the second can run after the first.
+ * database, PostgreSQL makes one wait and then fail. Each statement sets a final state, so the second can run after the
+ * first.
  */
 export async function retryConcurrentUpdate<Result>(statement: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
@@ -242,10 +228,7 @@ export async function retryConcurrentUpdate<Result>(statement: () => Promise<Res
   }
 }
 
-/**
- * PostgreSQL has no specific code for this error. It never translates the text of internal errors, so the text can be
- * compared.
- */
+/** PostgreSQL has no code for this error, but never translates the text of internal errors. */
 function isConcurrentUpdate(error: unknown): boolean {
   return codeOf(error) === 'XX000' && error instanceof Error && /^tuple concurrently /.test(error.message)
 }

@@ -4,9 +4,14 @@ import { type AdminConnection, ofUsers } from './admin-connection.ts'
 
 const { escapeIdentifier: id } = pg
 
-/*
- * In PostgreSQL's catalogue every role sees the sessions, locks, roles, settings and comments of all databases. The
- * statement below changes the catalogue of one database. It needs a superuser.
+const isCatalogueOpen = `has_function_privilege('public', 'pg_catalog.pg_lock_status()', 'execute')`
+
+const ownDatabase = '(select d.oid from pg_catalog.pg_database d where d.datname = current_database())'
+
+/**
+ * In PostgreSQL's catalogue every role sees the sessions, locks, roles, settings and comments of all databases. This
+ * statement closes the catalogue of the current database; it does nothing when it is closed already. It needs a
+ * superuser.
  *
  * - `pg_stat_activity`, `pg_locks` and `pg_stat_database` show only the rows of this database, through functions with
  *   the rights of the functions' owner; the functions behind the views are closed. Tools and queues look for their own
@@ -20,13 +25,6 @@ const { escapeIdentifier: id } = pg
  * shows the ids of databases. The new rights become the initial rights, like the rights of extensions. Otherwise
  * pg_dump would add them to the users' dumps, and users could not restore these elsewhere.
  */
-
-/** True in a database whose catalogue is not closed yet. */
-const isCatalogueOpen = `has_function_privilege('public', 'pg_catalog.pg_lock_status()', 'execute')`
-
-const ownDatabase = '(select d.oid from pg_catalog.pg_database d where d.datname = current_database())'
-
-/** Closes the catalogue of the current database; does nothing when it is closed already. Needs a superuser. */
 export const closeCatalogue = `
 do $close$
 declare
@@ -94,12 +92,12 @@ begin
 end $close$`
 
 const prefix = 'fairlead_empty_'
-/** A changed statement leads to a new name, and so to a new template. */
+/** A changed statement leads to a new template. */
 const templateName = `${prefix}${createHash('sha256').update(closeCatalogue).digest('hex').slice(0, 8)}`
 
 /**
- * Returns a function that resolves to the name of an empty database with a closed catalogue, and creates this template
- * if needed. Closing a catalogue takes a connection and nearly as long as creating a database; a copy of the template
+ * Returns a function that resolves to the name of an empty database with a closed catalogue, which it creates if
+ * needed. To close a catalogue takes a connection, and nearly as long as to create a database; a copy of this template
  * needs neither.
  */
 export function createEmptyTemplate(admin: AdminConnection): (signal: AbortSignal) => Promise<string> {

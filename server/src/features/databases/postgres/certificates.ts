@@ -6,31 +6,23 @@ import { promisify } from 'node:util'
 import { readOptional } from '../../../platform/files.ts'
 import type { OsUser } from '../../../platform/users.ts'
 
-/** The certificate of the clusters of users' databases, signed by an authority that belongs to this data directory. */
 export interface Certificates {
   /** Creates missing files, and a new certificate before the old one expires. Returns true for a new certificate. */
   ensure(): Promise<boolean>
-  /** Returns the authority's certificate as PEM, with which clients verify that they reach this server. */
   authority(): Promise<string>
-  /** The absolute paths of the server's certificate and key, which the clusters' user can read. */
   readonly certificateFile: string
   readonly keyFile: string
 }
 
 interface CertificatesOptions {
-  /** An absolute path; the folder is created when needed. */
   readonly directory: string
   /** The user that the clusters run as if the server is root; otherwise `null`. */
   readonly user: OsUser | null
-  /** The DNS names and addresses under which clients reach the clusters. */
   readonly names: readonly string[]
   readonly now?: () => Date
 }
 
-/**
- * PostgreSQL uses a new certificate at once, so this time only needs to exceed the time for which a server may be
- * stopped.
- */
+/** PostgreSQL uses a new certificate at once: only a long stop of the server must not exceed this time. */
 const renewedDaysBefore = 60
 const dayMs = 24 * 60 * 60_000
 
@@ -76,7 +68,6 @@ export function createCertificates(options: CertificatesOptions): Certificates {
   }
 }
 
-/** True for a certificate that has all these names and is valid for long enough. */
 function isGood(pem: string, names: readonly string[], now: Date): boolean {
   const certificate = new X509Certificate(pem)
   const hasName = (name: string) => (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name))
@@ -84,15 +75,12 @@ function isGood(pem: string, names: readonly string[], now: Date): boolean {
   return leftMs > renewedDaysBefore * dayMs && names.every((name) => hasName(name) !== undefined)
 }
 
-/**
- * Creates the authority and the server's key in a folder that is renamed once it is complete. If several processes do
- * this at once, all of them use the folder that is renamed first.
- */
+/** The folder is renamed once it is complete. Concurrent processes use the folder that was renamed first. */
 async function makeFolder({ directory, user }: CertificatesOptions, now: Date): Promise<void> {
   const temporary = `${directory}.${randomUUID()}`
   await mkdir(dirname(directory), { recursive: true })
   try {
-    // The clusters' user can pass through the folder but cannot list it.
+    // The clusters' user can open files in the folder, but cannot list it.
     await mkdir(temporary, { mode: user === null ? 0o700 : 0o711 })
     await chmod(temporary, user === null ? 0o700 : 0o711)
     const { certificate, key } = await makeAuthority(now)
@@ -112,7 +100,7 @@ async function giveKey(path: string, user: OsUser | null): Promise<void> {
   await chown(path, user.uid, user.gid)
 }
 
-/** A certificate with its key, both as PEM. */
+/** Both are PEM. */
 export interface Issued {
   readonly certificate: string
   readonly key: string
@@ -136,7 +124,6 @@ export async function makeAuthority(now: Date): Promise<Issued> {
     keys,
     signingAlgorithm: signing,
     extensions: [
-      // The authority signs certificates of servers, but no further authorities.
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
@@ -146,7 +133,7 @@ export async function makeAuthority(now: Date): Promise<Issued> {
 }
 
 /**
- * Returns a server's certificate as PEM, signed by the authority.
+ * Returns a certificate as PEM.
  *
  * @param key of the server, as PEM
  * @param names the DNS names and addresses that clients use
@@ -180,7 +167,7 @@ export async function issueCertificate(
   return certificate.toString('pem')
 }
 
-/** Makes a private key, as PEM. */
+/** Returns PEM. */
 export async function makeKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -18,7 +18,7 @@ import { createInstance, type Engine, EngineError, type Instance, type InstanceK
 import type { Statistics } from './statistics.ts'
 
 interface EmbeddedEngineOptions extends ClustersOptions {
-  /** The host in connection strings, with which apps reach this machine. */
+  /** The host in connection strings. */
   readonly host: string
   readonly ports: Range
 }
@@ -55,7 +55,6 @@ export function createEmbeddedEngine(options: EmbeddedEngineOptions): Engine {
 }
 
 interface ClustersOptions {
-  /** The folder with one subfolder for each version. */
   readonly directory: string
   /** The folder for copies of binaries that `user` cannot access. */
   readonly runtimeDirectory: string
@@ -68,11 +67,8 @@ interface ClustersOptions {
 
 interface Clusters {
   open(key: InstanceKey, signal: AbortSignal): Promise<Instance>
-  /** Returns the opened instances by version; `null` for an instance whose last start failed. */
   all(): ReadonlyMap<string, Instance | null>
-  /** Ends connections that have not logged in, beyond the limits of their clusters. Returns their number. */
   limitLogins(): Promise<number>
-  /** Gives the open clusters a new certificate before theirs expires, without ending connections. */
   renewCertificate(): Promise<void>
   close(options?: CloseOptions): Promise<void>
 }
@@ -91,7 +87,7 @@ function createClusters(options: ClustersOptions): Clusters {
   const opening = new Map<string, Promise<OpenCluster>>()
   const running = new Map<string, OpenCluster>()
   const failed = new Set<string>()
-  const placesOf = createPlaces()
+  const userConnectionsOf = createUserConnections()
   const start = async (key: InstanceKey): Promise<OpenCluster> => {
     const opened = await startCluster(options, key, closing.signal)
     running.set(key.version, opened)
@@ -124,7 +120,7 @@ function createClusters(options: ClustersOptions): Clusters {
       for (const [version, { instance }] of running) {
         const postmaster = await findPostmaster(dataDirectory(options.directory, version))
         if (postmaster !== null)
-          ended += endUnauthenticated(postmaster.pid, loginLimits(await placesOf(postmaster.pid, instance)))
+          ended += endUnauthenticated(postmaster.pid, loginLimits(await userConnectionsOf(postmaster.pid, instance)))
       }
       return ended
     },
@@ -147,16 +143,13 @@ function createClusters(options: ClustersOptions): Clusters {
   }
 }
 
-/**
- * Returns a function that reads how many connections users have. The number is cached for each postmaster, because it
- * changes only with a new start.
- */
-function createPlaces(): (pid: number, instance: Instance) => Promise<number> {
-  const known = new Map<number, number>()
+/** Cached for each postmaster, because only a new start changes the number. */
+function createUserConnections(): (pid: number, instance: Instance) => Promise<number> {
+  const cached = new Map<number, number>()
   return async (pid, { statistics }) => {
-    const places = known.get(pid) ?? (await statistics.places())
-    known.set(pid, places)
-    return places
+    const userConnections = cached.get(pid) ?? (await statistics.userConnections())
+    cached.set(pid, userConnections)
+    return userConnections
   }
 }
 
@@ -187,7 +180,7 @@ async function startCluster(
   await writeHba(dataDirectory(directory, version), hba)
   await reload(directory, version)
   const onLost = (error: Error) => logger.debug({ err: error, version }, 'an administrative connection was lost')
-  return { cluster, instance: createInstance({ ...cluster.connection }, onLost, { sessionPlaces }) }
+  return { cluster, instance: createInstance({ ...cluster.connection }, onLost, { maxUserSessions }) }
 }
 
 /** Databases matter more than TLS: without a certificate, clients connect without TLS. */
@@ -204,7 +197,6 @@ function hasCertificate(certificates: Certificates, logger: Logger): Promise<boo
   )
 }
 
-/** Makes a cluster reload its certificate and its access rules. */
 async function reload(directory: string, version: string): Promise<void> {
   const postmaster = await findPostmaster(dataDirectory(directory, version))
   // A stopped cluster reads them when it starts again.
@@ -248,7 +240,7 @@ host  sameuser,samerole all      ${listenAddress}/32 scram-sha-256
  * logins in progress, so that ten apps with all connections of their networks (`sessionsEach`) do not keep other users
  * out.
  */
-const sessionPlaces = 450
+const maxUserSessions = 450
 
 const settings = {
   // The administrator always gets in. The reserve is larger than needed, because PostgreSQL accepts twice as many
@@ -278,28 +270,24 @@ const settings = {
 /** 1 GB of unread notifications; before version 17 it is 8 GB and cannot be set. */
 const notifications = { max_notify_queue_pages: '131072' }
 
-/** The connections of a postmaster that may stay in each state for longer than a moment. */
 interface LoginLimits {
   /** The client has sent nothing. PostgreSQL has such a connection in none of its tables, so there is room for many. */
   readonly silent: number
-  /**
-   * The client has named user and database, and has yet to authenticate. Each connection takes one of
-   * `max_connections`.
-   */
+  /** The client has named user and database, and must authenticate. Takes one of `max_connections`. */
   readonly authenticating: number
-  /** The connections that may authenticate at once, including connections from a moment ago. */
+  /** Including connections that are younger than a moment. */
   readonly authenticatingAtOnce: number
 }
 
 /**
- * Returns how many connections to a cluster may exist without a login. Connections that have named a user take the
- * places that sessions leave free. As long as they fit, the oldest is not ended, because on a busy machine it may be a
- * slow but genuine login.
+ * Returns how many connections to a cluster may exist without a login. Connections that have named a user take
+ * connections that sessions leave free. As long as they fit, the oldest is not ended, because on a busy machine it may
+ * be a slow but genuine login.
  *
- * @param places the connections that users have; a cluster that outlived an update may have another number
+ * @param userConnections the connections that users have; a cluster that outlived an update may have another number
  */
-function loginLimits(places: number): LoginLimits {
-  const free = places - sessionPlaces
+function loginLimits(userConnections: number): LoginLimits {
+  const free = userConnections - maxUserSessions
   return { silent: 1_600, authenticating: Math.floor(free / 2), authenticatingAtOnce: free - 75 }
 }
 
@@ -358,9 +346,7 @@ function databaseClusterAccess(
   }
 }
 
-/**
- * Returns the port of a version's cluster. Reserves a free port in `range` permanently when the version has none yet.
- */
+/** Reserves a free port in `range` permanently when the version has none yet. */
 async function clusterPort(transaction: Transaction, version: string, range: Range): Promise<number> {
   const trx = transaction.withTables<DatabasesTables>()
   const find = () =>

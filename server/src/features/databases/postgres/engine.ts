@@ -8,22 +8,18 @@ import { createSessions, type Sessions } from './sessions.ts'
 import { createStatistics, type Statistics } from './statistics.ts'
 import { createStoredDatabases, type StoredDatabases } from './stored-databases.ts'
 
-/** The host and port in the connection strings of a version's databases. */
 interface Address {
   readonly host: string
   readonly port: number
 }
 
-/** The major version and port of a PostgreSQL instance, as its databases' rows have them. */
 export interface InstanceKey {
   readonly version: string
   readonly port: number
 }
 
-/** The interface to the PostgreSQL instances that hold users' databases, one for each major version. */
 export interface Engine {
   readonly name: 'embedded' | 'external'
-  /** Returns the available major versions, oldest first. */
   versions(): Promise<readonly string[]>
   /** Returns the address of a version's databases. It never changes, and exists before the instance first runs. */
   addressOf(transaction: Transaction, version: string): Promise<Address>
@@ -36,19 +32,11 @@ export interface Engine {
   instances(): ReadonlyMap<string, Instance | null>
   /** True when the instance of a version was created and may therefore hold databases. */
   exists(version: string): Promise<boolean>
-  /**
-   * Ends the sessions of every database that holds more than `maxLocks` locks, and returns the OIDs of these databases.
-   * Does nothing on an external server.
-   */
+  /** Ends the sessions of databases with more than `maxLocks` locks; returns their OIDs. For embedded clusters. */
   limitLocks(maxLocks: number): Promise<readonly number[]>
-  /**
-   * Ends connections that have not logged in, beyond the available room, and returns their number. Does nothing on an
-   * external server.
-   */
+  /** Ends connections that have not logged in, beyond their room; returns their number. For embedded clusters. */
   limitLogins(): Promise<number>
-  /** Returns the certificate of the authority of the embedded clusters as PEM; `null` for an external server. */
   authority(): Promise<string | null>
-  /** Renews the certificate of the embedded clusters before it expires. */
   renewCertificate(): Promise<void>
   /** Closes the connections, and stops the embedded clusters unless `options` keep them. */
   close(options?: CloseOptions): Promise<void>
@@ -82,24 +70,21 @@ export async function openInstanceOf(
  * A running PostgreSQL instance, administered only by SQL. A database and its owner role have the same name. Every
  * function can be repeated, no matter how far an earlier call got before its server died.
  *
- * The administrator works in the engine's own database, which users cannot enter. The exceptions `roles.takeOwnership`,
- * `roles.drop` and `closeCatalogue` set a search path that contains no object of a user.
+ * The administrator works in the engine's administrative database, which users cannot enter. The exceptions
+ * `roles.takeOwnership`, `roles.drop` and `closeCatalogue` set a search path that contains no object of a user.
  */
 export interface Instance {
   readonly roles: Roles
   readonly databases: StoredDatabases
   readonly statistics: Statistics
   readonly sessions: Sessions
-  /**
-   * Hides other databases in the catalogue of an open database. Does nothing if the administrator is not a superuser.
-   */
+  /** Hides other databases in the catalogue of an open database. Needs a superuser, else does nothing. */
   closeCatalogue(name: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
 interface OwnInstance {
-  /** See `createStatistics`. */
-  readonly sessionPlaces: number
+  readonly maxUserSessions: number
 }
 
 /**
@@ -115,7 +100,7 @@ export function createInstance(
   return {
     roles: createRoles(admin),
     databases: createStoredDatabases(admin, own === null ? null : createEmptyTemplate(admin)),
-    statistics: createStatistics(admin, own?.sessionPlaces ?? null),
+    statistics: createStatistics(admin, own?.maxUserSessions ?? null),
     sessions: createSessions(admin),
     async closeCatalogue(name, signal) {
       if (await admin.isSuperuser()) await admin.runInside(name, closeCatalogue, signal)

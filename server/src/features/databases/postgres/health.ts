@@ -2,11 +2,8 @@ import { unlessAborted } from '../../../platform/abort.ts'
 import type { Logger } from '../../../platform/logger.ts'
 import type { Engine } from './engine.ts'
 
-/** The state of the instances of an engine at the last check, by version. */
 export interface EngineHealth {
-  /** Updates the state; for a periodic check. */
   check(): Promise<void>
-  /** Returns a sentence for each instance that does not answer. */
   problems(): readonly string[]
   /** Returns 1 for each instance that answers, otherwise 0. */
   answering(): Readonly<Record<string, number>>
@@ -16,11 +13,8 @@ export interface EngineHealth {
 
 const timeoutMs = 3_000
 
-/** Monitors the instances that this process has opened, and logs changes. */
 export function createEngineHealth(engine: Pick<Engine, 'instances'>, logger: Logger): EngineHealth {
-  /**
-   * The fill level of the queue of notifications from 0 to 1, by version; `null` for an instance that does not answer.
-   */
+  /** The fill level of the queue of notifications, by version; `null` for an instance that does not answer. */
   let seen: ReadonlyMap<string, number | null> = new Map()
 
   const look = async (): Promise<ReadonlyMap<string, number | null>> => {

@@ -7,7 +7,6 @@ const { escapeIdentifier: id, escapeLiteral: literal } = pg
 
 export interface Role {
   readonly name: string
-  /** The SCRAM verifier of its password. */
   readonly verifier: string
   readonly limits: DatabaseLimits
 }
@@ -25,10 +24,7 @@ export interface SecondRole {
  * it is a member of the owner, has the owner's settings, and becomes the owner when a session begins.
  */
 export interface Roles {
-  /**
-   * Creates the role, or gives an existing role this password and the limits that users cannot change. A new role
-   * cannot log in yet.
-   */
+  /** Also gives an existing role this password and the fixed limits. A new role cannot log in yet. */
   ensure(role: Role, signal: AbortSignal): Promise<void>
   ensureSecond(role: SecondRole, signal: AbortSignal): Promise<void>
   /** Copies the owners' settings to second roles where they differ, because users change only the owner's settings. */
@@ -40,12 +36,9 @@ export interface Roles {
    * owner; a second role has objects only if a session did not become the owner.
    */
   endLogin(name: string, owner: string, signal: AbortSignal): Promise<void>
-  /**
-   * Changes the limit for all sessions of a database, for every role, from one number to another; -1 means no limit.
-   * A limit that the owner has set stays.
-   */
+  /** Changes the limit for all sessions of a database; -1 means no limit. A limit that the owner has set stays. */
   limitDatabase(name: string, from: number, to: number, signal: AbortSignal): Promise<void>
-  /** Corrects the connection limit of a role, if the role exists. */
+  /** Corrects the connection limit of a role that exists. */
   ensureConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
   /** Changes how many sessions the role may have; its present sessions continue. */
   limitConnections(name: string, connections: number, signal: AbortSignal): Promise<void>
@@ -186,7 +179,7 @@ async function ensureSecond(
   const options = `connection limit ${connections} password ${literal(verifier)} valid until 'infinity'`
   const create = `create role ${id(name)} nologin nocreatedb nocreaterole ${options} in role ${id(owner)}`
   const grant = (await isSuperuser()) ? [] : [`grant ${id(name)} to current_user`]
-  // Set here too, in case the other settings cannot be copied.
+  // Set here, too, in case the other settings cannot be copied.
   const becomes = setting(name, 'role', owner)
   try {
     await run([create, ...grant, becomes].join('; '), signal)
@@ -200,7 +193,6 @@ interface Settings {
   readonly role: string
   /** The database that the settings are for; `null` for all databases. */
   readonly database: string | null
-  /** The settings as `name=value`. */
   readonly settings: readonly string[]
 }
 

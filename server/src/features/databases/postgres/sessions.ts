@@ -4,15 +4,11 @@ import { type AdminConnection, ofUsers } from './admin-connection.ts'
 export interface SessionLimits {
   /** The time for which a transaction may be open while its client does nothing. */
   readonly idleInTransaction: number
-  /**
-   * The longest duration of a transaction: all databases of an instance keep everything that the oldest transaction may
-   * still see.
-   */
+  /** The longest transaction: all databases keep everything that the oldest transaction may see. */
   readonly transaction: number
   readonly idle: number
 }
 
-/** The databases whose sessions were ended. */
 export type EndedSessions = readonly string[]
 
 /** Ends users' sessions that hold back resources shared by all databases of an instance. */
@@ -20,22 +16,17 @@ export interface Sessions {
   endStale(limits: SessionLimits): Promise<EndedSessions>
   /** Ends the sessions of a database above a number: first the idle ones, longest idle first, then the youngest. */
   endSurplus(database: string, keep: number): Promise<void>
-  /** Returns how full the queue of notifications is, from 0 to 1. */
   notificationUsage(): Promise<number>
   /**
-   * Ends the sessions that may keep the queue of notifications from being freed. The queue ends at the position of the
-   * slowest listener, and a listener reads only between its transactions, and only if its client reads its data.
-   * PostgreSQL does not show which sessions listen. So this first ends the sessions that are idle inside a transaction
-   * or whose client does not read; with `all` it also ends the sessions that have been in a transaction for some
-   * seconds.
+   * Ends the sessions that may keep the queue of notifications from being freed. The slowest listener determines what
+   * is kept, and a listener reads only between its transactions, and only if its client reads its data. PostgreSQL does
+   * not show which sessions listen. So this ends sessions that are idle inside a transaction or whose client does not
+   * read; with `all`, also sessions that have been in a transaction for some seconds.
    */
   endNotificationHolders(all: boolean): Promise<EndedSessions>
 }
 
-/**
- * Selects first: PostgreSQL may call a function of a condition before it evaluates the other conditions, and would then
- * end every session.
- */
+/** Selects first: PostgreSQL might call the function before it evaluates the conditions, for every session. */
 const end = (condition: string): string => `
   with found as materialized (
     select pid, datname from pg_stat_activity

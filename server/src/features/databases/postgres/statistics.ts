@@ -2,9 +2,7 @@ import type { ConnectionUse } from '../limits.ts'
 import { type AdminConnection, ofUsers } from './admin-connection.ts'
 
 export interface LockHolder {
-  /** The OID of the database. */
   readonly database: number
-  /** The process id of the session on the machine of the engine. */
   readonly pid: number
 }
 
@@ -14,11 +12,8 @@ export interface Statistics {
   sizes(names: readonly string[]): Promise<Map<string, number>>
   connections(name: string): Promise<number>
   /** Returns how many connections the settings leave for users. */
-  places(): Promise<number>
-  /**
-   * Returns the most sessions that users may have together, and the sessions of each database that has sessions or is
-   * named here.
-   */
+  userConnections(): Promise<number>
+  /** Returns the most sessions of users together, and the sessions of these databases and of databases in use. */
   connectionUse(names: readonly string[]): Promise<{ most: number; uses: ConnectionUse[] }>
   /** Returns all sessions of the databases that hold more than `maxLocks` locks in total. */
   lockHolders(maxLocks: number): Promise<LockHolder[]>
@@ -27,17 +22,17 @@ export interface Statistics {
 /** The share of users' connections that sessions may have; the rest is for logins, including refused ones. */
 const usable = 2 / 3
 
-/**
- * @param sessionPlaces the connections for all sessions of users together; `null` for a share of what the settings
- * leave
- */
-export function createStatistics({ query }: Pick<AdminConnection, 'query'>, sessionPlaces: number | null): Statistics {
-  const places = async (): Promise<number> => {
-    const rows = await query<{ places: number }>(
+/** @param maxUserSessions the most sessions of users together; `null` for a share of all connections */
+export function createStatistics(
+  { query }: Pick<AdminConnection, 'query'>,
+  maxUserSessions: number | null,
+): Statistics {
+  const userConnections = async (): Promise<number> => {
+    const rows = await query<{ connections: number }>(
       `select current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-         - coalesce(current_setting('reserved_connections', true), '0')::integer as places`,
+         - coalesce(current_setting('reserved_connections', true), '0')::integer as connections`,
     )
-    return rows[0]?.places ?? 0
+    return rows[0]?.connections ?? 0
   }
   return {
     async majorVersion() {
@@ -60,7 +55,7 @@ export function createStatistics({ query }: Pick<AdminConnection, 'query'>, sess
       return Number(rows[0]?.count ?? 0)
     },
 
-    places,
+    userConnections,
 
     async connectionUse(names) {
       const uses = await query<ConnectionUse>(
@@ -71,7 +66,7 @@ export function createStatistics({ query }: Pick<AdminConnection, 'query'>, sess
          where ${ofUsers('rolname')} and (sessions > 0 or rolname = any($1))`,
         [names],
       )
-      return { most: sessionPlaces ?? Math.floor((await places()) * usable), uses }
+      return { most: maxUserSessions ?? Math.floor((await userConnections()) * usable), uses }
     },
 
     // Calls functions that need no locks: when the lock table is full, reading a shared catalogue would fail.

@@ -23,13 +23,12 @@ export interface StoredDatabases {
   replaceContent(name: string, template: string, restoreId: string, signal: AbortSignal): Promise<void>
 }
 
-/** The time limit for opening a database, even while the server stops. */
 const reopenMs = 5_000
 
 const archived = (name: string) => `deleted_${name}`
 /** The new content, until it gets the database's name. */
 const restoring = (name: string) => `restoring_${name}`
-/** The former content, until it is removed. */
+/** The former content, until its removal. */
 const replaced = (name: string) => `replaced_${name}`
 
 /**
@@ -100,7 +99,7 @@ export function createStoredDatabases(
         const create = `create database ${id(target)} ${copyOf(source)}`
         await unlessCreated(runWithoutSessions(source, create, signal))
       } finally {
-        // Runs even when the server stops; otherwise the database would stay closed until another server leads.
+        // Also when the server stops: otherwise the database would stay closed until another server leads.
         await reopen(source, AbortSignal.timeout(reopenMs))
       }
     },
@@ -109,10 +108,7 @@ export function createStoredDatabases(
   }
 }
 
-/**
- * An earlier attempt, whose server died, may still be creating the database. Then the later attempt finds it, and this
- * function resolves to false.
- */
+/** False for an existing database: an earlier attempt, whose server died, may still have been creating it. */
 async function unlessCreated(creation: Promise<void>): Promise<boolean> {
   try {
     await creation
@@ -145,8 +141,8 @@ async function replaceContent(
     }
     await run(close(name), signal)
     // One transaction, so that a database of this name always exists.
-    const exchange = [`alter database ${id(name)} is_template false`, rename(name, old), rename(fresh, name)]
-    await runWithoutSessions(name, exchange.join('; '), signal)
+    const swap = [`alter database ${id(name)} is_template false`, rename(name, old), rename(fresh, name)]
+    await runWithoutSessions(name, swap.join('; '), signal)
   }
   await runLong(dropNow(old), signal)
 }

@@ -17,7 +17,7 @@ export type ProofMethod = 'http-01' | 'dns-01'
 
 type CaaRecord = Extract<DnsRecord, { readonly type: 'CAA' }>
 
-/** The known properties; `iodef` and the others change nothing for web certificates. */
+/** `iodef` and the properties after it change nothing for web certificates. */
 const knownTags = new Set(['issue', 'issuewild', 'iodef', 'issuemail', 'issuevmc', 'contactemail', 'contactphone'])
 
 /**

@@ -10,16 +10,11 @@ export type { Probe } from './gather.ts'
 export interface DomainCheckResult {
   /** True when no problem is an error: visitors reach this server, and the authority can issue a certificate. */
   readonly ok: boolean
-  /**
-   * True when visitors of the name reach this server, even if no certificate can be obtained or ownership is not
-   * proved.
-   */
+  /** True when visitors reach this server, even without a possible certificate or a proof of ownership. */
   readonly reaches: boolean
-  /** True when the TXT record has the token. */
   readonly isProven: boolean
-  /** True when a CNAME record of the name leads to the host name of the domain's own app. */
   readonly leadsToApp: boolean
-  /** The problems, the most informative first. */
+  /** The most informative first. */
   readonly problems: readonly DomainProblem[]
   readonly records: readonly DomainRecord[]
 }

@@ -10,23 +10,14 @@ export interface CheckedDomain {
   readonly token: string | null
   /** True when a CNAME record to the target is as good a proof as the token. */
   readonly isAliasProof: boolean
-  /**
-   * The host names of all apps of the account. The name may lead to any of these apps, because the account chooses
-   * which app has the name.
-   */
+  /** The host names of all apps of the account: the name may lead to any of them. */
   readonly ofAccount?: readonly string[]
-  /**
-   * The name that `_acme-challenge.<name>` of a wildcard must point to; null when no certificate is obtained for it
-   * here.
-   */
+  /** The name that `_acme-challenge.<name>` of a wildcard must point to; null without a certificate from here. */
   readonly challengeTarget: string | null
 }
 
-/** The authority that issues the certificates. */
 export interface CertificateAuthority {
-  /**
-   * The names that allow the authority in CAA records (`caaIdentities` of its ACME directory; RFC 8555, section 7.1.1).
-   */
+  /** The names for the authority in CAA records (`caaIdentities` of its directory; RFC 8555, section 7.1.1). */
   readonly identities: readonly string[]
   /** The URL of our account at the authority (RFC 8657); null when there is no account yet. */
   readonly accountUri: string | null
@@ -81,7 +72,6 @@ export interface CaaFacts {
 export interface OwnershipFacts {
   readonly values: readonly string[]
   readonly failure: string | null
-  /** True when the values belong to another name that a CNAME record leads to. */
   readonly isElsewhere: boolean
 }
 
@@ -101,7 +91,6 @@ export interface CheckFacts {
   readonly own: OwnFacts
   readonly ipv4: Resolution
   readonly ipv6: Resolution
-  /** The lookup of the registered part. */
   readonly registration: Resolution | null
   readonly zone: ZoneFacts | null
   /** The types of records beside a CNAME record of the same name. */
@@ -110,7 +99,6 @@ export interface CheckFacts {
   /** Null when no authority issues certificates here. */
   readonly authority: CertificateAuthority | null
   readonly caa: CaaFacts | null
-  /** The TXT records that prove ownership of the name; null when no proof is needed. */
   readonly ownership: OwnershipFacts | null
   /** The names that `_acme-challenge` of a wildcard points to; null when no certificate is obtained. */
   readonly challenge: { readonly targets: readonly string[]; readonly failure: string | null } | null
@@ -121,13 +109,12 @@ export const baseOf = (name: string): string => name.replace(/^\*\./, '')
 
 export const isWildcard = (name: string): boolean => name.startsWith('*.')
 
-/** The names of the records that prove something. */
 export const ownershipName = (name: string): string => `_fairlead-challenge.${baseOf(name)}`
 export const challengeName = (name: string): string => `_acme-challenge.${baseOf(name)}`
 
 export const addressesIn = (records: readonly DnsRecord[]): string[] =>
   records.flatMap((each) => (each.type === 'A' || each.type === 'AAAA' ? [each.address] : []))
 
-/** The addresses that the recursive servers return for a name. */
+/** Returned by the recursive servers. */
 export const foundAddresses = ({ ipv4, ipv6 }: Pick<CheckFacts, 'ipv4' | 'ipv6'>): string[] =>
   addressesIn([...ipv4.records, ...ipv6.records])

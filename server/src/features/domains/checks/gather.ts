@@ -22,10 +22,7 @@ import {
   type ZoneFacts,
 } from './facts.ts'
 
-/**
- * A request for a text that only this server gives, for a host but sent to a fixed address. Rejects only when the
- * signal aborts.
- */
+/** Requests a text that only this server gives, at a fixed address. Rejects only when the signal aborts. */
 export type Probe = (host: string, address: string, signal: AbortSignal) => Promise<ProbeResult>
 
 export interface GatherDependencies {
@@ -40,10 +37,9 @@ export interface GatherDependencies {
   readonly authority: (signal: AbortSignal) => Promise<CertificateAuthority | null>
 }
 
-/** The most addresses of a name that are probed. */
 const mostProbes = 4
 
-/** Looks up everything that shows whether a domain is right. Rejects only when the signal aborts. */
+/** Rejects only when the signal aborts. */
 export async function gatherFacts(
   dependencies: GatherDependencies,
   domain: CheckedDomain,
@@ -64,18 +60,18 @@ export async function gatherFacts(
   ])
   const [ipv4, ipv6] = addresses
   const found = foundAddresses({ ipv4, ipv6 })
-  // A dead name's other records would take as long, and tell nothing more.
+  // A dead name's other records would take as long, and would tell nothing more.
   const isDead = ipv4.outcome === 'failed' && ipv6.outcome === 'failed'
-  const known = await otherAddresses(resolver, { serverHost, target: domain.target, own, found }, signal)
+  const ownFacts = await moreOwnAddresses(resolver, { serverHost, target: domain.target, own, found }, signal)
   const [caa, ownership, challenge, besideAlias, probes] = await Promise.all([
     authority === null || authority.identities.length === 0 || isDead ? null : climbForCaa(resolver, base, signal),
     domain.token === null ? null : readOwnership(resolver, domain, zone, signal),
     authority === null ? null : readChallenge(resolver, domain, zone, signal),
     ipv4.names.length > 1 || ipv6.names.length > 1 ? typesBesideAlias(resolver, host, zone, signal) : [],
-    tryAddresses(dependencies, host, found, known, signal),
+    tryAddresses(dependencies, host, found, ownFacts, signal),
   ])
   return {
-    ...{ domain, host, registrable, own: known, ipv4, ipv6, registration, zone },
+    ...{ domain, host, registrable, own: ownFacts, ipv4, ipv6, registration, zone },
     ...{ besideAlias, probes, authority, caa, ownership, challenge },
   }
 }
@@ -101,7 +97,7 @@ async function ownAddresses(resolver: Resolver, host: string, target: string, si
 }
 
 /** Looks up again when a name has unknown addresses, because servers may return different addresses each time. */
-async function otherAddresses(
+async function moreOwnAddresses(
   resolver: Resolver,
   {
     serverHost,
@@ -115,19 +111,16 @@ async function otherAddresses(
   },
   signal: AbortSignal,
 ): Promise<OwnFacts> {
-  let known = own
+  let facts = own
   for (let round = 0; round < 2; round += 1) {
-    if (found.every((address) => known.addresses.includes(address)) || known.addresses.length === 0) return known
+    if (found.every((address) => facts.addresses.includes(address)) || facts.addresses.length === 0) return facts
     const again = await ownAddresses(resolver, serverHost, target, signal)
-    known = { ...known, addresses: [...new Set([...known.addresses, ...again.addresses])].sort() }
+    facts = { ...facts, addresses: [...new Set([...facts.addresses, ...again.addresses])].sort() }
   }
-  return known
+  return facts
 }
 
-/**
- * Finds the CAA records that apply to a name: its own records, or else the records of the closest parent (RFC 8659,
- * section 3).
- */
+/** Reads the records of the name, or else of its closest parent (RFC 8659, section 3). */
 async function climbForCaa(resolver: Resolver, name: string, signal: AbortSignal): Promise<CaaFacts> {
   const labels = name.split('.')
   const names = labels.map((_, index) => labels.slice(index).join('.'))
@@ -292,9 +285,7 @@ function stateOf({ rcode, isAuthoritative, authorities }: DnsAnswer, { name, zon
   return leadsDown ? 'unknown' : 'refuses'
 }
 
-/**
- * Returns the types of other records beside a CNAME record, which must be the only record (RFC 1034, section 3.6.2).
- */
+/** A CNAME record must be the only record of its name (RFC 1034, section 3.6.2). */
 async function typesBesideAlias(
   resolver: Resolver,
   name: string,
@@ -318,20 +309,17 @@ async function typesBesideAlias(
   return found.flat()
 }
 
-/** The time for which this server's addresses are cached. Addresses that are outdated for a while do no harm. */
+/** Addresses that are outdated for a while do no harm. */
 const keptMs = 5 * 60_000
 /** The longest wait for the first answer; after it the records are shown without addresses. */
 const waitMs = 2_000
 
-/**
- * Returns a function that resolves to this server's addresses, as its own name leads to them. It caches them for a
- * while, and never rejects.
- */
+/** The returned function caches the addresses that this server's name leads to, and never rejects. */
 export function createOwnAddresses(
   resolver: Pick<Resolver, 'resolve'>,
   host: string,
 ): () => Promise<readonly string[]> {
-  let known: readonly string[] = []
+  let cached: readonly string[] = []
   let askedAt = Number.NEGATIVE_INFINITY
   let first: Promise<void> | undefined
 
@@ -339,7 +327,7 @@ export function createOwnAddresses(
     const signal = AbortSignal.timeout(30_000)
     const found = await Promise.all((['A', 'AAAA'] as const).map((type) => resolver.resolve(host, type, signal)))
     const addresses = found.flatMap(({ records }) => addressesIn(records))
-    if (addresses.length > 0) known = [...new Set(addresses)].sort()
+    if (addresses.length > 0) cached = [...new Set(addresses)].sort()
   }
 
   return async () => {
@@ -348,8 +336,8 @@ export function createOwnAddresses(
       const asked = refresh().catch(() => undefined)
       first ??= asked
     }
-    if (known.length === 0 && first !== undefined) await soon(first)
-    return known
+    if (cached.length === 0 && first !== undefined) await soon(first)
+    return cached
   }
 }
 

@@ -18,10 +18,7 @@ import {
 import { isToken } from './gather.ts'
 import { howToSet, isApex } from './records.ts'
 
-/**
- * Finds everything that is wrong with a domain, the most informative problem first. A pure function of the gathered
- * facts.
- */
+/** Finds everything that is wrong with a domain, the most informative problem first. */
 export function findProblems(facts: CheckFacts): CheckProblem[] {
   const verdict = judge(facts)
   const isFound = foundAddresses(facts).length > 0
@@ -43,7 +40,6 @@ export function findProblems(facts: CheckFacts): CheckProblem[] {
   ])
 }
 
-/** The answers of the authoritative servers, by whether they lead to this server. */
 interface Verdict {
   readonly right: readonly AuthorityAnswer[]
   readonly wrong: readonly AuthorityAnswer[]
@@ -55,7 +51,6 @@ interface Verdict {
 
 const aliasesOf = ({ ipv4, ipv6 }: CheckFacts): string[] => [...ipv4.names.slice(1), ...ipv6.names.slice(1)]
 
-/** True when a CNAME record of the name leads to the domain's own app. */
 export const isAliasOfApp = (facts: CheckFacts): boolean =>
   facts.domain.target !== '' && aliasesOf(facts).includes(facts.domain.target)
 
@@ -78,7 +73,6 @@ function isAliasOfUs(facts: CheckFacts): boolean {
   return otherAppOf(facts) === undefined && (names.includes(facts.domain.target) || names.includes(facts.own.host))
 }
 
-/** True when the recursive servers lead here and nowhere else. */
 function isFoundRight(facts: CheckFacts): boolean {
   const found = foundAddresses(facts)
   if (found.length === 0 || otherAppOf(facts) !== undefined) return false
@@ -103,10 +97,7 @@ function judge(facts: CheckFacts): Verdict {
   }
 }
 
-/**
- * A recursive server that failed has no old answer. It may have found wrong signatures, which the authoritative servers
- * do not check.
- */
+/** A recursive server that failed has no old answer, and may have found wrong signatures. */
 const isOld = (facts: CheckFacts): boolean =>
   ![facts.ipv4, facts.ipv6].some(({ outcome }) => outcome === 'failed') && !isFoundRight(facts) && !isAliasOfUs(facts)
 
@@ -121,9 +112,7 @@ function isRight(facts: CheckFacts, { alias, addresses }: AuthorityAnswer): bool
   return addresses.length > 0 && addresses.every((address) => isReached(facts, address))
 }
 
-/**
- * The codes of problems that concern traffic, the most informative first. The codes are stable, for programs and tests.
- */
+/** The problems that concern traffic, the most informative first. The codes are stable. */
 const traffic = [
   'resolver_unreachable',
   'domain_unregistered',
@@ -176,7 +165,6 @@ const order: readonly ProblemCode[] = [...traffic, ...ownership, ...certificate]
 const error = (code: ProblemCode, message: string): CheckProblem => ({ code, message, severity: 'error' })
 const warning = (code: ProblemCode, message: string): CheckProblem => ({ code, message, severity: 'warning' })
 
-/** Sorts errors before warnings, and the most informative problems first. */
 const inOrder = (problems: readonly CheckProblem[]): CheckProblem[] =>
   problems.toSorted(
     (one, other) =>
@@ -184,7 +172,6 @@ const inOrder = (problems: readonly CheckProblem[]): CheckProblem[] =>
       order.indexOf(one.code) - order.indexOf(other.code),
   )
 
-/** True for a problem that keeps visitors from reaching this server. */
 export const isInTheWay = ({ code, severity }: CheckProblem): boolean =>
   severity === 'error' && (traffic as readonly string[]).includes(code)
 
@@ -212,8 +199,8 @@ const networks = [
  */
 function shown(address: string): string {
   if (addressKind(address) === 'public') return address
-  const known = networks.find(({ list }) => list.check(address, familyOf(address)))
-  return known === undefined ? 'an address that is not public' : `an address in ${known.network}`
+  const found = networks.find(({ list }) => list.check(address, familyOf(address)))
+  return found === undefined ? 'an address that is not public' : `an address in ${found.network}`
 }
 
 function listOf(...entries: readonly string[]): BlockList {
@@ -225,7 +212,6 @@ function listOf(...entries: readonly string[]): BlockList {
   return list
 }
 
-/** Returns `a, b and c`; of a long list only the first items and the number of the others. */
 function listed(items: readonly string[], most = 4): string {
   const unique = [...new Set(items)]
   const all = unique.length > most ? [...unique.slice(0, most), `${unique.length - most} more`] : unique
@@ -244,7 +230,6 @@ const units = [
   { name: 'minute', seconds: 60 },
 ] as const
 
-/** Describes a number of seconds in words, rounded up. */
 function lasting(seconds: number): string {
   const unit = units.find((each) => seconds >= each.seconds)
   if (unit === undefined) return 'a minute'
@@ -252,7 +237,6 @@ function lasting(seconds: number): string {
   return count === 1 ? `${unit.name === 'hour' ? 'an' : 'a'} ${unit.name}` : `${count} ${unit.name}s`
 }
 
-/** Returns the name of the proxy or content network that gave an answer; null when no header shows one. */
 function proxyIn(headers: Readonly<Record<string, string>>): string | null {
   const found = signs.find(({ header, value }) => value.test(headers[header] ?? '\0'))
   return found?.name ?? null
@@ -273,7 +257,6 @@ const signs: readonly { readonly name: string; readonly header: string; readonly
   { name: 'a proxy', header: 'via', value: /^[^\0]/ },
 ]
 
-/** Finds addresses of a name that do not belong to this server. */
 function addressProblems(facts: CheckFacts): CheckProblem[] {
   const { own } = facts
   if (isAliasOfUs(facts)) return []
@@ -341,7 +324,6 @@ function lostProblems(facts: CheckFacts, lost: readonly string[]): CheckProblem[
   ]
 }
 
-/** Describes public addresses that belong to other machines. */
 function publicProblem(facts: CheckFacts, lost: readonly string[]): CheckProblem {
   const { domain, own, ipv4, ipv6 } = facts
   const { name } = domain
@@ -387,7 +369,6 @@ function proxyAt(facts: CheckFacts, address: string): string | null {
   return result?.outcome === 'other' ? proxyIn(result.headers) : null
 }
 
-/** Finds why requests to port 80 of this server's own addresses do not arrive. */
 function portProblems({ probes, domain, own }: CheckFacts): CheckProblem[] {
   const strange = probes.filter(
     ({ address, result }) => own.addresses.includes(address) && result.outcome !== 'reached',
@@ -402,10 +383,7 @@ function portProblems({ probes, domain, own }: CheckFacts): CheckProblem[] {
   return [warning('port_80_unreachable', `${message} The authority proves ${domain.name} there. ${advice}`)]
 }
 
-/**
- * An error when our own host is reached at this address, so that only this name has the problem; otherwise only a
- * warning.
- */
+/** An error when this server's own host is reached at the address: then only this name has the problem. */
 function otherServer(name: string, where: string, { result, ofServer }: ProbeFacts): CheckProblem {
   const status = result.outcome === 'other' ? `, status ${result.status}` : ''
   const software = result.outcome === 'other' ? readable(result.headers['server'] ?? '') : ''
@@ -416,7 +394,6 @@ function otherServer(name: string, where: string, { result, ofServer }: ProbeFac
   return isOnlyThis ? error('port_80_other_server', message) : warning('port_80_other_server', message)
 }
 
-/** Finds why a name has no address at all. */
 function lookupProblem(facts: CheckFacts): CheckProblem {
   const result = mostTelling(facts.ipv4, facts.ipv6)
   const { domain, own, host } = facts
@@ -488,7 +465,6 @@ function missingProblem({ domain, registrable, registration, own }: CheckFacts):
   return error('name_missing', `${name} does not exist in DNS. ${howToSet(domain, own.addresses)}`)
 }
 
-/** Finds a CNAME record in a place where it is not allowed. */
 function conflictProblems(facts: CheckFacts): CheckProblem[] {
   const { domain, host, zone, besideAlias, ipv4, ipv6, own } = facts
   const isAlias = ipv4.names.length > 1 || ipv6.names.length > 1
@@ -537,7 +513,7 @@ function ownershipProblems(facts: CheckFacts): CheckProblem[] {
   return [error('txt_several', `${message} Remove them. ${set}`)]
 }
 
-/** Finds name servers that fail although others answer, and name servers with different answers. */
+/** Reports name servers that fail although other servers answer, and name servers with different answers. */
 function zoneProblems(facts: CheckFacts, { right, wrong, disagree }: Verdict): CheckProblem[] {
   const { zone, domain, own, host } = facts
   if (zone === null) return []
@@ -580,7 +556,6 @@ const lameMessage = (zone: string, lame: readonly AuthorityAnswer[]): string =>
 
 const serverName = ({ server, address }: AuthorityAnswer): string => `${readable(server)} (${shown(address)})`
 
-/** Explains why the recursive servers failed, by the state of the name servers. */
 function failureProblem(facts: CheckFacts, name: string, failure: string): CheckProblem {
   const { zone, own } = facts
   const wording = failure === 'timeout' || failure === 'unreachable' ? 'gave no answer' : `answered ${failure}`
@@ -622,7 +597,6 @@ function delegationProblem(zone: NonNullable<CheckFacts['zone']>): CheckProblem 
   return error('name_servers_unresolved', `${message} Correct them at the registrar of ${name}.`)
 }
 
-/** The authoritative servers are right; only the recursive server has an older answer. */
 function staleProblem({ host, ipv4, ipv6, zone }: CheckFacts): CheckProblem {
   const seconds = Math.max(ipv4.ttl, ipv6.ttl)
   return warning(

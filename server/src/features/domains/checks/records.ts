@@ -3,9 +3,7 @@ import { registrableDomain } from '../names.ts'
 import type { DomainRecord } from '../tables.ts'
 import { type CheckedDomain, challengeName, isWildcard, ownershipName } from './facts.ts'
 
-/**
- * True for a registered name itself, such as `example.co.uk`: it can have no CNAME record (RFC 1034, section 3.6.2).
- */
+/** A registered name itself, such as `example.co.uk`, can have no CNAME record (RFC 1034, section 3.6.2). */
 export const isApex = (name: string): boolean => registrableDomain(name) === name
 
 /**
