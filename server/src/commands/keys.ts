@@ -115,7 +115,6 @@ function revokeCommand(): Command {
     )
 }
 
-/** Creates a key and an audit entry, and returns the key. */
 export async function createKey(
   administration: Administration,
   flags: Omit<CreateFlags, keyof StateFlags>,
@@ -150,7 +149,7 @@ export async function createKey(
 
 function scopesOf({ preset, scopes }: Pick<CreateFlags, 'preset' | 'scopes'>): readonly Scope[] {
   if (scopes === undefined) return isPreset(preset) ? presets[preset] : []
-  // Scopes may be separate arguments, joined by commas, or both.
+  // Separate arguments, joined by commas, or both.
   return [...new Set(scopes.flatMap((given) => given.split(',')))].map((scope) => {
     if (!isScope(scope)) throw new CommandError(`There is no scope ${scope}. There are: ${allScopes.join(', ')}.`)
     return scope

@@ -77,8 +77,8 @@ export async function install(flags: InstallFlags): Promise<void> {
 
 async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSettings> {
   const dataDirectory = resolve(dataDir)
-  // `checked` reports mistakes in the settings before any file is written. With --dry-run, the user may not be allowed
-  // to read the settings.
+  // `checked` reports mistakes before any file is written. With --dry-run, the user may not be allowed to read the
+  // settings.
   const config = await serviceConfig(dataDirectory).catch(() => null)
   const ports = config?.edge ? [config.edge.httpPort, config.edge.httpsPort] : []
   const isRootService = user === undefined || user === 'root'
@@ -90,7 +90,6 @@ async function settingsFor({ dataDir, user }: InstallFlags): Promise<UnitSetting
   }
 }
 
-/** Checks that the service can run on this machine, and returns its configuration. */
 async function checked(settings: UnitSettings): Promise<Config> {
   if (!(await hasSystemd())) {
     throw new CommandError(
@@ -113,7 +112,7 @@ async function checked(settings: UnitSettings): Promise<Config> {
   return config
 }
 
-/** Checks that this machine can isolate builds and apps. Networks that a setting turns off do not count as missing. */
+/** Networks that a setting turns off do not count as missing. */
 async function assertIsolation(config: Config, { user }: UnitSettings): Promise<void> {
   const { isolationFindings } = await import('../doctor.ts')
   const found = await isolationFindings(config, user === null)
@@ -192,7 +191,7 @@ function report(config: Config, { dataDirectory, user }: UnitSettings, madeFile:
 
 const print = (...lines: readonly string[]): void => void process.stdout.write(`${lines.join('\n')}\n`)
 
-/** The initial settings file of the service. It sets nothing, and names the settings that most servers need. */
+/** Sets nothing, and names the settings that most servers need. */
 export const firstEnvironment = `# The settings of Fairlead's service. Each is explained in docs/configuration.md.
 # After a change: systemctl restart fairlead
 
@@ -283,7 +282,7 @@ export async function unitOf(dataDirectory: string): Promise<string | null> {
   }
   for (const { record } of await controlsOf(dataDirectoryAt(dataDirectory).run)) {
     const unit = unitIn(await readFile(`/proc/${record.pid}/cgroup`, 'utf8').catch(() => ''))
-    // A server that was started by hand may belong to the unit of another program, such as cron.
+    // A server that was started by hand may be in another program's unit, such as cron's.
     if (unit !== null && (await propertiesOf(unit, ['MainPID']))['MainPID'] === String(record.pid)) return unit
   }
   return null
@@ -322,10 +321,9 @@ export async function stopService(unit: string, verb: readonly string[], timeout
 const stopTimeoutMs = 120_000
 const leftoverTimeoutMs = 30_000
 const pollMs = 100
-/** The units with the control groups of apps and of builds. */
 const groupUnits = [appsUnitName, buildsUnitName]
 
-/** Stops the service and all its processes, and removes its units. Keeps data and settings. */
+/** Keeps data and settings. */
 export async function uninstall(): Promise<void> {
   if (!(await hasSystemd())) throw new CommandError('systemd does not run this machine: there is no service here.')
   if (!isRoot()) throw new CommandError('Only root may remove a service: sudo fairlead service uninstall')

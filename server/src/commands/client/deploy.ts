@@ -37,7 +37,6 @@ interface DeployFlags extends DeploymentFlags {
   readonly dataDir?: string
 }
 
-/** `fairlead deploy [DIR|URL]` */
 export function deployCommand(local?: LocalServer): Command {
   const command = new Command('deploy')
     .description('deploy the committed state of a folder, or a repository by its address, and follow it')
@@ -123,7 +122,7 @@ function assertOnlySource(option: string, source: string, { branch, root, image,
   throw new CommandError(`${option} has its own source: give no folder or address, and none of ${others}.`)
 }
 
-/** True for git addresses, including `user@host:path`, that are not local folders. */
+/** True for git addresses, also `user@host:path`, that are not local folders. */
 const isAddress = (source: string): boolean =>
   /^[a-z][a-z+]*:\/\//i.test(source) || (/^[\w.-]+@[\w.-]+:/.test(source) && !existsSync(source))
 
@@ -148,7 +147,7 @@ async function deployFolder(connection: Connection, folder: string, flags: Deplo
   const local = { ...checkedOut, branch: checkedOut.branch ?? job?.branch ?? null }
   const stored = await readLink(local.root)
   const link = stored?.url === baseUrl ? stored : undefined
-  // The link names an app of the linked project, so another project makes it useless.
+  // The link names an app of the linked project only.
   const ofLink = flags.project === undefined ? link?.app : undefined
   const name = flags.name ?? ofLink ?? job?.repository ?? nameFor(local.root)
   const project = await projectFor(client, { named: flags.project, link, name })
@@ -172,14 +171,13 @@ function announce(
   if (local !== undefined) warnOfChanges(local)
 }
 
-/** Warns about changes that are not committed, and so are not deployed. */
 export function warnOfChanges({ changed }: LocalCommit): void {
   if (changed === 0) return
   const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
   process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
 }
 
-/** Uploads the files of a commit to a project, and returns the id of the source for a deployment. */
+/** Returns the id of the source for a deployment. */
 export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
   return withCleanUp(
@@ -194,7 +192,6 @@ export async function uploadCommit({ client }: Connection, { id }: Project, loca
 const rootFor = (latest: Deployment | undefined, { root = latest?.root ?? undefined }: DeployFlags) =>
   root === undefined ? {} : { root }
 
-/** Returns the given variables. They are added to the variables of the app. */
 async function variablesFor({
   env = [],
   envFile,
@@ -217,9 +214,9 @@ export async function runDeployment(
 }
 
 /**
- * Follows a deployment to its end. The log goes to standard error, the address (or the deployment as JSON) to
- * standard output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends
- * only this command.
+ * Follows a deployment to its end: the log on standard error; the address, or the deployment as JSON, on standard
+ * output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends only this
+ * command.
  */
 export async function followToEnd(
   { client }: Connection,
@@ -246,7 +243,7 @@ export async function followToEnd(
     process.stderr.write(`\n${goesOn}`)
     throw new Ended(130)
   }
-  // The time since the start of the command includes the upload.
+  // Since the start of the command, so with the upload.
   const seconds = process.uptime().toFixed(1)
   const steps = stepTimes(outcome)
   if (steps !== '') process.stderr.write(`${steps}\n`)
@@ -254,7 +251,6 @@ export async function followToEnd(
   report(outcome, seconds, json ?? false)
 }
 
-/** Returns the duration of each finished step, in one line. */
 function stepTimes({ steps }: Pick<Deployment, 'steps'>): string {
   return steps
     .flatMap(({ name, started_at, finished_at }) => {
@@ -283,7 +279,6 @@ interface PromoteFlags extends AppFlags, DeploymentFlags {
   readonly toProject?: string
 }
 
-/** `fairlead promote APP --to APP [--to-project PROJECT]` */
 export function promoteCommand(local?: LocalServer): Command {
   return appCommand('promote', 'release what serves an app in another app, without another build', local)
     .requiredOption('--to <app>', 'the app that gets the release; it is made when there is none')
