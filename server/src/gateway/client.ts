@@ -31,57 +31,49 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 export interface DrainOptions {
-  /** After this time the remaining requests are cut. */
+  /** Then the remaining requests are cut. */
   readonly timeoutMs: number
-  /** Ends the waiting; the remaining requests continue. */
+  /** Ends the waiting and cuts nothing. */
   readonly signal?: AbortSignal
 }
 
-/**
- * Public traffic to apps, as the server controls it. The gateway looks a route up for each request, so a switch drops
- * no connection.
- */
+/** Public traffic to apps. The gateway looks a route up for each request, so a switch drops no connection. */
 export interface Gateway {
   /**
-   * Starts to answer for an app, with 503 until a release is routed. Does nothing for an app that is already open at
-   * this address; an app that is open at another address moves with its route. Rejects with code `EADDRINUSE` when
-   * another program or app has the address.
+   * Starts to answer for an app, with 503 until a release is routed. An app that is open at another address moves with
+   * its route. Rejects with code `EADDRINUSE` when another program or app has the address.
    */
   open(appId: string, address: PublicAddress): Promise<void>
   /**
-   * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves with the previous upstream when the
-   * gateway has confirmed the switch. Rejects for an app that is not open.
+   * Sends new requests to `upstream`, or answers them with 503 for `null`. Resolves with the previous upstream after
+   * the gateway has confirmed the switch. Rejects for an app that is not open.
    */
   route(appId: string, upstream: Upstream | null): Promise<Upstream | null>
   /** The upstream that the gateway confirmed last; null when there is none. Reads only the client's memory. */
   current(appId: string): Upstream | null
   /**
-   * Resolves when no request or upgraded connection is left on `upstream`; the rest is cut after `timeoutMs`. When
-   * `signal` aborts it resolves early and cuts nothing. Rejects while `upstream` is still routed.
+   * Resolves when `upstream` has no request or upgraded connection left; the rest is cut after `timeoutMs`. An abort of
+   * `signal` ends the waiting and cuts nothing. Rejects while `upstream` is still routed.
    */
   drain(upstream: Upstream, options: DrainOptions): Promise<void>
   /**
-   * Resolves with the status that the gateway would answer for a path of a static site, which needs no route yet: 503
-   * when the gateway cannot read the folder.
+   * Resolves with the status for a path of a static site, which needs no route: 503 when the gateway cannot read the
+   * folder.
    */
   probe(site: SiteEndpoint, path: string): Promise<number>
-  /** Stops answering for an app at once. Running requests get `timeoutMs` to finish, by default no time. */
+  /** Stops answering for an app at once. Running requests get `timeoutMs`, by default no time. */
   close(appId: string, options?: { readonly timeoutMs: number }): Promise<void>
-  /** Resolves with the requests since the last call, for all apps that had any, including apps closed since then. */
+  /** Resolves with the requests since the last call, also of apps that were closed since then. */
   takeTraffic(): Promise<AppTraffic[]>
   /**
-   * Calls the listener when an endpoint of an upstream refuses a connection, or its folder cannot be read: once for
-   * each upstream and endpoint until it is routed again. Returns a function that removes the listener.
+   * Reports an endpoint that refuses a connection, or a folder that cannot be read: once, until the upstream is routed
+   * again. Returns a function that removes the listener.
    */
   onRefused(listener: (refused: RefusedEndpoint) => void): () => void
-  /** Stops everything; running requests get `timeoutMs` to finish. */
   stop(options: { readonly timeoutMs: number }): Promise<void>
 }
 
-/**
- * A gateway whose `listen` opens the port that all apps share. `listen` resolves at once when every app has a separate
- * port.
- */
+/** `listen` opens the port that all apps share. It does nothing when every app has a separate port. */
 export interface GatewayClient extends Gateway, EdgeGateway {
   listen(): Promise<void>
   /** The open apps, as the gateway confirmed last. */
@@ -92,7 +84,7 @@ export interface ClientOptions {
   readonly call: Call
   readonly onRefused: Gateway['onRefused']
   readonly onUncertified: EdgeGateway['onUncertified']
-  /** The initial state of the gateway. The client updates it with its calls. */
+  /** At first the state of the gateway; calls update it. */
   readonly known: Known
 }
 
@@ -100,11 +92,11 @@ export interface ClientOptions {
 export function createClient({ call, onRefused, onUncertified, known: all }: ClientOptions): GatewayClient {
   const known = all.apps
   const edge = createEdgeClient({ call, onUncertified, known: all })
-  /** The number of times that each app was closed. Confirmations from before a close are not remembered. */
+  /** How often each app was closed. A confirmation from before a close is not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
 
-  /** Remembers the confirmed result of a call, unless the app was closed in the meantime. */
+  /** Remembers a confirmed result, unless the app was closed during the call. */
   async function remembering<Result>(
     appId: string,
     work: Promise<Result>,
@@ -139,7 +131,7 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
   const route: Gateway['route'] = async (appId, upstream) => {
     const confirmed = known.get(appId)?.upstream ?? null
     const before = await remembering(appId, call('route', { appId, upstream }), (app) => app && { ...app, upstream })
-    // The call was repeated after a broken connection, and the first call had taken effect.
+    // The call was repeated after a broken connection, but the first call had taken effect.
     const isRepetition = before !== null && upstream !== null && isSameUpstream(before, upstream)
     return isRepetition ? confirmed : before
   }

@@ -12,16 +12,15 @@ export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
 
 /** A gateway in a separate process that outlives the server. */
 export interface GatewayProcess extends GatewayClient {
-  /** Closes the connection; the gateway continues with its last routes. Use `stop` to end the gateway too. */
+  /** Closes the connection. The gateway continues with its last routes; `stop` ends it. */
   leave(): void
   /** Returns a sentence when the gateway, or one of its processes, does not answer; undefined while all answer. */
   problem(): string | undefined
 }
 
 /**
- * Connects to the running gateway of the data directory, if there is one, and loads its apps and routes. Otherwise the
- * first `open` or `listen` starts a gateway. A gateway that ends is started again at once, with the same listeners and
- * routes.
+ * Connects to the running gateway of the data directory, and loads its apps and routes. Without one, the first `open`
+ * or `listen` starts a gateway. A gateway that ends is started again at once, with the same listeners and routes.
  */
 export async function connectGateway({ dataDirectory, ...options }: GatewayOptions): Promise<GatewayProcess> {
   const known = createKnown()

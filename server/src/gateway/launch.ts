@@ -40,8 +40,8 @@ export function gatewayCommand(
 }
 
 /**
- * Starts a gateway that outlives this process, and resolves when it takes calls. Servers take turns: `isNeeded` is
- * called when it is this server's turn.
+ * Starts a gateway that outlives this process. Resolves when it takes calls. Servers take turns: `isNeeded` is called
+ * at this server's turn.
  */
 export async function launchGateway(
   home: GatewayHome,
@@ -76,7 +76,7 @@ async function start(
   child.unref()
   try {
     const ready = untilReady(child)
-    // A child that failed to start has no channel.
+    // Without a start there is no channel.
     if (child.connected) child.send({ type: 'start', home, options } satisfies Assignment, () => {})
     await ready
   } catch (error) {
@@ -104,14 +104,13 @@ async function untilReady(child: ChildProcess): Promise<void> {
   }
 }
 
-/** The unprivileged user of a gateway whose server runs as root, with what the gateway needs to run as that user. */
+/** The unprivileged user of a gateway whose server runs as root. */
 export interface RunAs extends LesserUser {
-  /** Paths of Node and of the gateway's program that the user can read. */
   readonly node: string
   readonly program: string
 }
 
-/** Finds paths of Node and the gateway's program that the user can read. Copies them to `runtime` otherwise. */
+/** Finds readable paths of Node and the gateway's program, or copies them to `runtime`. */
 export async function reachableGateway({
   runtime,
   user,
@@ -119,7 +118,6 @@ export async function reachableGateway({
 }: {
   readonly runtime: string
   readonly user: OsUser
-  /** The version of the gateway's program, which becomes part of the copy's name. */
   readonly version: string
 }): Promise<Pick<RunAs, 'node' | 'program'>> {
   const [node, program] = await Promise.all([
