@@ -3,7 +3,7 @@ import { specialIpv4 } from '../../platform/outbound.ts'
 import { cidrOf, type Names, type Subnet } from './addresses.ts'
 import { type Address, isLoopback, joined, loopbackPorts, type PortRange, type Reach, type Resolver } from './reach.ts'
 
-/** The input for the rules, with all names resolved. */
+/** With all names resolved. */
 export interface Policy {
   readonly range: AddressRange
   readonly reach: Reach
@@ -12,17 +12,14 @@ export interface Policy {
   readonly mirrors: readonly Address[]
 }
 
-/** The construction of the networks of a range. */
+/** How a range's networks are built. */
 export type Medium =
   /** Each network has one member and a separate interface. */
   | 'links'
   /** The members of a network share a bridge. Its packets pass the rules where `br_netfilter` is loaded. */
   | 'bridges'
 
-/**
- * Metadata services of cloud providers answer on link-local addresses. The rules refuse them even where private
- * addresses are allowed.
- */
+/** Cloud providers' metadata services answer here. Always refused, even where private addresses are allowed. */
 export const linkLocal = '169.254.0.0/16'
 export const dns = 'meta l4proto { tcp, udp } th dport 53'
 
@@ -57,7 +54,7 @@ export function hostRules(
     'fib daddr type != local accept',
     ...toLoopback(network, names, policy),
     '}',
-    // The access rules of PostgreSQL allow only loopback.
+    // PostgreSQL's access rules allow only loopback.
     'chain arriving { type nat hook input priority 100; policy accept;',
     ...rule(
       ports(policy.reach.localOnly),
@@ -68,7 +65,7 @@ export function hostRules(
     'chain forward { type filter hook forward priority filter; policy accept;',
     `oifname ${own} ct state established,related accept`,
     ...between(own, others),
-    // Packets to a removed network would leave the machine by its default route.
+    // Packets to a removed network would leave by the default route.
     `iifname ${others} ip daddr ${network} reject`,
     `oifname ${own} drop`,
     `iifname != ${own} accept`,
@@ -77,7 +74,7 @@ export function hostRules(
     ...toOtherRuntime(own, others),
     ...outside(network, names, policy),
     '}',
-    // Packets from the machine itself would do the same.
+    // So would packets from the machine itself.
     'chain output { type filter hook output priority filter; policy accept;',
     `ip daddr ${network} oifname != "lo" oifname != "${interfaces.slice(0, 2)}*" reject`,
     '}',
@@ -90,14 +87,13 @@ export function hostRules(
   ].join('\n')
 }
 
-/** Filters connections to services of this machine. */
 function inputChain(own: string, network: string, { reach, resolvers }: Policy, member: string): string[] {
   return [
     'chain input { type filter hook input priority filter; policy accept;',
     `iifname != ${own} accept`,
     'ct state established,related accept',
     'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
-    // Only TCP counts, because DNS over UDP never ends a connection.
+    // Only TCP, because DNS over UDP never ends a connection.
     ...rule(ports(reach.localOnly), (set) => `tcp dport ${set} update @logins { ${member} ${loginsBeginning} } drop`),
     ...rule(
       ports(reach.localOnly),
@@ -115,7 +111,7 @@ function inputChain(own: string, network: string, { reach, resolvers }: Policy, 
 
 const bridgeMember = 'iifname . ip saddr'
 
-/** The differences between the rules for networks with one member and for networks with several. */
+/** How rules differ between networks with one member and with several. */
 const mediums: Readonly<Record<Medium, MediumRules>> = {
   links: {
     member: 'iifname',
@@ -140,11 +136,10 @@ const mediums: Readonly<Record<Medium, MediumRules>> = {
       return [
         `${inside} update @beginning { ${bridgeMember} ${beginning} } reject`,
         `${inside} accept`,
-        // The rules of processes have already accepted packets from there.
+        // The rules of processes have accepted packets from there.
         `iifname ${others} oifname ${own} accept`,
       ]
     },
-    // The rules of processes decide about these packets.
     toOtherRuntime: (own, others) => [`meta nfproto ipv4 iifname ${own} oifname ${others} accept`],
     // The engine masquerades packets that leave its bridges: a process would mistake a container for the gateway.
     keepSource: (own, others) => [
@@ -162,7 +157,7 @@ const mediums: Readonly<Record<Medium, MediumRules>> = {
 }
 
 interface MediumRules {
-  /** The nftables key that identifies a member, whose connections are counted. */
+  /** Identifies a member, whose connections are counted. */
   readonly member: string
   readonly memberType: string
   /** Rules between the apps of a project, for processes and containers. */
@@ -171,7 +166,6 @@ interface MediumRules {
   readonly toOtherRuntime: (own: string, others: string) => readonly string[]
   /** Chains that keep the sender address of packets to the other runtime. */
   readonly keepSource: (own: string, others: string) => readonly string[]
-  /** Chains for incoming packets, before connection tracking. */
   readonly arriving: (own: string) => readonly string[]
 }
 
@@ -189,17 +183,14 @@ function hostSets({ services, mirrors }: Policy, opened: readonly number[], memb
   ]
 }
 
-/** Returns the command that adds the opened port of an app to the host's rules. */
 export const openedRule = ({ table }: Pick<Names, 'table'>, port: number): string =>
   `add element inet ${table} apps { ${port} }\n`
 
-/** Returns the opened ports in the host's rules, as `nft -j list set` prints them. */
 export function openedPorts(printed: string): number[] {
   const { nftables } = JSON.parse(printed) as { nftables: { set?: { elem?: unknown[] } }[] }
   return nftables.flatMap(({ set }) => set?.elem ?? []).filter((port) => typeof port === 'number')
 }
 
-/** Returns the commands that replace the mirrors in the host's rules. */
 export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly Address[]): string {
   const elements = mirrors.map(({ address, port }) => `${address} . ${port}`)
   return [
@@ -247,7 +238,7 @@ export function insideRules(link: string, { host }: Subnet, { reach, resolvers, 
   ].join('\n')
 }
 
-/** Requests for the loopback of this machine arrive at the host end of a network. */
+/** Requests for this machine's loopback arrive at the host's end. */
 function toLoopback(
   network: string,
   { interfaces }: Pick<Names, 'interfaces'>,
@@ -266,7 +257,7 @@ function toLoopback(
 function outside(network: string, { interfaces }: Pick<Names, 'interfaces'>, { reach, resolvers }: Policy): string[] {
   const allow = reach.outbound.allow.filter((entry) => !entry.includes(':'))
   return [
-    // The networks have only IPv4 addresses. Ports that other rules forward lead to services of this machine.
+    // The networks have only IPv4. Ports that other rules forward lead to services of this machine.
     'meta nfproto ipv6 reject',
     'ct status dnat reject',
     `ip daddr ${network} reject`,
@@ -306,14 +297,12 @@ export const ports = (ranges: readonly PortRange[]): string[] => joined(ranges).
 export const rule = (elements: readonly string[], text: (set: string) => string): string[] =>
   elements.length === 0 ? [] : [text(`{ ${elements.join(', ')} }`)]
 
-/** A network of a project. The networks of a project reach each other. */
+/** A project's networks reach each other. */
 export interface ProjectMember {
   readonly projectId: string
-  /** The IPv4 address inside the network. */
   readonly address: string
-  /** The interface of the host that leads to the network. */
   readonly link: string
-  /** The bridge of the containers of the project. Networks and bridge reach each other; null without containers. */
+  /** Networks and containers of a project reach each other; null without containers. */
   readonly bridge: string | null
 }
 
@@ -345,7 +334,6 @@ function elementsOf(projectId: string, members: readonly Pick<ProjectMember, 'li
   return [...interfaces].map((each) => `"${each}" : jump ${projectId}`)
 }
 
-/** Sends packets from the networks and the bridge of a project into the chain of the project. */
 const toProjects = 'iifname vmap @projects'
 
 /**
@@ -365,15 +353,11 @@ export function memberRules({ table }: TableNames, member: ProjectMember): strin
   ].join('\n')
 }
 
-/** Returns the commands that remove the bridge of its containers from a project. */
+/** Removes the bridge of a project's containers. */
 export const formerBridgeRules = ({ table }: TableNames, bridge: string): string =>
   `delete element inet ${table} projects { "${bridge}" }\n`
 
-/**
- * Returns the commands that remove a network from its project.
- *
- * @param isLast true for the last network of the project: removes the chain, too. The caller removes the bridge before
- */
+/** @param isLast removes the project's chain, too. The caller removes the bridge before */
 export function formerMemberRules(
   { table }: TableNames,
   { projectId, address, link }: Omit<ProjectMember, 'bridge'>,
@@ -389,8 +373,8 @@ export function formerMemberRules(
 }
 
 /**
- * Accepts new connections to the other networks and the containers of the project, at the same rate as to the outside.
- * Separate rules count the connections of containers.
+ * Accepts connections to the project's networks and containers, at the rate for the outside. Separate rules count the
+ * connections of containers.
  */
 const chain = (projectId: string, bridge: string | null): string[] => [
   'meta nfproto != ipv4 return',
@@ -406,22 +390,22 @@ function checked(projectId: string): string {
 }
 
 /**
- * The most open connections of a network to the services of this machine: PostgreSQL, the API and the gateway have room
- * for a limited number in total.
+ * Open connections of a network to services of this machine: PostgreSQL, the API and the gateway have room for a
+ * limited total.
  */
 export const connectionsEach = 200
 /**
- * The most open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan
- * allows more for a database.
+ * Open connections of a network to PostgreSQL, where a connection before login occupies a session. No plan allows more
+ * for a database.
  */
 export const sessionsEach = 100
 /**
- * The most new connections of a network to the outside: the kernel remembers the connections of all networks in one
- * table, and an ended connection for two minutes.
+ * New connections of a network to the outside: the kernel remembers all connections in one table, and an ended one for
+ * two minutes.
  */
 export const beginning = 'limit rate over 100/second burst 2000 packets'
 /**
- * The most new connections of a network to PostgreSQL, which starts a process for each. Further connections are
- * dropped, so the client tries again a second later.
+ * New connections of a network to PostgreSQL, which starts a process for each. Others are dropped, so clients try again
+ * a second later.
  */
 export const loginsBeginning = 'limit rate over 100/second burst 200 packets'
