@@ -8,7 +8,13 @@ import { createFileCopies } from '../../../platform/sandbox/arguments.ts'
 import { findSandbox, type Sandbox, trialArguments } from '../../../platform/sandbox/find.ts'
 import type { PortRange } from '../../network/reach.ts'
 import type { Tools } from '../../network/tools.ts'
-import { type Networks, type NetworksAhead, type NetworksOptions, openAhead, tryNetworks } from '../network/networks.ts'
+import {
+  type Networks,
+  type NetworksOptions,
+  type PreparableNetworks,
+  preparableNetworks,
+  tryNetworks,
+} from '../network/networks.ts'
 import { type PastaNetworksOptions, type PastaTools, tryPastaNetworks } from '../network/pasta-networks.ts'
 import { buildsFolder, groupName, placeOfBuilds, readHierarchy, yieldingName } from './groups.ts'
 
@@ -20,7 +26,7 @@ export interface HostCapabilities {
   readonly yielding: Yielding | null
   readonly prlimit: string | null
   readonly sandbox: Sandbox | null
-  readonly networks: NetworksAhead | null
+  readonly networks: PreparableNetworks | null
   /** Sandboxed programs may read these, besides the system folders. */
   readonly programs: readonly string[]
   /** Sandboxed programs see only their own folders of it. */
@@ -84,10 +90,10 @@ async function networksOf(
   { directory, isRoot, logger }: Pick<Parameters<typeof detectCapabilities>[0], 'directory' | 'isRoot' | 'logger'>,
   settings: NetworkSettings,
   sandbox: Sandbox | null,
-): Promise<NetworksAhead | null> {
+): Promise<PreparableNetworks | null> {
   const options = { ...settings, dataDirectory: directory }
   const networks = isRoot ? await rootNetworks(options) : await pastaNetworks(options, sandbox)
-  if (typeof networks !== 'string') return networks === null ? null : openAhead(networks)
+  if (typeof networks !== 'string') return networks === null ? null : preparableNetworks(networks)
   logger.warn({ reason: networks }, 'apps share the network of this machine, which cannot make separate networks')
   return null
 }

@@ -199,7 +199,7 @@ async function makeNetwork(
 }
 
 /** Opening a network takes several programs, so it can begin early. */
-export interface NetworksAhead extends Networks {
+export interface PreparableNetworks extends Networks {
   /** Begins to open a network. The next `open` of this owner returns it, if the call comes soon. */
   prepare(owner: Owner): void
 }
@@ -207,7 +207,10 @@ export interface NetworksAhead extends Networks {
 /** Resolvers or mirrors may have changed since then. */
 const freshMs = 60_000
 
-export function openAhead(networks: Networks, now: () => number = () => performance.now()): NetworksAhead {
+export function preparableNetworks(
+  networks: Networks,
+  now: () => number = () => performance.now(),
+): PreparableNetworks {
   const prepared = new Map<string, { readonly opened: Promise<Network | null>; readonly since: number }>()
   /** One at a time: the build or app that needs the network is starting, too. */
   let last: Promise<unknown> = Promise.resolve()
