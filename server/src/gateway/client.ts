@@ -1,4 +1,4 @@
-import type { Known } from './desired.ts'
+import type { DesiredState } from './desired.ts'
 import { createEdgeClient, type EdgeGateway } from './edge-client.ts'
 import { hostnameOf } from './http1/target.ts'
 import {
@@ -85,13 +85,13 @@ export interface ClientOptions {
   readonly onRefused: Gateway['onRefused']
   readonly onUncertified: EdgeGateway['onUncertified']
   /** At first the state of the gateway; calls update it. */
-  readonly known: Known
+  readonly desired: DesiredState
 }
 
 /** Creates the server's side of a gateway, which makes calls and remembers what was confirmed. */
-export function createClient({ call, onRefused, onUncertified, known: all }: ClientOptions): GatewayClient {
-  const known = all.apps
-  const edge = createEdgeClient({ call, onUncertified, known: all })
+export function createClient({ call, onRefused, onUncertified, desired }: ClientOptions): GatewayClient {
+  const openApps = desired.apps
+  const edge = createEdgeClient({ call, onUncertified, desired })
   /** How often each app was closed. A confirmation from before a close is not remembered. */
   const closings = new Map<string, number>()
   let lastTraffic: readonly AppTraffic[] = []
@@ -104,14 +104,14 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
   ): Promise<Result> {
     const before = closings.get(appId)
     const result = await work
-    const app = closings.get(appId) === before ? change(known.get(appId)) : undefined
-    if (app !== undefined) known.set(appId, app)
+    const app = closings.get(appId) === before ? change(openApps.get(appId)) : undefined
+    if (app !== undefined) openApps.set(appId, app)
     return result
   }
 
   const forget = (appId: string) => {
-    known.delete(appId)
-    all.names.set(appId, [])
+    openApps.delete(appId)
+    desired.names.set(appId, [])
     closings.set(appId, (closings.get(appId) ?? 0) + 1)
   }
 
@@ -129,7 +129,7 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
   }
 
   const route: Gateway['route'] = async (appId, upstream) => {
-    const confirmed = known.get(appId)?.upstream ?? null
+    const confirmed = openApps.get(appId)?.upstream ?? null
     const before = await remembering(appId, call('route', { appId, upstream }), (app) => app && { ...app, upstream })
     // The call was repeated after a broken connection, but the first call had taken effect.
     const isRepetition = before !== null && upstream !== null && isSameUpstream(before, upstream)
@@ -140,17 +140,17 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
     ...edge,
     listen: async () => void (await call('listen', null)),
     async open(appId, address) {
-      const app = known.get(appId)
+      const app = openApps.get(appId)
       if (app === undefined || isSameAddress(app.address, address)) return open(appId, address)
-      const names = all.names.of(appId)
+      const names = desired.names.of(appId)
       await close(appId)
       await open(appId, address)
       if (names.length > 0) await edge.name(appId, names)
       if (app.upstream !== null) await route(appId, app.upstream)
     },
     route,
-    current: (appId) => known.get(appId)?.upstream ?? null,
-    apps: () => [...known.values()],
+    current: (appId) => openApps.get(appId)?.upstream ?? null,
+    apps: () => [...openApps.values()],
     drain: async (upstream, { timeoutMs, signal }) => void (await call('drain', { upstream, timeoutMs }, signal)),
     probe: (site, path) => call('probe', { ...site, path }),
     close,
@@ -161,7 +161,7 @@ export function createClient({ call, onRefused, onUncertified, known: all }: Cli
     },
     onRefused,
     async stop({ timeoutMs }) {
-      for (const appId of known.keys()) forget(appId)
+      for (const appId of openApps.keys()) forget(appId)
       edge.forgetAll()
       lastTraffic = await call('stop', { timeoutMs })
     },

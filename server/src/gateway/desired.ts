@@ -2,7 +2,7 @@ import type { OpenApp } from './protocol/calls.ts'
 import { createHostNames, type HostNames } from './protocol/host-names.ts'
 
 /** The desired state of the gateway. A new gateway receives all of it. */
-export interface Known {
+export interface DesiredState {
   readonly apps: Map<string, OpenApp>
   readonly names: HostNames
   /** By name; null for a certificate of an earlier server, whose content is unknown. */
@@ -11,6 +11,6 @@ export interface Known {
   readonly answers: Map<string, string | null>
 }
 
-export function createKnown(): Known {
+export function createDesiredState(): DesiredState {
   return { apps: new Map(), names: createHostNames(), certificates: new Map(), answers: new Map() }
 }

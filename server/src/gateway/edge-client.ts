@@ -1,4 +1,4 @@
-import type { Known } from './desired.ts'
+import type { DesiredState } from './desired.ts'
 import { assertEdgeCall } from './protocol/edge-calls.ts'
 import type { AppNames, HostName } from './protocol/host-names.ts'
 import type { Call } from './protocol/rpc.ts'
@@ -36,39 +36,39 @@ export interface EdgeGateway {
 export function createEdgeClient({
   call,
   onUncertified,
-  known,
+  desired,
 }: {
   readonly call: Call
   readonly onUncertified: EdgeGateway['onUncertified']
   /** Updated when a call starts, so that a gateway that starts during the call gets the change. */
-  readonly known: Known
+  readonly desired: DesiredState
 }): EdgeGateway & { forgetAll(): void } {
   return {
     async name(appId, names) {
       assertEdgeCall.name({ appId, names })
-      known.names.set(appId, names)
+      desired.names.set(appId, names)
       await call('name', { appId, names })
     },
     async certify(name, pem) {
       assertEdgeCall.certify({ name, pem })
-      if (pem === null) known.certificates.delete(name)
-      else known.certificates.set(name, pem)
+      if (pem === null) desired.certificates.delete(name)
+      else desired.certificates.set(name, pem)
       await call('certify', { name, pem })
     },
     async answerAt(path, body) {
       assertEdgeCall.answerAt({ path, body })
-      if (body === null) known.answers.delete(path)
-      else known.answers.set(path, body)
+      if (body === null) desired.answers.delete(path)
+      else desired.answers.set(path, body)
       await call('answerAt', { path, body })
     },
     onUncertified,
-    names: () => known.names.all(),
-    certificates: () => [...known.certificates.keys()],
-    answers: () => [...known.answers.keys()],
+    names: () => desired.names.all(),
+    certificates: () => [...desired.certificates.keys()],
+    answers: () => [...desired.answers.keys()],
     forgetAll() {
-      for (const { appId } of known.names.all()) known.names.set(appId, [])
-      known.certificates.clear()
-      known.answers.clear()
+      for (const { appId } of desired.names.all()) desired.names.set(appId, [])
+      desired.certificates.clear()
+      desired.answers.clear()
     },
   }
 }

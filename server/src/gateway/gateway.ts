@@ -1,12 +1,12 @@
 import { createClient, type GatewayClient } from './client.ts'
-import { createKnown } from './desired.ts'
+import { createDesiredState } from './desired.ts'
 import { createLink, type LinkOptions } from './link.ts'
 import { gatewayHome } from './place.ts'
 
 export type { RunAs } from './launch.ts'
 export { edgeSockets } from './place.ts'
 
-export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'known'> {
+export interface GatewayOptions extends Omit<LinkOptions, 'home' | 'desired'> {
   readonly dataDirectory: string
 }
 
@@ -23,9 +23,9 @@ export interface GatewayProcess extends GatewayClient {
  * or `listen` starts a gateway. A gateway that ends is started again at once, with the same listeners and routes.
  */
 export async function connectGateway({ dataDirectory, ...options }: GatewayOptions): Promise<GatewayProcess> {
-  const known = createKnown()
-  const link = createLink({ ...options, home: gatewayHome(dataDirectory), known })
+  const desired = createDesiredState()
+  const link = createLink({ ...options, home: gatewayHome(dataDirectory), desired })
   await link.adopt()
   const { call, onRefused, onUncertified, leave, problem } = link
-  return { ...createClient({ call, onRefused, onUncertified, known }), leave, problem }
+  return { ...createClient({ call, onRefused, onUncertified, desired }), leave, problem }
 }

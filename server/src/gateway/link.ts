@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type ProcessIdentity, startTimeOf, userOf } from '../platform/processes.ts'
 import { isPrivateDirectory } from '../platform/socket-folder.ts'
 import type { OsUser } from '../platform/users.ts'
-import type { Known } from './desired.ts'
+import type { DesiredState } from './desired.ts'
 import { gatewayCommand, launchGateway, type RunAs } from './launch.ts'
 import { makeHome } from './place.ts'
 import {
@@ -49,7 +49,7 @@ export interface LinkOptions {
   readonly retireMs: number
   readonly log: Log
   /** The desired state. At first, a running gateway's state is added. */
-  readonly known: Known
+  readonly desired: DesiredState
 }
 
 /**
@@ -100,7 +100,7 @@ export function createLink(options: LinkOptions): Link {
       if (ended !== null) throw ended
       try {
         const next = await begin(options, on, isFirst)
-        await restore(next, { known: options.known, isListening }, log)
+        await restore(next, { desired: options.desired, isListening }, log)
         if (ended !== null) next.end()
         else return keep(next)
       } catch (error) {
@@ -212,7 +212,7 @@ function withoutGateway<Name extends CallName>(name: Name): InnerCalls[Name]['re
 
 /** Connects to a gateway of this version and these options. Starts it, or lets it replace another gateway. */
 async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Promise<Connection> {
-  const { home, known, epoch, runAs, log } = options
+  const { home, desired, epoch, runAs, log } = options
   const find = () => connect(home, { epoch, on, user: runAs?.user ?? null, log })
   let connection = await find()
   if (connection === null) {
@@ -223,19 +223,19 @@ async function begin(options: LinkOptions, on: OnNotice, isFirst: boolean): Prom
     connection ??= await find()
   }
   if (connection === null) throw new Error('the gateway ended right after its start')
-  if (isFirst) remember(connection.welcome, known)
+  if (isFirst) remember(connection.welcome, desired)
   if (!isDeepStrictEqual(connection.welcome.options, options.options))
     connection = await replace(options, connection, find)
   return connection
 }
 
 /** Adds what a gateway has. What the server has requested in the meantime takes precedence. */
-function remember({ apps, edge }: Welcome, known: Known): void {
-  for (const app of apps) known.apps.set(app.appId, app)
-  const has = new Set(known.names.all().map(({ appId }) => appId))
-  for (const { appId, names } of edge.names) if (!has.has(appId)) known.names.set(appId, names)
-  for (const name of edge.certificates) if (!known.certificates.has(name)) known.certificates.set(name, null)
-  for (const path of edge.answers) if (!known.answers.has(path)) known.answers.set(path, null)
+function remember({ apps, edge }: Welcome, desired: DesiredState): void {
+  for (const app of apps) desired.apps.set(app.appId, app)
+  const has = new Set(desired.names.all().map(({ appId }) => appId))
+  for (const { appId, names } of edge.names) if (!has.has(appId)) desired.names.set(appId, names)
+  for (const name of edge.certificates) if (!desired.certificates.has(name)) desired.certificates.set(name, null)
+  for (const path of edge.answers) if (!desired.answers.has(path)) desired.answers.set(path, null)
 }
 
 async function replace(
@@ -409,8 +409,8 @@ const replaceId = 0
 
 const retryMs = 200
 
-export interface Desired {
-  readonly known: Known
+export interface RestoreOptions {
+  readonly desired: DesiredState
   readonly isListening: boolean
 }
 
@@ -418,17 +418,21 @@ export interface Desired {
  * Opens and routes what the gateway lacks. Retries an address in use as long as the connection lasts; nothing else
  * waits for it. Rejects when the connection breaks.
  */
-export async function restore(connection: Connection, { known, isListening }: Desired, log: Log): Promise<void> {
+export async function restore(
+  connection: Connection,
+  { desired, isListening }: RestoreOptions,
+  log: Log,
+): Promise<void> {
   const found = new Map(connection.welcome.apps.map((app) => [app.appId, app]))
-  const missing = [...known.apps.values()].filter((app) => {
+  const missing = [...desired.apps.values()].filter((app) => {
     const has = found.get(app.appId)
     return has === undefined || !isSame(has.upstream, app.upstream)
   })
   const puts = missing.map(({ appId }) => async () => {
-    const app = known.apps.get(appId)
+    const app = desired.apps.get(appId)
     if (app !== undefined) await put(connection, app)
   })
-  const work = [...puts, ...edgeWork(connection, known)]
+  const work = [...puts, ...edgeWork(connection, desired)]
   // Last, so that the shared port and the edge find everything in place.
   if (isListening) work.push(async () => void (await connection.call('listen', null)))
   await Promise.all(work.map((each) => attempt(each, log)))
@@ -438,7 +442,10 @@ export async function restore(connection: Connection, { known, isListening }: De
  * Returns the calls that bring host names, certificates and answers up to date. The gateway reports no contents of
  * certificates and answers, so all known contents are sent again.
  */
-function edgeWork({ welcome, call }: Connection, { names, certificates, answers }: Known): (() => Promise<void>)[] {
+function edgeWork(
+  { welcome, call }: Connection,
+  { names, certificates, answers }: DesiredState,
+): (() => Promise<void>)[] {
   const wanted = names.all()
   const found = new Map(welcome.edge.names.map((app) => [app.appId, app.names]))
   const changed = wanted.filter((app) => !isDeepStrictEqual(found.get(app.appId), app.names))
