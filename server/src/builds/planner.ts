@@ -56,12 +56,12 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
 
   return {
     begin(owner) {
-      let ahead = waiting < mostWaiting ? startPlanner(seconds) : null
-      if (ahead !== null) waiting += 1
+      let early = waiting < mostWaiting ? startPlanner(seconds) : null
+      if (early !== null) waiting += 1
       const take = (): Planner | null => {
-        const taken = ahead
+        const taken = early
         if (taken !== null) waiting -= 1
-        ahead = null
+        early = null
         return taken
       }
       const end = () => take()?.kill()
@@ -69,7 +69,7 @@ export function createPlanApart(seconds = mostSeconds): PlanApart {
         end,
         finish: (directory, request, signal) =>
           slots.use(owner, signal, async () => {
-            if (ahead !== null && performance.now() - ahead.startedAt > waitingSeconds * 1000) end()
+            if (early !== null && performance.now() - early.startedAt > waitingSeconds * 1000) end()
             const plan = (planner: Planner) => planBy(planner, [directory, request], seconds, signal)
             const planned = (await plan(take() ?? startPlanner(seconds))) ?? (await plan(startPlanner(seconds)))
             if (planned === null) throw new ShortageError('the machine has no memory for a plan')

@@ -50,7 +50,7 @@ function* maskerSteps(values: readonly string[]): Generator<void, Masker> {
   // An escaped byte takes at most six bytes. Wrapped base64 has at most one line break for each character.
   const reach = Math.max(longest(plainPatterns), longest(base64Patterns)) * longestEscape
 
-  const inEscapes = (text: Respelled, bytes: Buffer) => [
+  const inEscapes = (text: Decoded, bytes: Buffer) => [
     rangesIn(findPlain, text, bytes),
     rangesIn(findBase64, twice(text, unwrapped), bytes),
   ]
@@ -117,14 +117,14 @@ function inBase64(secret: Buffer): Pattern[] {
 }
 
 /** Finds patterns in a decoded text. Returns positions in the original text. */
-function rangesIn(finder: Finder, decoded: Respelled, original: Buffer): Range[] {
+function rangesIn(finder: Finder, decoded: Decoded, original: Buffer): Range[] {
   const { bytes, starts, ends } = decoded
   const found = finder.all(bytes).map(({ from, to }) => ({ from: starts[from] ?? 0, to: ends[to - 1] ?? 0 }))
   return found.concat(rangesAfterEscapes(finder, decoded, original))
 }
 
 /** Finds patterns that begin inside an escape: in `%a7…` the `%a` may end other text, and the 7 begin a secret. */
-function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Respelled, original: Buffer): Range[] {
+function rangesAfterEscapes(finder: Finder, { bytes, starts, ends }: Decoded, original: Buffer): Range[] {
   const found: Range[] = []
   for (let at = 0; at < bytes.length; at += 1) {
     const [start = 0, end = 0] = [starts[at], ends[at]]
@@ -156,14 +156,14 @@ const longest = (patterns: readonly Pattern[]): number =>
 // Decoders of a log's bytes, whose results are searched for secrets in plain text.
 
 /** The start and the end of each decoded byte in the original text. */
-interface Respelled {
+interface Decoded {
   readonly bytes: Buffer
   readonly starts: Uint32Array
   readonly ends: Uint32Array
 }
 
 /** Removes line breaks, and turns base64url into base64 (RFC 4648, sections 4 and 5). */
-function unwrapped(bytes: Buffer): Respelled {
+function unwrapped(bytes: Buffer): Decoded {
   const spelled = emptyFor(bytes)
   let length = 0
   for (let at = 0; at < bytes.length; at += 1) {
@@ -182,7 +182,7 @@ function unwrapped(bytes: Buffer): Respelled {
  *
  * @param plus stands for every plus, encoded or not: a space in form data
  */
-function urlDecoded(bytes: Buffer, plus = 0x20): Respelled {
+function urlDecoded(bytes: Buffer, plus = 0x20): Decoded {
   const spelled = emptyFor(bytes)
   let length = 0
   for (let at = 0; at < bytes.length; ) {
@@ -197,7 +197,7 @@ function urlDecoded(bytes: Buffer, plus = 0x20): Respelled {
   return { ...spelled, bytes: spelled.bytes.subarray(0, length) }
 }
 
-function twice({ bytes, starts, ends }: Respelled, decode: (bytes: Buffer) => Respelled): Respelled {
+function twice({ bytes, starts, ends }: Decoded, decode: (bytes: Buffer) => Decoded): Decoded {
   const again = decode(bytes)
   return {
     bytes: again.bytes,
@@ -216,7 +216,7 @@ const escapeLetters = new Map(
  * Decodes `\"`, `\n`, `\x41` and `\u0041`, as in JSON and in the output of Node and Python. Logs contain many escapes,
  * so this reads bytes without a regular expression.
  */
-function unescaped(bytes: Buffer): Respelled {
+function unescaped(bytes: Buffer): Decoded {
   const spelled = emptyFor(bytes)
   let length = 0
   const put = (byte: number, from: number, to: number) => {
@@ -278,7 +278,7 @@ function hexNumber(bytes: Buffer, from: number, digits: number): number {
   return value
 }
 
-const emptyFor = ({ length }: Buffer): Respelled => ({
+const emptyFor = ({ length }: Buffer): Decoded => ({
   bytes: Buffer.alloc(length),
   starts: new Uint32Array(length),
   ends: new Uint32Array(length),

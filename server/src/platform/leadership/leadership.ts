@@ -38,7 +38,7 @@ export interface LeaderWork {
   stop(): Promise<void>
 }
 
-export interface CampaignOptions extends Taker {
+export interface CampaignOptions extends Candidate {
   readonly connection: PoolConfig
   readonly logger: Logger
   /** Starts the work. If it rejects, the server gives the leadership up and contends again after a pause. */
@@ -110,6 +110,20 @@ export function startCampaign(options: CampaignOptions): Campaign {
   }
 }
 
+/** Rejects with errors that a retry cannot fix. */
+export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted()
+    try {
+      return await work()
+    } catch (error) {
+      // Any error other than a `DatabaseError` comes from the connection.
+      if (signal.aborted || (error instanceof DatabaseError && !isPassing(error))) throw error
+      await sleepUntilAborted(pollMs, signal)
+    }
+  }
+}
+
 /** Leads with the lock until the leadership is lost or `stopping` aborts. Rejects when the work cannot start. */
 async function serve(
   session: LockSession,
@@ -132,7 +146,7 @@ async function serve(
     logger.warn({ err: reason }, 'the leadership was lost')
     over.abort(reason)
   }
-  const tenure = startTenure({ session, epoch, connection, logger, onLost })
+  const lease = startLease({ session, epoch, connection, logger, onLost })
   const database = openFencedDatabase({ ...connection, max: connectionBudget.leader.poolSize }, epoch, logger)
   // A stop interrupts the start. After the start, it ends the work in order.
   const start = async () => {
@@ -156,7 +170,7 @@ async function serve(
     if (!over.signal.aborted && !stopping.aborted) throw error
   } finally {
     onLeading(false)
-    await stepDown({ work, database, tenure, over }, logger)
+    await stepDown({ work, database, lease, over }, logger)
   }
 }
 
@@ -165,27 +179,27 @@ async function stepDown(
   given: {
     readonly work: LeaderWork | undefined
     readonly database: DatabaseHandle
-    readonly tenure: Tenure
+    readonly lease: Lease
     readonly over: AbortController
   },
   logger: Logger,
 ): Promise<void> {
-  const { work, database, tenure, over } = given
+  const { work, database, lease, over } = given
   await work?.stop().catch((error: unknown) => logger.error({ err: error }, 'the work of the leader did not stop'))
   over.abort(new Error('the leadership was given up'))
   const closing = database.close().catch(() => undefined)
   // A connection that never returns to the pool must not delay the release. The next leader ends it.
   await endedOrAborted(closing, AbortSignal.timeout(settleTimeoutMs))
-  await tenure.release()
+  await lease.release()
 }
 
 /** The time in which a server leads: it holds the lock and renews its row. */
-interface Tenure {
+interface Lease {
   /** Gives the leadership up: another server may take it at once. */
   release(): Promise<void>
 }
 
-export interface TenureOptions {
+export interface LeaseOptions {
   readonly session: LockSession
   readonly epoch: number
   readonly connection: ClientConfig
@@ -198,7 +212,7 @@ export interface TenureOptions {
  * Renews until `release`, or until another server has begun an epoch. When the connection is lost (the database was
  * restarted), the server takes the lock again, and the epoch in the row decides.
  */
-function startTenure({ session, epoch, connection, logger, onLost }: TenureOptions): Tenure {
+function startLease({ session, epoch, connection, logger, onLost }: LeaseOptions): Lease {
   const releasing = new AbortController()
   const { signal } = releasing
   let current: LockSession | null = session
@@ -270,7 +284,7 @@ async function renew(
   }
 }
 
-interface Taker {
+interface Candidate {
   readonly server: { readonly id: string; readonly dataDirectory: string }
   readonly epochDirectory: string
 }
@@ -285,7 +299,7 @@ export interface EpochStart {
  * Begins the next epoch. Its number is higher than the epochs in the database and in the folder, so no epoch is used
  * twice, even after the database was restored from a backup.
  */
-async function beginEpoch(session: LockSession, { server, epochDirectory }: Taker): Promise<EpochStart> {
+async function beginEpoch(session: LockSession, { server, epochDirectory }: Candidate): Promise<EpochStart> {
   const [last] = await session.query<{ ahead: number }>(
     'select (extract(epoch from renewed_at - clock_timestamp()) * 1000)::float8 as ahead from leadership',
   )
@@ -346,18 +360,4 @@ const passing = /^(08|53|57)/
 /** True for a temporary error of PostgreSQL: a later attempt may succeed. */
 function isPassing(error: unknown): boolean {
   return error instanceof DatabaseError && passing.test(error.code ?? '')
-}
-
-/** Rejects with errors that a retry cannot fix. */
-export async function onceDatabaseIsBack<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (;;) {
-    signal.throwIfAborted()
-    try {
-      return await work()
-    } catch (error) {
-      // Any error other than a `DatabaseError` comes from the connection.
-      if (signal.aborted || (error instanceof DatabaseError && !isPassing(error))) throw error
-      await sleepUntilAborted(pollMs, signal)
-    }
-  }
 }
