@@ -21,6 +21,53 @@ export function fairleadJson(): FairleadJson {
   return schema
 }
 
+export interface AppSettings {
+  /** Relative to the top of the repository; `.` for the top. */
+  readonly root: string
+  readonly build?: readonly [string, ...string[]] | undefined
+  readonly start?: readonly [string, ...string[]] | undefined
+  readonly health?: string | undefined
+  readonly processes?: Readonly<Record<string, ProcessSettings>> | undefined
+  readonly cron?: readonly CronSettings[] | undefined
+  readonly builder?: BuilderName | undefined
+  readonly dockerfile?: { readonly path: string; readonly target: string | undefined } | undefined
+  /** The app does not write to the files of its container image. */
+  readonly readOnly?: boolean | undefined
+  readonly volumes?: Readonly<Record<string, string>> | undefined
+}
+
+export interface ProcessSettings {
+  readonly command?: readonly [string, ...string[]] | undefined
+  readonly instances?: number | undefined
+  readonly memoryMb?: number | undefined
+  readonly cpus?: number | undefined
+  readonly sticky?: boolean | undefined
+}
+
+/**
+ * Reads `fairlead.json` of the repository; without the file all settings are absent.
+ *
+ * @param givenRoot overrides `root`; if `root` names another folder, the other settings are then absent
+ */
+export function readSettings(files: SourceTree, givenRoot: string | null = null): Result<AppSettings> {
+  if (!files.has('fairlead.json')) return { ok: true, value: { root: givenRoot ?? '.' } }
+  const content = files.read('fairlead.json')
+  if (content === undefined) return unreadable('fairlead.json')
+  const json = readJson('fairlead.json', content)
+  if (!json.ok) return failed('invalid_fairlead_json', json.message)
+  const parsed = fairleadJson().safeParse(json.value)
+  if (!parsed.success) return failed('invalid_fairlead_json', describe(parsed.error.issues))
+  const { root = '.', build, health } = parsed.data
+  const processes = processSettings(parsed.data.processes)
+  const start = processes?.['web']?.command ?? command(parsed.data.start)
+  if (givenRoot !== null && givenRoot !== tidy(root)) return { ok: true, value: { root: givenRoot } }
+  const cron = cronSettings(parsed.data.cron)
+  const { builder, read_only: readOnly, dockerfile: named, volumes } = parsed.data
+  const dockerfile = named && { path: tidy(named.path ?? defaultDockerfile), target: named.target }
+  const settings = { root: tidy(root), build: command(build), start, health, processes, cron }
+  return { ok: true, value: { ...settings, builder, dockerfile, readOnly, volumes } }
+}
+
 function makeSchema(zod: typeof z) {
   const text = (error: string) =>
     zod
@@ -148,54 +195,7 @@ function processesSchema<Words extends z.ZodType>(zod: typeof z, words: Words) {
     .describe('The process types of the app, in addition to its Procfile: "web" has its address.')
 }
 
-export interface AppSettings {
-  /** Relative to the top of the repository; `.` for the top. */
-  readonly root: string
-  readonly build?: readonly [string, ...string[]] | undefined
-  readonly start?: readonly [string, ...string[]] | undefined
-  readonly health?: string | undefined
-  readonly processes?: Readonly<Record<string, ProcessSettings>> | undefined
-  readonly cron?: readonly CronSettings[] | undefined
-  readonly builder?: BuilderName | undefined
-  readonly dockerfile?: { readonly path: string; readonly target: string | undefined } | undefined
-  /** The app does not write to the files of its container image. */
-  readonly readOnly?: boolean | undefined
-  readonly volumes?: Readonly<Record<string, string>> | undefined
-}
-
 export const defaultDockerfile = 'Dockerfile'
-
-export interface ProcessSettings {
-  readonly command?: readonly [string, ...string[]] | undefined
-  readonly instances?: number | undefined
-  readonly memoryMb?: number | undefined
-  readonly cpus?: number | undefined
-  readonly sticky?: boolean | undefined
-}
-
-/**
- * Reads `fairlead.json` of the repository; without the file all settings are absent.
- *
- * @param givenRoot overrides `root`; if `root` names another folder, the other settings are then absent
- */
-export function readSettings(files: SourceTree, givenRoot: string | null = null): Result<AppSettings> {
-  if (!files.has('fairlead.json')) return { ok: true, value: { root: givenRoot ?? '.' } }
-  const content = files.read('fairlead.json')
-  if (content === undefined) return unreadable('fairlead.json')
-  const json = readJson('fairlead.json', content)
-  if (!json.ok) return failed('invalid_fairlead_json', json.message)
-  const parsed = fairleadJson().safeParse(json.value)
-  if (!parsed.success) return failed('invalid_fairlead_json', describe(parsed.error.issues))
-  const { root = '.', build, health } = parsed.data
-  const processes = processSettings(parsed.data.processes)
-  const start = processes?.['web']?.command ?? command(parsed.data.start)
-  if (givenRoot !== null && givenRoot !== tidy(root)) return { ok: true, value: { root: givenRoot } }
-  const cron = cronSettings(parsed.data.cron)
-  const { builder, read_only: readOnly, dockerfile: named, volumes } = parsed.data
-  const dockerfile = named && { path: tidy(named.path ?? defaultDockerfile), target: named.target }
-  const settings = { root: tidy(root), build: command(build), start, health, processes, cron }
-  return { ok: true, value: { ...settings, builder, dockerfile, readOnly, volumes } }
-}
 
 function processSettings(
   given: z.output<FairleadJson>['processes'],

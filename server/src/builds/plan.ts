@@ -82,6 +82,43 @@ export function planBuild(files: SourceTree, detectors: readonly Detector[], opt
   return samples === undefined ? planned : { ok: true, plan: { ...planned.plan, samples } }
 }
 
+export interface BuilderFacts {
+  readonly asked: BuilderName | undefined
+  /** `fairlead.json` has commands that build or start the app. */
+  readonly namesCommands: boolean
+  readonly hasDockerfile: boolean
+  readonly images: boolean
+  readonly canBuildImages: boolean
+  /** The kind of the previous release's plan; null for a new app. */
+  readonly before: string | null
+  readonly detected: string | null
+}
+
+/** The note tells that another builder was possible. */
+export interface ChosenBuilder {
+  readonly builder: BuilderName
+  readonly note?: string
+}
+
+/**
+ * Chooses between the Dockerfile of an app and the detected commands. `fairlead.json` decides; otherwise an app keeps
+ * its previous builder; a new app uses its Dockerfile if the server can build it.
+ */
+export function chooseBuilder(facts: BuilderFacts): ChosenBuilder {
+  const { asked, namesCommands, hasDockerfile, images, canBuildImages, before, detected } = facts
+  if (asked !== undefined) return { builder: asked }
+  if (!hasDockerfile || !images) return { builder: 'detected' }
+  if (detected === null) return { builder: 'dockerfile' }
+  if (namesCommands) return leftOut('fairlead.json says how the app is built or started')
+  if (before !== null && !isOfImage({ kind: before }))
+    return leftOut(`the release before was not made of it (${before})`)
+  if (before === null && !canBuildImages) {
+    return { builder: 'detected', note: 'The Dockerfile is not used: this server builds none.' }
+  }
+  const note = `The Dockerfile builds the app. With "builder": "detected" in fairlead.json, Fairlead does, as ${detected}.`
+  return { builder: 'dockerfile', note }
+}
+
 function factsOf(
   app: SourceTree,
   { builder, build, start, dockerfile }: AppSettings,
@@ -246,43 +283,6 @@ function inFolder(folder: string, command: Command): Command {
   const { argv, unlocked, ...rest } = command
   const there = (words: Command['argv']): Command['argv'] => [folderRunnerName, folder, ...words]
   return { ...rest, argv: there(argv), ...(unlocked === undefined ? {} : { unlocked: there(unlocked) }) }
-}
-
-export interface BuilderFacts {
-  readonly asked: BuilderName | undefined
-  /** `fairlead.json` has commands that build or start the app. */
-  readonly namesCommands: boolean
-  readonly hasDockerfile: boolean
-  readonly images: boolean
-  readonly canBuildImages: boolean
-  /** The kind of the previous release's plan; null for a new app. */
-  readonly before: string | null
-  readonly detected: string | null
-}
-
-/** The note tells that another builder was possible. */
-export interface ChosenBuilder {
-  readonly builder: BuilderName
-  readonly note?: string
-}
-
-/**
- * Chooses between the Dockerfile of an app and the detected commands. `fairlead.json` decides; otherwise an app keeps
- * its previous builder; a new app uses its Dockerfile if the server can build it.
- */
-export function chooseBuilder(facts: BuilderFacts): ChosenBuilder {
-  const { asked, namesCommands, hasDockerfile, images, canBuildImages, before, detected } = facts
-  if (asked !== undefined) return { builder: asked }
-  if (!hasDockerfile || !images) return { builder: 'detected' }
-  if (detected === null) return { builder: 'dockerfile' }
-  if (namesCommands) return leftOut('fairlead.json says how the app is built or started')
-  if (before !== null && !isOfImage({ kind: before }))
-    return leftOut(`the release before was not made of it (${before})`)
-  if (before === null && !canBuildImages) {
-    return { builder: 'detected', note: 'The Dockerfile is not used: this server builds none.' }
-  }
-  const note = `The Dockerfile builds the app. With "builder": "detected" in fairlead.json, Fairlead does, as ${detected}.`
-  return { builder: 'dockerfile', note }
 }
 
 const leftOut = (why: string): ChosenBuilder => ({

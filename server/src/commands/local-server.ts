@@ -57,6 +57,7 @@ async function foldersOf({ dataDir, hasDataDirectory }: Given): Promise<string[]
   return dataDir !== undefined || hasDataDirectory ? [loadConfig({ dataDir }).dataDirectory] : directoriesInUse()
 }
 
+/** Returns the address of the newest ready server of a data directory. */
 export async function runningAt(
   folder: string,
   isTrusted: (socket: string) => Promise<boolean> = async () => true,

@@ -57,6 +57,42 @@ export async function launchGateway(
   }
 }
 
+/** The unprivileged user of a gateway whose server runs as root. */
+export interface RunAs extends LesserUser {
+  readonly node: string
+  readonly program: string
+}
+
+/** Finds readable paths of Node and the gateway's program, or copies them to `runtime`. */
+export async function reachableGateway({
+  runtime,
+  user,
+  version,
+}: {
+  readonly runtime: string
+  readonly user: OsUser
+  readonly version: string
+}): Promise<Pick<RunAs, 'node' | 'program'>> {
+  const [node, program] = await Promise.all([
+    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
+    // The ending makes it a module, because the copy has no package.json beside it.
+    reachableCopy({ source: programFile('gateway'), copyTo: join(runtime, `gateway-${version}.mjs`), user }),
+  ])
+  return { node, program }
+}
+
+/**
+ * Returns the version of the gateway's program: a fingerprint of its file and of Node. An update of Fairlead that does
+ * not change it keeps the running gateway, and with it the open WebSockets.
+ */
+export async function programVersion(): Promise<string> {
+  const hash = createHash('sha256').update(process.version)
+  return hash
+    .update(await readFile(programFile('gateway')))
+    .digest('hex')
+    .slice(0, 12)
+}
+
 async function takeLock(path: string): Promise<() => Promise<void>> {
   const deadline = performance.now() + readyMs
   for (;;) {
@@ -102,40 +138,4 @@ async function untilReady(child: ChildProcess): Promise<void> {
   } finally {
     over.abort()
   }
-}
-
-/** The unprivileged user of a gateway whose server runs as root. */
-export interface RunAs extends LesserUser {
-  readonly node: string
-  readonly program: string
-}
-
-/** Finds readable paths of Node and the gateway's program, or copies them to `runtime`. */
-export async function reachableGateway({
-  runtime,
-  user,
-  version,
-}: {
-  readonly runtime: string
-  readonly user: OsUser
-  readonly version: string
-}): Promise<Pick<RunAs, 'node' | 'program'>> {
-  const [node, program] = await Promise.all([
-    reachableCopy({ source: process.execPath, copyTo: join(runtime, `node-${process.version}`), user }),
-    // The ending makes it a module, because the copy has no package.json beside it.
-    reachableCopy({ source: programFile('gateway'), copyTo: join(runtime, `gateway-${version}.mjs`), user }),
-  ])
-  return { node, program }
-}
-
-/**
- * Returns the version of the gateway's program: a fingerprint of its file and of Node. An update of Fairlead that does
- * not change it keeps the running gateway, and with it the open WebSockets.
- */
-export async function programVersion(): Promise<string> {
-  const hash = createHash('sha256').update(process.version)
-  return hash
-    .update(await readFile(programFile('gateway')))
-    .digest('hex')
-    .slice(0, 12)
 }

@@ -38,6 +38,45 @@ export function jsonBody(): Middleware {
   }
 }
 
+export interface BodyWatch {
+  readonly idleTimeoutMs: number
+  readonly onBytes?: (count: number) => void
+  /** Gets the problem in words when the body will never be complete. */
+  readonly fail: (problem: string) => void
+}
+
+/** Fails when a body stalls or its connection closes before the end. Returns a function that stops watching. */
+export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fail }: BodyWatch): () => void {
+  const idle = setTimeout(() => fail(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
+  const onData = (chunk: Buffer) => {
+    idle.refresh()
+    onBytes?.(chunk.length)
+  }
+  const onGone = () => {
+    if (message.errored instanceof TooManyPieces) fail(message.errored.message)
+    else if (!message.readableEnded) fail('the connection was closed before the upload was complete')
+  }
+  message.on('data', onData)
+  // Stays registered: a connection may break at any time, and an error without a listener ends the process.
+  message.on('error', onGone)
+  message.on('close', onGone)
+  if (message.destroyed) onGone()
+  return () => {
+    clearTimeout(idle)
+    message.off('data', onData)
+    message.off('close', onGone)
+  }
+}
+
+/**
+ * Answers with JSON. Koa gets a text, because it compares any other body with `Response`, and reading that name loads
+ * Node's whole fetch client (see `platform/http.ts`).
+ */
+export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
+  ctx.type = 'json'
+  ctx.body = JSON.stringify(value)
+}
+
 /** Bodies below this size take a negligible time. Larger bodies are parsed one after the other. */
 const smallBytes = 16 * 1024
 
@@ -205,43 +244,4 @@ function stringIn(text: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-export interface BodyWatch {
-  readonly idleTimeoutMs: number
-  readonly onBytes?: (count: number) => void
-  /** Gets the problem in words when the body will never be complete. */
-  readonly fail: (problem: string) => void
-}
-
-/** Fails when a body stalls or its connection closes before the end. Returns a function that stops watching. */
-export function watchBody(message: IncomingMessage, { idleTimeoutMs, onBytes, fail }: BodyWatch): () => void {
-  const idle = setTimeout(() => fail(`no bytes came for ${idleTimeoutMs / 1000} seconds`), idleTimeoutMs)
-  const onData = (chunk: Buffer) => {
-    idle.refresh()
-    onBytes?.(chunk.length)
-  }
-  const onGone = () => {
-    if (message.errored instanceof TooManyPieces) fail(message.errored.message)
-    else if (!message.readableEnded) fail('the connection was closed before the upload was complete')
-  }
-  message.on('data', onData)
-  // Stays registered: a connection may break at any time, and an error without a listener ends the process.
-  message.on('error', onGone)
-  message.on('close', onGone)
-  if (message.destroyed) onGone()
-  return () => {
-    clearTimeout(idle)
-    message.off('data', onData)
-    message.off('close', onGone)
-  }
-}
-
-/**
- * Answers with JSON. Koa gets a text, because it compares any other body with `Response`, and reading that name loads
- * Node's whole fetch client (see `platform/http.ts`).
- */
-export function answerJson(ctx: Pick<Context, 'type' | 'body'>, value: unknown): void {
-  ctx.type = 'json'
-  ctx.body = JSON.stringify(value)
 }

@@ -75,6 +75,107 @@ export function limitConnections(
   closeStalled(server, (socket) => (underWay.get(socket)?.size ?? 0) > 0)
 }
 
+/**
+ * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
+ * of the specification.
+ */
+export function answerBrokenRequests(server: Server): void {
+  const answering = new WeakMap<Duplex, ServerResponse>()
+  server.on('request', (request, response) => answering.set(request.socket, response))
+
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    const response = answering.get(socket)
+    const isAnswered = response === undefined || response.writableFinished || response.closed
+    if (isPaused(error)) {
+      discardAll(socket)
+      // Otherwise the reader of the body answers.
+      if (isAnswered) endSlowly(socket)
+      return
+    }
+    if (!socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy()
+      return
+    }
+    if (isAnswered) {
+      answerBroken(socket, describe(error.code))
+    } else if (response.req.complete) {
+      // The malformed bytes follow a complete request, whose answer goes out first.
+      response.once('close', () => socket.destroy())
+    } else {
+      // The reader of the body gets an error.
+      if (!response.headersSent) answerBroken(socket, describe(error.code))
+      response.req.destroy()
+    }
+  })
+  server.on('connect', (_request, socket) => answerBroken(socket, 'This is not a proxy.'))
+  server.on('checkExpectation', (_request, response) => {
+    const refused = new ApiError(
+      'invalid_request',
+      'This server does not support the expectation in the header Expect.',
+    )
+    const body = JSON.stringify(refused.toBody())
+    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
+    response.end(body)
+  })
+}
+
+export function answerBroken(socket: Duplex, message: string): void {
+  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
+  const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** A client may send for this long after its answer. Closing a connection at once could lose the answer. */
+export const lingerMs = 10_000
+
+/**
+ * Reads the rest of a body after the answer, for a limited time, so that a client that still sends can read the answer.
+ */
+export function unreadBodies(): Middleware {
+  return async (ctx, next) => {
+    ctx.res.once('finish', () => drain(ctx.req))
+    await next()
+    // The client still sends, even if it asked to close the connection.
+    if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
+  }
+}
+
+/** For each waiting request of a connection, Node makes objects in one turn. */
+const mostWaiting = 100
+
+/**
+ * Runs the requests of one connection one after the other, also when a client sends more before it has the answers (RFC
+ * 9112, section 9.3.2), each in a separate turn of the event loop, so that other connections are served in between. A
+ * connection with too many waiting requests gets the earlier answers, then 400, and ends.
+ */
+export function oneByOne(handle: RequestListener): RequestListener {
+  const waiting = new WeakMap<Socket, number>()
+  return (request, response) => {
+    // Node gives a response its socket in its turn.
+    if (response.socket !== null) {
+      handle(request, response)
+      return
+    }
+    const { socket } = request
+    const before = waiting.get(socket) ?? 0
+    if (before === mostWaiting) {
+      ignoreReceived(socket)
+      response.once('socket', () =>
+        answerBroken(socket, 'Too many requests wait for their answers on this connection.'),
+      )
+      return
+    }
+    waiting.set(socket, before + 1)
+    response.once('socket', () => {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      setImmediate(() => {
+        if (!socket.destroyed) handle(request, response)
+      })
+    })
+  }
+}
+
 function createPeers(most: number) {
   const newGate = createGates(most)
   const peers = new Map<string, Peer>()
@@ -138,50 +239,6 @@ function closeStalled(server: Server, isAnswering: (socket: Socket) => boolean):
   })
 }
 
-/**
- * Answers the requests that Node handles before Koa sees them (malformed HTTP, `CONNECT`, `Expect`) with the error body
- * of the specification.
- */
-export function answerBrokenRequests(server: Server): void {
-  const answering = new WeakMap<Duplex, ServerResponse>()
-  server.on('request', (request, response) => answering.set(request.socket, response))
-
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
-    const response = answering.get(socket)
-    const isAnswered = response === undefined || response.writableFinished || response.closed
-    if (isPaused(error)) {
-      discardAll(socket)
-      // Otherwise the reader of the body answers.
-      if (isAnswered) endSlowly(socket)
-      return
-    }
-    if (!socket.writable || error.code === 'ECONNRESET') {
-      socket.destroy()
-      return
-    }
-    if (isAnswered) {
-      answerBroken(socket, describe(error.code))
-    } else if (response.req.complete) {
-      // The malformed bytes follow a complete request, whose answer goes out first.
-      response.once('close', () => socket.destroy())
-    } else {
-      // The reader of the body gets an error.
-      if (!response.headersSent) answerBroken(socket, describe(error.code))
-      response.req.destroy()
-    }
-  })
-  server.on('connect', (_request, socket) => answerBroken(socket, 'This is not a proxy.'))
-  server.on('checkExpectation', (_request, response) => {
-    const refused = new ApiError(
-      'invalid_request',
-      'This server does not support the expectation in the header Expect.',
-    )
-    const body = JSON.stringify(refused.toBody())
-    response.writeHead(400, { ...headers(), 'Content-Length': Buffer.byteLength(body) })
-    response.end(body)
-  })
-}
-
 function describe(code: string | undefined): string {
   if (code === 'HPE_HEADER_OVERFLOW') return 'The headers are too large.'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request took too long to arrive.'
@@ -190,28 +247,6 @@ function describe(code: string | undefined): string {
 
 function headers(): Record<string, string> {
   return { ...apiHeaders, 'Content-Type': 'application/json; charset=utf-8', 'X-Request-Id': randomUUID() }
-}
-
-export function answerBroken(socket: Duplex, message: string): void {
-  const body = JSON.stringify(new ApiError('invalid_request', message).toBody())
-  const all = { ...headers(), 'Content-Length': Buffer.byteLength(body), Connection: 'close' }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
-  endSlowly(socket, `HTTP/1.1 400 Bad Request\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
-}
-
-/** A client may send for this long after its answer. Closing a connection at once could lose the answer. */
-export const lingerMs = 10_000
-
-/**
- * Reads the rest of a body after the answer, for a limited time, so that a client that still sends can read the answer.
- */
-export function unreadBodies(): Middleware {
-  return async (ctx, next) => {
-    ctx.res.once('finish', () => drain(ctx.req))
-    await next()
-    // The client still sends, even if it asked to close the connection.
-    if (!ctx.req.complete) ctx.res.shouldKeepAlive = true
-  }
 }
 
 function drain(request: IncomingMessage): void {
@@ -237,39 +272,4 @@ function endSlowly(socket: Duplex, lastText?: string): void {
   socket.end(lastText)
   const late = setTimeout(() => socket.destroy(), lingerMs)
   socket.once('close', () => clearTimeout(late))
-}
-
-/** For each waiting request of a connection, Node makes objects in one turn. */
-const mostWaiting = 100
-
-/**
- * Runs the requests of one connection one after the other, also when a client sends more before it has the answers (RFC
- * 9112, section 9.3.2), each in a separate turn of the event loop, so that other connections are served in between. A
- * connection with too many waiting requests gets the earlier answers, then 400, and ends.
- */
-export function oneByOne(handle: RequestListener): RequestListener {
-  const waiting = new WeakMap<Socket, number>()
-  return (request, response) => {
-    // Node gives a response its socket in its turn.
-    if (response.socket !== null) {
-      handle(request, response)
-      return
-    }
-    const { socket } = request
-    const before = waiting.get(socket) ?? 0
-    if (before === mostWaiting) {
-      ignoreReceived(socket)
-      response.once('socket', () =>
-        answerBroken(socket, 'Too many requests wait for their answers on this connection.'),
-      )
-      return
-    }
-    waiting.set(socket, before + 1)
-    response.once('socket', () => {
-      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
-      setImmediate(() => {
-        if (!socket.destroyed) handle(request, response)
-      })
-    })
-  }
 }

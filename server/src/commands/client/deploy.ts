@@ -79,6 +79,98 @@ export function deployCommand(local?: LocalServer): Command {
   )
 }
 
+interface PromoteFlags extends AppFlags, DeploymentFlags {
+  readonly to: string
+  readonly toProject?: string
+}
+
+export function promoteCommand(local?: LocalServer): Command {
+  return appCommand('promote', 'release what serves an app in another app, without another build', local)
+    .requiredOption('--to <app>', 'the app that gets the release; it is made when there is none')
+    .option('--to-project <name>', 'the project of that app, if it is another one')
+    .option('--json', 'print the deployment as JSON')
+    .action((app: string, { to, toProject, ...flags }: PromoteFlags) =>
+      withNamedApp(local, flags, app, async ({ connection, project, params, name }) => {
+        const { client } = connection
+        const target = toProject === undefined ? project : await findProject(client, toProject)
+        if (target === undefined) throw new CommandError(`There is no project ${toProject}.`)
+        const { serving } = await client.apps.get({ params: { project_id: params.project_id, id: params.app_id } })
+        if (serving === null) throw new CommandError(`Nothing serves ${name}: deploy or start it first.`)
+        await runDeployment(connection, target, { name: to, from_deployment_id: serving.id }, flags)
+      }),
+    )
+}
+
+export function warnOfChanges({ changed }: LocalCommit): void {
+  if (changed === 0) return
+  const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
+  process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
+}
+
+/** Returns the id of the source for a deployment. */
+export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
+  return withCleanUp(
+    () => rm(folder, { recursive: true, force: true }),
+    async () => {
+      const body = await telling('packing the source', () => bundleCommit(local, folder))
+      return (await client.sources.create({ params: { project_id: id }, body })).id
+    },
+  )
+}
+
+export interface DeploymentFlags {
+  readonly json?: boolean
+}
+
+export async function runDeployment(
+  connection: Connection,
+  project: Project,
+  body: BodyInput<'deployments.create'>,
+  flags: DeploymentFlags,
+): Promise<void> {
+  const created = await connection.client.deployments.create({ params: { project_id: project.id }, body })
+  await followToEnd(connection, project, created, flags)
+}
+
+/**
+ * Follows a deployment to its end: the log on standard error; the address, or the deployment as JSON, on standard
+ * output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends only this
+ * command.
+ */
+export async function followToEnd(
+  { client }: Connection,
+  project: Project,
+  { id, name }: Pick<Deployment, 'id' | 'name'>,
+  { json }: DeploymentFlags,
+): Promise<void> {
+  const interrupted = new AbortController()
+  const interrupt = () => interrupted.abort()
+  process.once('SIGINT', interrupt)
+  const print = (line: string) => process.stderr.write(`  ${printable(line)}\n`)
+  const params = { project_id: project.id, id }
+  const goesOn =
+    `The deployment ${id} goes on. To follow it again: fairlead logs -f ${shown(name)}\n` +
+    `To cancel it: fairlead api deployments.cancel --project-id ${project.id} --id ${id}\n`
+  const log = { params, print, say, signal: interrupted.signal }
+  const outcome = await followDeployment(client, log)
+    .catch((error: unknown) => {
+      if (reasonOfSilence(error) !== undefined) process.stderr.write(goesOn)
+      throw error
+    })
+    .finally(() => process.off('SIGINT', interrupt))
+  if (outcome === undefined) {
+    process.stderr.write(`\n${goesOn}`)
+    throw new Ended(130)
+  }
+  // Since the start of the command, so with the upload.
+  const seconds = process.uptime().toFixed(1)
+  const steps = stepTimes(outcome)
+  if (steps !== '') process.stderr.write(`${steps}\n`)
+  if (json) process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`)
+  report(outcome, seconds, json ?? false)
+}
+
 /** Releases the files of another deployment. The app keeps its variables. */
 async function promote(connection: Connection, source: string, from_deployment_id: string, flags: DeployFlags) {
   const { name } = flags
@@ -171,24 +263,6 @@ function announce(
   if (local !== undefined) warnOfChanges(local)
 }
 
-export function warnOfChanges({ changed }: LocalCommit): void {
-  if (changed === 0) return
-  const files = changed === 1 ? '1 file has changes that are' : `${changed} files have changes that are`
-  process.stderr.write(`warning: ${files} not committed. They are not deployed.\n`)
-}
-
-/** Returns the id of the source for a deployment. */
-export async function uploadCommit({ client }: Connection, { id }: Project, local: LocalCommit): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'fairlead-deploy-'))
-  return withCleanUp(
-    () => rm(folder, { recursive: true, force: true }),
-    async () => {
-      const body = await telling('packing the source', () => bundleCommit(local, folder))
-      return (await client.sources.create({ params: { project_id: id }, body })).id
-    },
-  )
-}
-
 const rootFor = (latest: Deployment | undefined, { root = latest?.root ?? undefined }: DeployFlags) =>
   root === undefined ? {} : { root }
 
@@ -197,58 +271,6 @@ async function variablesFor({
   envFile,
 }: DeployFlags): Promise<Pick<BodyInput<'deployments.create'>, 'env_vars' | 'env_vars_for'>> {
   return { env_vars: await readVariables(env, envFile), env_vars_for: 'app' }
-}
-
-export interface DeploymentFlags {
-  readonly json?: boolean
-}
-
-export async function runDeployment(
-  connection: Connection,
-  project: Project,
-  body: BodyInput<'deployments.create'>,
-  flags: DeploymentFlags,
-): Promise<void> {
-  const created = await connection.client.deployments.create({ params: { project_id: project.id }, body })
-  await followToEnd(connection, project, created, flags)
-}
-
-/**
- * Follows a deployment to its end: the log on standard error; the address, or the deployment as JSON, on standard
- * output. The exit status is 0 when the deployment runs, 1 when it does not, and 130 after Ctrl+C, which ends only this
- * command.
- */
-export async function followToEnd(
-  { client }: Connection,
-  project: Project,
-  { id, name }: Pick<Deployment, 'id' | 'name'>,
-  { json }: DeploymentFlags,
-): Promise<void> {
-  const interrupted = new AbortController()
-  const interrupt = () => interrupted.abort()
-  process.once('SIGINT', interrupt)
-  const print = (line: string) => process.stderr.write(`  ${printable(line)}\n`)
-  const params = { project_id: project.id, id }
-  const goesOn =
-    `The deployment ${id} goes on. To follow it again: fairlead logs -f ${shown(name)}\n` +
-    `To cancel it: fairlead api deployments.cancel --project-id ${project.id} --id ${id}\n`
-  const log = { params, print, say, signal: interrupted.signal }
-  const outcome = await followDeployment(client, log)
-    .catch((error: unknown) => {
-      if (reasonOfSilence(error) !== undefined) process.stderr.write(goesOn)
-      throw error
-    })
-    .finally(() => process.off('SIGINT', interrupt))
-  if (outcome === undefined) {
-    process.stderr.write(`\n${goesOn}`)
-    throw new Ended(130)
-  }
-  // Since the start of the command, so with the upload.
-  const seconds = process.uptime().toFixed(1)
-  const steps = stepTimes(outcome)
-  if (steps !== '') process.stderr.write(`${steps}\n`)
-  if (json) process.stdout.write(`${JSON.stringify(outcome, null, 2)}\n`)
-  report(outcome, seconds, json ?? false)
 }
 
 function stepTimes({ steps }: Pick<Deployment, 'steps'>): string {
@@ -273,25 +295,3 @@ function report({ status, url, failure, name }: Deployment, seconds: string, jso
 }
 
 const shown = (name: string): string => (/^[\w.-]+$/.test(name) ? name : JSON.stringify(name))
-
-interface PromoteFlags extends AppFlags, DeploymentFlags {
-  readonly to: string
-  readonly toProject?: string
-}
-
-export function promoteCommand(local?: LocalServer): Command {
-  return appCommand('promote', 'release what serves an app in another app, without another build', local)
-    .requiredOption('--to <app>', 'the app that gets the release; it is made when there is none')
-    .option('--to-project <name>', 'the project of that app, if it is another one')
-    .option('--json', 'print the deployment as JSON')
-    .action((app: string, { to, toProject, ...flags }: PromoteFlags) =>
-      withNamedApp(local, flags, app, async ({ connection, project, params, name }) => {
-        const { client } = connection
-        const target = toProject === undefined ? project : await findProject(client, toProject)
-        if (target === undefined) throw new CommandError(`There is no project ${toProject}.`)
-        const { serving } = await client.apps.get({ params: { project_id: params.project_id, id: params.app_id } })
-        if (serving === null) throw new CommandError(`Nothing serves ${name}: deploy or start it first.`)
-        await runDeployment(connection, target, { name: to, from_deployment_id: serving.id }, flags)
-      }),
-    )
-}

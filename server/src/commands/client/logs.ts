@@ -118,6 +118,38 @@ export function followAppLog(
   })
 }
 
+/** Resolves to `undefined` when `signal` aborts. Rejects as `followLog` does. */
+export async function followDeployment(
+  client: Client,
+  log: Omit<FollowedLog, 'query'>,
+): Promise<Deployment | undefined> {
+  const { params, signal, limits = usualLimits } = log
+  const patience = patienceWith(log)
+  const query = { stream: 'build', tail: '10000' } as const
+  const read = (connection: AbortSignal) => client.deployments.get({ params, signal: connection })
+  const source: LogSource = {
+    open: (headers, connection) => client.deployments.logs({ params, query, headers, signal: connection }),
+    isAlive: async (connection) => (await read(connection)).status === 'building',
+  }
+  let isFollowed = false
+  while (!signal.aborted) {
+    if (!isFollowed) await followLines(log, patience, source)
+    isFollowed = true
+    if (signal.aborted) break
+    try {
+      const deployment = await unlessSilent(read, signal, limits)
+      patience.answered()
+      if (deployment.status !== 'building') return deployment
+      isFollowed = false
+    } catch (error) {
+      if (signal.aborted) break
+      patience.failed(error)
+    }
+    await sleepUntilAborted(limits.reconnectMs, signal)
+  }
+  return undefined
+}
+
 type Following = Pick<FollowedLog, 'print' | 'say' | 'signal' | 'limits'>
 
 interface LogSource {
@@ -234,38 +266,6 @@ function lineOf(data: string): Line {
 /** Lines of the build and of `web.1`, the only instance of most apps, get no name. */
 export const withProcess = (process: string | undefined, line: string): string =>
   process === undefined || process === 'web.1' || process === 'build' ? line : `${process} | ${line}`
-
-/** Resolves to `undefined` when `signal` aborts. Rejects as `followLog` does. */
-export async function followDeployment(
-  client: Client,
-  log: Omit<FollowedLog, 'query'>,
-): Promise<Deployment | undefined> {
-  const { params, signal, limits = usualLimits } = log
-  const patience = patienceWith(log)
-  const query = { stream: 'build', tail: '10000' } as const
-  const read = (connection: AbortSignal) => client.deployments.get({ params, signal: connection })
-  const source: LogSource = {
-    open: (headers, connection) => client.deployments.logs({ params, query, headers, signal: connection }),
-    isAlive: async (connection) => (await read(connection)).status === 'building',
-  }
-  let isFollowed = false
-  while (!signal.aborted) {
-    if (!isFollowed) await followLines(log, patience, source)
-    isFollowed = true
-    if (signal.aborted) break
-    try {
-      const deployment = await unlessSilent(read, signal, limits)
-      patience.answered()
-      if (deployment.status !== 'building') return deployment
-      isFollowed = false
-    } catch (error) {
-      if (signal.aborted) break
-      patience.failed(error)
-    }
-    await sleepUntilAborted(limits.reconnectMs, signal)
-  }
-  return undefined
-}
 
 /** Removes control characters, including colours, and shows invisible characters: the line is untrusted. */
 export const printable = (line: string): string =>

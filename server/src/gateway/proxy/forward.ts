@@ -84,6 +84,26 @@ export function beginExchange(request: ExchangeRequest): void {
   attempt(exchange, instance, { fresh: false })
 }
 
+/**
+ * Keeps the connection open after a final answer until the client has sent its body. Node would close it at once: a
+ * client that still sends would get a reset and might lose the answer, and the app would lose the rest of the body.
+ */
+export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
+  res.on('finish', () => {
+    const { socket } = req
+    // If Node closes the connection, it has ended it by now.
+    if (req.complete || !socket.writableEnded) return
+    socket.off('finish', socket.destroy)
+    socket.setTimeout(SILENCE_MS)
+    req.on('end', () => socket.destroy())
+  })
+}
+
+/** Returns the instance that a client used before; null when an instance has to be picked. */
+export function stickyInstance({ sticky }: Backend, { headers }: IncomingMessage): Instance | null {
+  return sticky === null ? null : sticky.find(cookieNamed(headers.cookie, sticky.cookie))
+}
+
 function onAnswerClosed(exchange: Exchange): void {
   const { route, res, client, onClientGone } = exchange
   exchange.clientDone = true
@@ -503,21 +523,6 @@ function openTunnel(client: Socket, upstream: Socket): void {
   upstream.pipe(client)
 }
 
-/**
- * Keeps the connection open after a final answer until the client has sent its body. Node would close it at once: a
- * client that still sends would get a reset and might lose the answer, and the app would lose the rest of the body.
- */
-export function closeAfterBody(req: IncomingMessage, res: ServerResponse): void {
-  res.on('finish', () => {
-    const { socket } = req
-    // If Node closes the connection, it has ended it by now.
-    if (req.complete || !socket.writableEnded) return
-    socket.off('finish', socket.destroy)
-    socket.setTimeout(SILENCE_MS)
-    req.on('end', () => socket.destroy())
-  })
-}
-
 /** Below this, copying a body costs less than a second write. */
 const MAX_JOINED_BYTES = 8 * 1024
 
@@ -525,11 +530,6 @@ const MAX_JOINED_BYTES = 8 * 1024
 function endWith(message: ServerResponse | ClientRequest, body: Buffer): void {
   if (body.length <= MAX_JOINED_BYTES) message.end(body.toString('latin1'), 'latin1')
   else message.end(body)
-}
-
-/** Returns the instance that a client used before; null when an instance has to be picked. */
-export function stickyInstance({ sticky }: Backend, { headers }: IncomingMessage): Instance | null {
-  return sticky === null ? null : sticky.find(cookieNamed(headers.cookie, sticky.cookie))
 }
 
 /** Returns the cookie that names the answering instance; null when the client has it or needs none. */

@@ -86,6 +86,47 @@ export async function openYielding(
   }
 }
 
+/** Only what other groups leave (`idle`), or a quarter of one other group's share (`low`). */
+export type Share = 'idle' | 'low'
+
+/** CPU time of all groups together, and the time of the measurement; both in seconds. */
+export interface CpuSample {
+  readonly at: number
+  /** `null` where the kernel does not count it. */
+  readonly used: number | null
+}
+
+/** Below this part of a core, groups get the `low` share. */
+export const leastCores = 0.1
+
+/**
+ * Returns the share until the next sample. Idle groups get almost no CPU time while others use all cores, and would
+ * never finish. So they get the `low` share whenever they got too little since the last sample, regardless of their share
+ * was. When the kernel does not count CPU time, they always get the `low` share.
+ *
+ * @param last the previous sample; `null` for the first sample
+ */
+export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
+  if (now.used === null) return 'low'
+  if (last === null || last.used === null) return 'idle'
+  return now.used - last.used < leastCores * (now.at - last.at) ? 'low' : 'idle'
+}
+
+export interface ShareFile {
+  readonly file: string
+  readonly value: string
+}
+
+/**
+ * Returns the files that set a share, in the order in which they must be written. The kernel refuses the weight of an
+ * idle group, and resets the weight when a group is no longer idle, so the weight comes second. Linux before 5.15 has
+ * no `cpu.idle`; there groups always have the `low` share.
+ */
+export function shareFiles(version: 1 | 2, share: Share): readonly ShareFile[] {
+  const idle = { file: 'cpu.idle', value: share === 'idle' ? '1' : '0' }
+  return [idle, version === 1 ? { file: 'cpu.shares', value: '256' } : { file: 'cpu.weight', value: '25' }]
+}
+
 function hierarchyOf(layout: Layout): Hierarchy {
   const { version, folders } = layout
   if (version === 1) return { version, folders: Object.fromEntries(folders) }
@@ -252,45 +293,4 @@ export function withoutLast(cores: string): string {
   const [first = 0, last = first] = (ranges.pop() ?? '').split('-').map(Number)
   const rest = last === first ? ranges : [...ranges, last - 1 === first ? `${first}` : `${first}-${last - 1}`]
   return rest.length === 0 ? cores : rest.join(',')
-}
-
-/** Only what other groups leave (`idle`), or a quarter of one other group's share (`low`). */
-export type Share = 'idle' | 'low'
-
-/** CPU time of all groups together, and the time of the measurement; both in seconds. */
-export interface CpuSample {
-  readonly at: number
-  /** `null` where the kernel does not count it. */
-  readonly used: number | null
-}
-
-/** Below this part of a core, groups get the `low` share. */
-export const leastCores = 0.1
-
-/**
- * Returns the share until the next sample. Idle groups get almost no CPU time while others use all cores, and would
- * never finish. So they get the `low` share whenever they got too little since the last sample, regardless of their share
- * was. When the kernel does not count CPU time, they always get the `low` share.
- *
- * @param last the previous sample; `null` for the first sample
- */
-export function shareAfter(last: CpuSample | null, now: CpuSample): Share {
-  if (now.used === null) return 'low'
-  if (last === null || last.used === null) return 'idle'
-  return now.used - last.used < leastCores * (now.at - last.at) ? 'low' : 'idle'
-}
-
-export interface ShareFile {
-  readonly file: string
-  readonly value: string
-}
-
-/**
- * Returns the files that set a share, in the order in which they must be written. The kernel refuses the weight of an
- * idle group, and resets the weight when a group is no longer idle, so the weight comes second. Linux before 5.15 has
- * no `cpu.idle`; there groups always have the `low` share.
- */
-export function shareFiles(version: 1 | 2, share: Share): readonly ShareFile[] {
-  const idle = { file: 'cpu.idle', value: share === 'idle' ? '1' : '0' }
-  return [idle, version === 1 ? { file: 'cpu.shares', value: '256' } : { file: 'cpu.weight', value: '25' }]
 }

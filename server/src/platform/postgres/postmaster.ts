@@ -111,6 +111,78 @@ export async function stopPostmaster(pid: number, directory: string): Promise<vo
   await endProcess(pid, () => isPostmaster(pid, directory))
 }
 
+export interface PostmasterLock {
+  readonly pid: number
+  readonly port: number
+  readonly socketDirectory: string
+  /** `starting`, `ready`, `standby` or `stopping`; empty until PostgreSQL has written it. */
+  readonly status: string
+}
+
+/** Starts nothing. */
+export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
+  const holder = await findHolder(await realpath(directory).catch(() => directory))
+  return holder.state === 'running' ? holder : null
+}
+
+type Holder =
+  | { readonly state: 'none' }
+  | ({ readonly state: 'running' } & PostmasterLock)
+  /** The process is gone, or another program has its pid. */
+  | { readonly state: 'stale'; readonly pid: number }
+  | { readonly state: 'empty' }
+
+export function findHolder(directory: string): Promise<Holder> {
+  return readHolder(clusterLock(directory), directory)
+}
+
+/**
+ * Removes locks that PostgreSQL would wrongly respect: the pid belongs to another program or to a zombie, or the file
+ * is empty. The caller must hold the start lock, so that no postmaster starts in between. A dead pid's lock is left to
+ * PostgreSQL, which also checks the shared memory named in it; it finds orphaned backends by the folder's inode in
+ * either case.
+ */
+export async function removeMisleadingLocks(
+  directory: string,
+  socketDirectory: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const file of [clusterLock(directory), join(socketDirectory, `.s.PGSQL.${port}.lock`)]) {
+    let holder = await readHolder(file, directory)
+    if (holder.state === 'empty') {
+      await delay(emptyFileGraceMs, undefined, { signal })
+      holder = await readHolder(file, directory)
+    }
+    const isMisleading = holder.state === 'empty' || (holder.state === 'stale' && pidIsTaken(holder.pid))
+    if (isMisleading) await rm(file, { force: true })
+  }
+}
+
+export function logFileOf(directory: string): string {
+  return join(dirname(directory), 'postgres.log')
+}
+
+/** Anybody who reaches the port can be refused a login, which is logged. */
+const limitBytes = 1024 * 1024
+
+/**
+ * Empties a log above the limit, and keeps its content in `<file>.1`. PostgreSQL has the log open and appends, so it
+ * continues at the beginning. Lines that it writes between the two steps are lost.
+ */
+export async function limitLog(path: string): Promise<void> {
+  const size = await stat(path).then(
+    (file) => file.size,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return 0
+      throw error
+    },
+  )
+  if (size <= limitBytes) return
+  await copyFile(path, `${path}.1`)
+  await truncate(path)
+}
+
 async function endProcess(pid: number, isAlive: () => Promise<boolean>): Promise<void> {
   for (const [signal, limit] of [
     ['SIGINT', fastStopMs],
@@ -159,21 +231,6 @@ async function readFrom(path: string, position: number): Promise<string> {
 /** PostgreSQL creates and writes the file at once. One that stays empty this long was left by a full disk. */
 const emptyFileGraceMs = 2000
 
-export interface PostmasterLock {
-  readonly pid: number
-  readonly port: number
-  readonly socketDirectory: string
-  /** `starting`, `ready`, `standby` or `stopping`; empty until PostgreSQL has written it. */
-  readonly status: string
-}
-
-type Holder =
-  | { readonly state: 'none' }
-  | ({ readonly state: 'running' } & PostmasterLock)
-  /** The process is gone, or another program has its pid. */
-  | { readonly state: 'stale'; readonly pid: number }
-  | { readonly state: 'empty' }
-
 /** Parses the lines of `postmaster.pid` (PostgreSQL's pidfile.h). Returns null when there is no pid. */
 export function parsePostmasterPid(text: string): PostmasterLock | null {
   const lines = text.split('\n')
@@ -194,16 +251,6 @@ export function holdsDirectory(info: ProcessInfo, directory: string): boolean {
   return !info.commandLine.includes(' -D ') || `${info.commandLine} `.includes(` -D ${directory} `)
 }
 
-export function findHolder(directory: string): Promise<Holder> {
-  return readHolder(clusterLock(directory), directory)
-}
-
-/** Starts nothing. */
-export async function findPostmaster(directory: string): Promise<PostmasterLock | null> {
-  const holder = await findHolder(await realpath(directory).catch(() => directory))
-  return holder.state === 'running' ? holder : null
-}
-
 /** Reads any lock file of PostgreSQL; a socket's has the same first lines. */
 async function readHolder(file: string, directory: string): Promise<Holder> {
   const text = await readOptional(file)
@@ -221,38 +268,8 @@ async function isPostmaster(pid: number, directory: string): Promise<boolean> {
   return holdsDirectory(info, real)
 }
 
-/**
- * Removes locks that PostgreSQL would wrongly respect: the pid belongs to another program or to a zombie, or the file
- * is empty. The caller must hold the start lock, so that no postmaster starts in between. A dead pid's lock is left to
- * PostgreSQL, which also checks the shared memory named in it; it finds orphaned backends by the folder's inode in
- * either case.
- */
-export async function removeMisleadingLocks(
-  directory: string,
-  socketDirectory: string,
-  port: number,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const file of [clusterLock(directory), join(socketDirectory, `.s.PGSQL.${port}.lock`)]) {
-    let holder = await readHolder(file, directory)
-    if (holder.state === 'empty') {
-      await delay(emptyFileGraceMs, undefined, { signal })
-      holder = await readHolder(file, directory)
-    }
-    const isMisleading = holder.state === 'empty' || (holder.state === 'stale' && pidIsTaken(holder.pid))
-    if (isMisleading) await rm(file, { force: true })
-  }
-}
-
 function clusterLock(directory: string): string {
   return join(directory, 'postmaster.pid')
-}
-
-/** Anybody who reaches the port can be refused a login, which is logged. */
-const limitBytes = 1024 * 1024
-
-export function logFileOf(directory: string): string {
-  return join(dirname(directory), 'postgres.log')
 }
 
 /** Opens the log for appending. A log above the limit is renamed to `<file>.1` first, over its predecessor. */
@@ -262,21 +279,4 @@ async function openLog(path: string): Promise<FileHandle> {
   await file.close()
   await rename(path, `${path}.1`)
   return open(path, 'a', 0o600)
-}
-
-/**
- * Empties a log above the limit, and keeps its content in `<file>.1`. PostgreSQL has the log open and appends, so it
- * continues at the beginning. Lines that it writes between the two steps are lost.
- */
-export async function limitLog(path: string): Promise<void> {
-  const size = await stat(path).then(
-    (file) => file.size,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return 0
-      throw error
-    },
-  )
-  if (size <= limitBytes) return
-  await copyFile(path, `${path}.1`)
-  await truncate(path)
 }

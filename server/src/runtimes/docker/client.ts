@@ -24,6 +24,23 @@ export interface EngineVersion extends VersionRange {
   readonly api: string
 }
 
+export interface EngineRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
+  /** With any characters: `['containers', id, 'json']`. */
+  readonly path: readonly string[]
+  /** Objects, such as filters, are sent as JSON. Arrays repeat their parameter. */
+  readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
+  /** Arrays repeat their header. */
+  readonly headers?: Readonly<Record<string, string | string[]>>
+  readonly body?: object
+  /** A tar archive in place of `body`. */
+  readonly upload?: Readable
+  readonly signal?: AbortSignal
+  /** In milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
+  readonly timeoutMs?: number
+  readonly mostBytes?: number
+}
+
 /**
  * @param socket an absolute path
  *
@@ -82,21 +99,21 @@ export function createEngine(socket: string, patienceMs = 10_000): Engine {
   }
 }
 
-export interface EngineRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD'
-  /** With any characters: `['containers', id, 'json']`. */
-  readonly path: readonly string[]
-  /** Objects, such as filters, are sent as JSON. Arrays repeat their parameter. */
-  readonly query?: Readonly<Record<string, string | number | boolean | object | undefined>>
-  /** Arrays repeat their header. */
-  readonly headers?: Readonly<Record<string, string | string[]>>
-  readonly body?: object
-  /** A tar archive in place of `body`. */
-  readonly upload?: Readable
-  readonly signal?: AbortSignal
-  /** In milliseconds: for the whole answer of a call, for the head of a stream. 0 means no limit. */
-  readonly timeoutMs?: number
-  readonly mostBytes?: number
+const pauseMs = 200
+
+/**
+ * Repeats a call for some time while the engine is away: a restart takes some seconds, and running containers need not
+ * end. Only for calls that change nothing or are safe to repeat.
+ */
+export async function whenBack<T>(call: () => Promise<T>, waitMs: number, signal?: AbortSignal): Promise<T> {
+  for (const deadline = performance.now() + waitMs; ; ) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!isAway(error) || performance.now() > deadline) throw error
+    }
+    await sleep(pauseMs, undefined, signal === undefined ? {} : { signal })
+  }
 }
 
 /** For calls that are not known to be slow. */
@@ -301,21 +318,4 @@ const neededVersion = `an engine whose API has a version from ${oldest} to ${new
 function compare(a: string, b: string): number {
   const [x, y] = [a, b].map((version) => version.split('.').map(Number))
   return (x?.[0] ?? 0) - (y?.[0] ?? 0) || (x?.[1] ?? 0) - (y?.[1] ?? 0)
-}
-
-const pauseMs = 200
-
-/**
- * Repeats a call for some time while the engine is away: a restart takes some seconds, and running containers need not
- * end. Only for calls that change nothing or are safe to repeat.
- */
-export async function whenBack<T>(call: () => Promise<T>, waitMs: number, signal?: AbortSignal): Promise<T> {
-  for (const deadline = performance.now() + waitMs; ; ) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!isAway(error) || performance.now() > deadline) throw error
-    }
-    await sleep(pauseMs, undefined, signal === undefined ? {} : { signal })
-  }
 }

@@ -51,6 +51,89 @@ export function createPull(parts: PullParts): Images['pull'] {
   }
 }
 
+/**
+ * An image has the name in its registry until it gets the name of its release. The names are in files, one each, in
+ * case the server is killed in between.
+ */
+interface UnfinishedPulls {
+  /** Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
+  during<T>(name: string, wasThere: () => Promise<boolean>, pull: () => Promise<T>): Promise<T>
+  clean(): Promise<void>
+}
+
+/** @param directory only for these files; made when it is missing */
+export function createUnfinishedPulls(engine: Engine, directory: string, fence: () => void): UnfinishedPulls {
+  const underWay = new Set<string>()
+  const fileOf = (name: string) => join(directory, createHash('sha256').update(name).digest('hex'))
+  const forget = async (name: string): Promise<void> => {
+    fence()
+    await forgetImage(engine, name)
+    await rm(fileOf(name), { force: true })
+  }
+  return {
+    async during(name, wasThere, pull) {
+      underWay.add(name)
+      try {
+        const isLeft = (await readName(fileOf(name))) !== null
+        if (!isLeft && (await wasThere())) return await pull()
+        await mkdir(directory, { recursive: true, mode: 0o700 })
+        await writeFile(fileOf(name), name, { mode: 0o600 })
+        try {
+          return await pull()
+        } finally {
+          await forget(name)
+        }
+      } finally {
+        underWay.delete(name)
+      }
+    },
+
+    async clean() {
+      for (const file of await readdir(directory).catch(() => [])) {
+        const name = await readName(join(directory, file))
+        if (name !== null && !underWay.has(name)) await forget(name)
+      }
+    },
+  }
+}
+
+/**
+ * Explains the failure of a pull to the owner. Returns the error itself when neither the image nor its registry is the
+ * cause.
+ */
+export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {
+  if (!(error instanceof EngineError) || error.status === null) return error
+  return imageProblem(error.detail, name, hasCredentials) ?? error
+}
+
+export async function nameImage(engine: Engine, image: string, name: string): Promise<void> {
+  const [repo, tag] = name.split(':')
+  try {
+    await engine.call({ method: 'POST', path: ['images', image, 'tag'], query: { repo, tag } })
+  } catch (error) {
+    if (!isMissing(error)) throw error
+    const message = 'The image of the release is not kept on this server any more. Deploy it again.'
+    throw new RuntimeError('image_not_found', message)
+  }
+}
+
+const mostAttempts = 5
+
+/**
+ * Removes a name from an image, and removes the image with its last name. An engine that removes two names of one image
+ * at the same time fails for one of them; a retry succeeds.
+ */
+export async function forgetImage(engine: Engine, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await unlessMissing(engine.call({ method: 'DELETE', path: ['images', name] }), null)
+      return
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.status !== 500 || attempt === mostAttempts) throw error
+    }
+  }
+}
+
 /** The engine uses the credentials for one request and does not store them. */
 function authOf({ registry }: ImageReference, { username, password }: RegistryCredentials): string {
   const serveraddress = registry === 'docker.io' ? 'https://index.docker.io/v1/' : registry
@@ -161,52 +244,6 @@ async function readProgress(answer: Readable, say: (line: string) => Promise<voi
 }
 
 /**
- * An image has the name in its registry until it gets the name of its release. The names are in files, one each, in
- * case the server is killed in between.
- */
-interface UnfinishedPulls {
-  /** Afterwards the engine has no image of this name, unless `wasThere` tells that it had one before. */
-  during<T>(name: string, wasThere: () => Promise<boolean>, pull: () => Promise<T>): Promise<T>
-  clean(): Promise<void>
-}
-
-/** @param directory only for these files; made when it is missing */
-export function createUnfinishedPulls(engine: Engine, directory: string, fence: () => void): UnfinishedPulls {
-  const underWay = new Set<string>()
-  const fileOf = (name: string) => join(directory, createHash('sha256').update(name).digest('hex'))
-  const forget = async (name: string): Promise<void> => {
-    fence()
-    await forgetImage(engine, name)
-    await rm(fileOf(name), { force: true })
-  }
-  return {
-    async during(name, wasThere, pull) {
-      underWay.add(name)
-      try {
-        const isLeft = (await readName(fileOf(name))) !== null
-        if (!isLeft && (await wasThere())) return await pull()
-        await mkdir(directory, { recursive: true, mode: 0o700 })
-        await writeFile(fileOf(name), name, { mode: 0o600 })
-        try {
-          return await pull()
-        } finally {
-          await forget(name)
-        }
-      } finally {
-        underWay.delete(name)
-      }
-    },
-
-    async clean() {
-      for (const file of await readdir(directory).catch(() => [])) {
-        const name = await readName(join(directory, file))
-        if (name !== null && !underWay.has(name)) await forget(name)
-      }
-    },
-  }
-}
-
-/**
  * Null when the file is missing, or incomplete because the server ended during the write. In both cases no pull had
  * begun.
  */
@@ -302,40 +339,3 @@ const silentRegistry = (name: string): RuntimeError =>
 /** Explains a message of an engine about an image or its registry to the owner; null for other messages. */
 export const imageProblem = (words: string, name: string, hasCredentials: boolean): RuntimeError | null =>
   kinds.find((each) => each.words.test(words))?.error(name, hasCredentials) ?? null
-
-/**
- * Explains the failure of a pull to the owner. Returns the error itself when neither the image nor its registry is the
- * cause.
- */
-export function pullError(error: unknown, name: string, hasCredentials: boolean): unknown {
-  if (!(error instanceof EngineError) || error.status === null) return error
-  return imageProblem(error.detail, name, hasCredentials) ?? error
-}
-
-export async function nameImage(engine: Engine, image: string, name: string): Promise<void> {
-  const [repo, tag] = name.split(':')
-  try {
-    await engine.call({ method: 'POST', path: ['images', image, 'tag'], query: { repo, tag } })
-  } catch (error) {
-    if (!isMissing(error)) throw error
-    const message = 'The image of the release is not kept on this server any more. Deploy it again.'
-    throw new RuntimeError('image_not_found', message)
-  }
-}
-
-const mostAttempts = 5
-
-/**
- * Removes a name from an image, and removes the image with its last name. An engine that removes two names of one image
- * at the same time fails for one of them; a retry succeeds.
- */
-export async function forgetImage(engine: Engine, name: string): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await unlessMissing(engine.call({ method: 'DELETE', path: ['images', name] }), null)
-      return
-    } catch (error) {
-      if (!(error instanceof EngineError) || error.status !== 500 || attempt === mostAttempts) throw error
-    }
-  }
-}

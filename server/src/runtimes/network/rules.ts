@@ -87,6 +87,60 @@ export function hostRules(
   ].join('\n')
 }
 
+/**
+ * Returns the rules inside a network. The gateway reaches every app, also an app that listens only on loopback, and the
+ * app sees it at loopback. The services of this machine answer at 127.0.0.1 inside. Other apps of the project reach
+ * programs that listen on the address of the network.
+ */
+export function insideRules(link: string, { host }: Subnet, { reach, resolvers, services, mirrors }: Policy): string {
+  const outer = `"${link}"`
+  const forwarded = ports([...onLoopback(reach), ...loopbackPorts(services), ...loopbackPorts(mirrors)])
+  return [
+    'table inet fairlead {',
+    'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
+    `iifname ${outer} ip saddr ${host} meta l4proto tcp dnat ip to 127.0.0.1`,
+    `iifname ${outer} meta nfproto ipv6 meta l4proto tcp dnat ip6 to ::1`,
+    '}',
+    'chain arriving { type nat hook input priority 100; policy accept;',
+    `iifname ${outer} ip daddr 127.0.0.1 meta l4proto tcp snat ip to 127.0.0.1`,
+    `iifname ${outer} ip6 daddr ::1 meta l4proto tcp snat ip6 to ::1`,
+    '}',
+    'chain leaving { type nat hook output priority -100; policy accept;',
+    ...rule(forwarded, (set) => `ip daddr 127.0.0.1 tcp dport ${set} dnat ip to ${host}`),
+    ...resolvers
+      .filter(({ named }) => isLoopback(named))
+      .map(({ named, address }) => `ip daddr ${named} ${dns} dnat ip to ${isLoopback(address) ? host : address}`),
+    '}',
+    'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
+    `oifname ${outer} ip saddr 127.0.0.0/8 masquerade`,
+    '}',
+    // All namespaces of a machine share one neighbour table: forged entries would fill it and disconnect everybody.
+    'chain neighbours { type filter hook postrouting priority filter; policy accept;',
+    `oifname != ${outer} accept`,
+    `meta nfproto ipv4 rt ip nexthop != ${host} drop`,
+    'meta nfproto ipv6 ct state new,invalid drop',
+    '}',
+    '}',
+    '',
+  ].join('\n')
+}
+
+/** Returns the commands that replace the mirrors in the host's rules. */
+export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly Address[]): string {
+  const elements = mirrors.map(({ address, port }) => `${address} . ${port}`)
+  return [
+    `flush set inet ${table} mirrors`,
+    ...(elements.length === 0 ? [] : [`add element inet ${table} mirrors { ${elements.join(', ')} }`]),
+    '',
+  ].join('\n')
+}
+
+/** Returns the opened ports in the host's rules, as `nft -j list set` prints them. */
+export function openedPorts(printed: string): number[] {
+  const { nftables } = JSON.parse(printed) as { nftables: { set?: { elem?: unknown[] } }[] }
+  return nftables.flatMap(({ set }) => set?.elem ?? []).filter((port) => typeof port === 'number')
+}
+
 function inputChain(own: string, network: string, { reach, resolvers }: Policy, member: string): string[] {
   return [
     'chain input { type filter hook input priority filter; policy accept;',
@@ -183,60 +237,9 @@ function hostSets({ services, mirrors }: Policy, opened: readonly number[], memb
   ]
 }
 
+/** Returns the command that adds the opened port of an app to the host's rules. */
 export const openedRule = ({ table }: Pick<Names, 'table'>, port: number): string =>
   `add element inet ${table} apps { ${port} }\n`
-
-export function openedPorts(printed: string): number[] {
-  const { nftables } = JSON.parse(printed) as { nftables: { set?: { elem?: unknown[] } }[] }
-  return nftables.flatMap(({ set }) => set?.elem ?? []).filter((port) => typeof port === 'number')
-}
-
-export function mirrorRules({ table }: Pick<Names, 'table'>, mirrors: readonly Address[]): string {
-  const elements = mirrors.map(({ address, port }) => `${address} . ${port}`)
-  return [
-    `flush set inet ${table} mirrors`,
-    ...(elements.length === 0 ? [] : [`add element inet ${table} mirrors { ${elements.join(', ')} }`]),
-    '',
-  ].join('\n')
-}
-
-/**
- * Returns the rules inside a network. The gateway reaches every app, also an app that listens only on loopback, and the
- * app sees it at loopback. The services of this machine answer at 127.0.0.1 inside. Other apps of the project reach
- * programs that listen on the address of the network.
- */
-export function insideRules(link: string, { host }: Subnet, { reach, resolvers, services, mirrors }: Policy): string {
-  const outer = `"${link}"`
-  const forwarded = ports([...onLoopback(reach), ...loopbackPorts(services), ...loopbackPorts(mirrors)])
-  return [
-    'table inet fairlead {',
-    'chain prerouting { type nat hook prerouting priority dstnat; policy accept;',
-    `iifname ${outer} ip saddr ${host} meta l4proto tcp dnat ip to 127.0.0.1`,
-    `iifname ${outer} meta nfproto ipv6 meta l4proto tcp dnat ip6 to ::1`,
-    '}',
-    'chain arriving { type nat hook input priority 100; policy accept;',
-    `iifname ${outer} ip daddr 127.0.0.1 meta l4proto tcp snat ip to 127.0.0.1`,
-    `iifname ${outer} ip6 daddr ::1 meta l4proto tcp snat ip6 to ::1`,
-    '}',
-    'chain leaving { type nat hook output priority -100; policy accept;',
-    ...rule(forwarded, (set) => `ip daddr 127.0.0.1 tcp dport ${set} dnat ip to ${host}`),
-    ...resolvers
-      .filter(({ named }) => isLoopback(named))
-      .map(({ named, address }) => `ip daddr ${named} ${dns} dnat ip to ${isLoopback(address) ? host : address}`),
-    '}',
-    'chain postrouting { type nat hook postrouting priority srcnat; policy accept;',
-    `oifname ${outer} ip saddr 127.0.0.0/8 masquerade`,
-    '}',
-    // All namespaces of a machine share one neighbour table: forged entries would fill it and disconnect everybody.
-    'chain neighbours { type filter hook postrouting priority filter; policy accept;',
-    `oifname != ${outer} accept`,
-    `meta nfproto ipv4 rt ip nexthop != ${host} drop`,
-    'meta nfproto ipv6 ct state new,invalid drop',
-    '}',
-    '}',
-    '',
-  ].join('\n')
-}
 
 /** Requests for this machine's loopback arrive at the host's end. */
 function toLoopback(
