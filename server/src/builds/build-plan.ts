@@ -80,6 +80,7 @@ export interface StartOutput {
   readonly advice?: string
 }
 
+/** The plan of a release from an existing image: nothing is built, and it starts as the image says. */
 export const imagePlan: BuildPlan = { kind: 'image', build: [], start: { argv: [imageCommandName] } }
 
 export const dockerfileKind = 'dockerfile'

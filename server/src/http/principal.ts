@@ -28,6 +28,7 @@ export interface TenantProject {
   readonly createdAt: Date
 }
 
+/** True unless the principal is a key that is bound to other projects. */
 export function mayUseProject(principal: Principal, projectId: string): boolean {
   return principal.projectIds === null || principal.projectIds.has(projectId)
 }
@@ -53,6 +54,7 @@ export function authorize(
   }
 }
 
+/** True when `authorize` does not throw. */
 export function isAuthorized(...request: Parameters<typeof authorize>): boolean {
   try {
     authorize(...request)

@@ -5,6 +5,7 @@ import type { Middleware } from 'koa'
 import { lookup } from 'mrmime'
 import { builtFile } from '../platform/package-files.ts'
 
+/** The folder that the build writes the dashboard to. */
 export const dashboardDirectory = builtFile('dashboard')
 
 interface StaticFile {

@@ -14,6 +14,7 @@ export interface CommandPaths {
   readonly cache: string
 }
 
+/** Tells an app the id of its release. */
 export const RELEASE_MARKER = 'FAIRLEAD_DEPLOYMENT_ID'
 
 /** Tells the toolchain's package managers where the build cache is. */

@@ -177,6 +177,7 @@ export function notCommit(source: GitSource, hash: string, commit: string): Sour
   return new SourceError('unknown_commit', `In ${source.url} ${hash} ${advice}`)
 }
 
+/** Resolves with the result; rejects with a `SourceError` when git failed on local files. */
 export async function succeed(running: Promise<GitResult>): Promise<GitResult> {
   const result = await running
   if (result.code === 0) return result

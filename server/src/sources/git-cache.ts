@@ -83,6 +83,7 @@ export function createGitCache(options: {
   }
 }
 
+/** Lists the folders of all repositories; each is in `<directory>/<project>/`. */
 export async function gitCacheFolders(directory: string): Promise<string[]> {
   const inside = async (folder: string): Promise<string[]> =>
     (await readdir(folder).catch(() => [])).map((name) => join(folder, name))

@@ -157,6 +157,7 @@ export interface DeployKey {
 
 const keyType = 'ssh-ed25519'
 
+/** Generates an Ed25519 key (RFC 8032). */
 export function makeDeployKey(): DeployKey {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const { x = '' } = publicKey.export({ format: 'jwk' })

@@ -41,6 +41,7 @@ export function peersByAddress({
 
 const edge: Peer = { address: null, trusted: true, scheme: 'https' }
 
+/** The peer for a listener that only the edge can reach. */
 export const edgeAlone: PeerOf = () => edge
 
 interface ProxyOptions {

@@ -47,6 +47,7 @@ export function countTime(traffic: Traffic, startedAt: number): void {
   traffic.times[range] = (traffic.times[range] ?? 0) + 1
 }
 
+/** Returns the counts of an app, if there are any, and resets them. */
 export function takeTraffic(appId: string, traffic: Traffic): AppTraffic[] {
   const { requests, errors, answers, times } = traffic
   // The head of an answer may count in an earlier period than its end.

@@ -109,6 +109,7 @@ async function answerSite(
   return true
 }
 
+/** Returns the status that a GET of the path would get. */
 export async function probeSite(site: Site, target: string): Promise<number> {
   const reply = await replyTo(site, target).catch(() => ({ status: 503 }) as const)
   if ('file' in reply) await reply.file.file.close()

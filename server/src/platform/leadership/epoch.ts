@@ -51,6 +51,7 @@ export async function recordEpoch(directory: string, epoch: number): Promise<voi
   await Promise.all(older.map((name) => rm(join(directory, name), { force: true })))
 }
 
+/** Returns the newest epoch in the folder, 0 when there is none. */
 export async function recordedEpoch(directory: string): Promise<number> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []

@@ -56,6 +56,7 @@ async function triedSystemV(path: string, isRoot: boolean): Promise<SystemV | nu
   return (await runs(program, [...args, '/bin/true'])) ? systemV : null
 }
 
+/** Returns arguments for bubblewrap that try every feature of a sandbox. */
 export function trialArguments(isModern: boolean, isRoot: boolean): string[] {
   const size = isModern ? ['--perms', '1777', '--size', '4096', '--tmpfs', '/tmp'] : []
   const users = isRoot ? [] : userNamespace(isModern)

@@ -83,6 +83,7 @@ function foldersOf(cgroup: string): string[] {
   })
 }
 
+/** Returns the last lines of a unit's journal that say what went wrong. */
 export async function lastErrors(unit: string, most = 5): Promise<string[]> {
   const { stdout } = await run('journalctl', ['--unit', unit, '--lines', '1000', '--output', 'cat', '--no-pager'])
   return stdout.split('\n').filter(isError).slice(-most)

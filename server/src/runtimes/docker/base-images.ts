@@ -228,6 +228,7 @@ async function stateOf(paths: readonly string[]): Promise<string> {
   return printed(paths, [...tests, '-printf', '%p %T@\\n'])
 }
 
+/** Returns a hash of the names and sizes of all files in these folders. */
 export const contentsOf = (paths: readonly string[]): Promise<string> => printed(paths, ['-printf', '%p %s %l\\n'])
 
 async function printed(paths: readonly string[], expression: readonly string[]): Promise<string> {

@@ -47,6 +47,9 @@ export function addressOf({ NetworkSettings }: Pick<Container, 'NetworkSettings'
   return addresses.find((address) => address !== '') ?? null
 }
 
+/**
+ * Derives an observation from the sockets in the network of a container. The gateway uses the address of the container.
+ */
 export function observationOf(
   place: Pick<ContainerInstance, 'port' | 'servedPort'> & {
     readonly address: string
@@ -75,6 +78,7 @@ export function observationOf(
   return { state: 'wrong_port', port, ports, servable: others.length === 0 ? only : null }
 }
 
+/** True when the kernel has refused a process to the control group of `pid`. */
 export async function wasRefusedProcesses(pid: number): Promise<boolean> {
   const groups = (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).split('\n')
   for (const line of groups) {

@@ -10,6 +10,7 @@ const standardError = 2
 /** The engine cuts lines after 16 KiB and adds a time. Frames of commands are as long as the engine's reads, 32 KiB. */
 const mostFrameBytes = 1_048_576
 
+/** Like `readBatches`, but frame by frame. */
 export async function* readFrames(from: Readable): AsyncGenerator<OutputFrame> {
   for await (const batch of readBatches(from)) yield* batch
 }

@@ -13,6 +13,7 @@ export interface Subnet {
   readonly cidr: string
 }
 
+/** @throws Error when the index is outside of the range */
 export function subnetAt(range: AddressRange, index: number): Subnet {
   if (index < 0 || index >= subnetCount(range)) throw new Error(`no network has the number ${index}`)
   const base = range.first + 4 * index

@@ -5,6 +5,7 @@ import { type Marker, variablesOf } from '../../platform/processes.ts'
 
 export const markVariable = 'FAIRLEAD_PROCESS_MARK'
 
+/** Every process of an instance carries the mark of the instance in this variable. */
 export const instanceMarkVariable = 'FAIRLEAD_INSTANCE_MARK'
 
 /**

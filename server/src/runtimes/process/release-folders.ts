@@ -65,6 +65,7 @@ export async function listApps(apps: string): Promise<{ id: string; releases: st
   )
 }
 
+/** Lists the build caches of all apps, also folders that do not exist yet. */
 export async function appCacheFolders(apps: string): Promise<string[]> {
   return (await readdir(apps).catch(() => [])).map((id) => join(apps, id, 'cache'))
 }
@@ -117,6 +118,7 @@ async function makeVolume(files: string, user: OsUser | null): Promise<void> {
   for (const path of [dirname(folder), folder]) await chmod(path, 0o711)
 }
 
+/** Opens a release to its app before the start. */
 export async function openToApp({ directory }: ReleasePaths): Promise<void> {
   await chmod(directory, 0o711)
 }

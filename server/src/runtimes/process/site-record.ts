@@ -18,6 +18,7 @@ export async function writeRecord(paths: ReleasePaths, id: string): Promise<stri
   return record
 }
 
+/** True while the release serves this instance and the folder exists. */
 export async function isServed({ id, record, folder }: LocalSite): Promise<boolean> {
   if ((await readOptional(record).catch(unlessShort(undefined))) !== id) return false
   return (await lstat(folder).catch(unlessShort(null)))?.isDirectory() === true
@@ -29,6 +30,7 @@ export async function removeRecord({ id, record }: Pick<LocalSite, 'id' | 'recor
   if (found === id) await rm(record, { force: true })
 }
 
+/** Ends the current instance of a release, if any. */
 export async function removeAnyRecord(paths: Pick<ReleasePaths, 'directory'>): Promise<void> {
   await rm(recordOf(paths), { force: true })
 }

@@ -102,10 +102,12 @@ export function fromManifests(
   })
 }
 
+/** Returns the versions in a file such as `.nvmrc`, in the app's folder and at the top. */
 export function fromFile(sources: readonly VersionSource[], name: string): Asked[] {
   return asked(sources, name, (files) => versionIn(files, name))
 }
 
+/** Returns the versions of a program in `.tool-versions`, in the app's folder and at the top. */
 export function fromToolVersions(sources: readonly VersionSource[], names: readonly string[]): Asked[] {
   return asked(sources, '.tool-versions', (files) => toolVersion(files, ...names))
 }

@@ -33,6 +33,7 @@ function readModule(text: string): Module {
   return { code, ...importsOf(code), ...assignmentsOf(code), functions: functionsOf(code) }
 }
 
+/** Returns the text without comments and without the content of triple-quoted strings. */
 export function codeOf(text: string): string {
   return text
     .replace(/^\uFEFF/, '')

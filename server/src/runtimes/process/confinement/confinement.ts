@@ -252,7 +252,6 @@ export function warningOf({ sandbox }: Pick<HostCapabilities, 'sandbox'>, isRoot
     : 'builds and apps run as the user of the server and can read its files: deploy only code that you trust'
 }
 
-
 type Host = Pick<HostCapabilities, 'cgroups' | 'builds'>
 
 const groupOf = (unit: string, kind: Kind): string => `${unit}.${kind}`

@@ -136,6 +136,7 @@ function mayHaveReached({ floorBytes, restBytes }: Watched, used: number): boole
   return used === Number.POSITIVE_INFINITY || used - floorBytes >= restBytes
 }
 
+/** Returns the bytes of memory that the processes do not share with other processes. */
 export function memoryOf(pids: Iterable<number>): number {
   return [...pids].reduce((sum, pid) => sum + unsharedMemoryOf(pid), 0)
 }

@@ -32,6 +32,7 @@ export async function readTools({ toolchain }: Pick<ReleasePaths, 'toolchain'>):
 
 export const folderName = (tool: ToolName, version: string): string => `${tool}-${version}`
 
+/** Returns the folder names of all tools that releases use. */
 export async function toolsOfReleases(apps: string): Promise<ReadonlySet<string>> {
   const found = new Set<string>()
   for (const { id: appId } of await listApps(apps)) {
